@@ -1,0 +1,326 @@
+"""Every exception of sealpipe: what happened, what to do next, and the exit code it ends with.
+
+    SealpipeError                    1   a bug of ours where nothing finer fits
+    ├── UsageError                   2   an option, a value or a call is wrong: nothing was sent
+    │   ├── ReferenceError_          2   a reference does not follow the grammar, or names nothing
+    │   ├── SettingError             2   a setting is missing, wrong or contradicts another
+    │   │   └── CredentialError      2   the API credential has not the form of one
+    │   ├── StateError               2   the state folder cannot be read or written
+    │   └── TooLarge                 2   more than 16 MiB to seal
+    ├── WireError                    13  bytes that do not follow the wire format (`.reason` says how)
+    │   ├── EncodingError, FieldError, EnvelopeError, FragmentError, PointError, BoxError, SeedError
+    │   └── PasscodeError
+    ├── PluginError                  14  a source, sink or channel failed (carries the locator, never data)
+    │   └── NotFound Denied NotConfigured AuthFailed Unavailable BadReference Unsupported Conflict
+    ├── ServiceError                 -   the service answered, or should have
+    │   ├── CredentialRefused        3   401, or 403 without error_code
+    │   ├── PlanOrScope              4   ScopeMissing 78, NoViewProtection 53, QuotaUsedUp 61, NoApiAccess 98,
+    │   │                                KeyAllowanceReached 100, CustodyNotStored
+    │   ├── Invalid                  5   19 44 104: refused as invalid
+    │   ├── Missing                  6   1, 70: not on this account, or ended
+    │   ├── RateLimited              7   429 to the end; nothing changed (`.retry_after` seconds)
+    │   ├── TriesSpent               7   a read that never got an answer to use; nothing changed
+    │   ├── IdempotencyConflict      8   105: the key stands for another body
+    │   ├── OutcomeUnknown           9   may have happened; kept in the outbox (`.outbox_id`)
+    │   ├── Unreachable              10  provably nothing sent
+    │   └── ProtocolError            12  the answer breaks the protocol
+    └── NotDelivered                 11  done at the service, the result could not be put where it belongs
+
+No message, attribute or cause of these ever holds a secret. Exit codes are DESIGN's contract (section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class SealpipeError(Exception):
+    """The root of every exception of sealpipe.
+
+    `message` says what happened, `remedy` what to do next (may be empty).
+    """
+
+    exit_code: ClassVar[int] = 1
+    default_remedy: ClassVar[str] = ""
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = self.default_remedy if remedy is None else remedy
+
+
+# -- before anything is sent ------------------------------------------------------------------
+
+
+class UsageError(SealpipeError):
+    """An option, a value or a call is wrong. Nothing was sent."""
+
+    exit_code = 2
+
+
+class ReferenceError_(UsageError):
+    """A reference does not follow the grammar (DESIGN section 4), or names a source that is not there."""
+
+
+class SettingError(UsageError):
+    """A setting is missing, wrong, or contradicts another one."""
+
+
+class CredentialError(SettingError):
+    """The API credential has not the form of one (specification: Authentication)."""
+
+    default_remedy = "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE to the credential as it was shown once"
+
+
+class StateError(UsageError):
+    """The state folder cannot be read or written."""
+
+    default_remedy = "point SEALPIPE_STATE_DIR at a folder that you can write to, on a disk with room"
+
+
+class TooLarge(UsageError):
+    """More than 16 MiB of plaintext: refused before sealing."""
+
+    default_remedy = "share a link to the file, or split it"
+
+
+# -- the wire format --------------------------------------------------------------------------
+
+
+class WireError(SealpipeError):
+    """Bytes that do not follow the wire format, or that the key in hand does not open.
+
+    `reason` is one short stable word for programs: `missing-key`, `malformed-key`, `too-short`, ...
+    """
+
+    exit_code = 13
+
+    def __init__(self, reason: str, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.reason = reason
+
+
+class EncodingError(WireError):
+    """Not base64 or base64url as the wire format wants it (RFC 4648, canonical, no junk)."""
+
+
+class FieldError(WireError):
+    """Not a field array (specification: Plaintext field array)."""
+
+
+class EnvelopeError(WireError):
+    """Not an envelope, or not opened by this key (specification: Content key and data envelope)."""
+
+
+class FragmentError(WireError):
+    """A link's fragment without a usable key: `missing-key` or `malformed-key`."""
+
+
+class PasscodeError(WireError):
+    """A passcode that cannot be one: empty, or not encodable as UTF-8."""
+
+
+class PointError(WireError):
+    """Not an uncompressed P-256 point of 65 bytes on the curve."""
+
+
+class SeedError(WireError):
+    """Not a seed of 32 bytes, or not a custody secret."""
+
+
+class BoxError(WireError):
+    """Not a sealed box, or not opened by this key pair (specification: item_key_wrap)."""
+
+
+# -- plugins ----------------------------------------------------------------------------------
+
+
+class PluginError(SealpipeError):
+    """A source, sink or channel failed. `locator` is the reference it was about; never its data."""
+
+    exit_code = 14
+
+    def __init__(self, message: str, *, locator: str = "", remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.locator = locator
+
+
+class NotFound(PluginError):
+    """Nothing is there under that locator."""
+
+
+class Denied(PluginError):
+    """It is there, or may be, and we may not have it."""
+
+
+class NotConfigured(PluginError):
+    """The plugin has not what it needs: a setting, a package, a program."""
+
+
+class AuthFailed(PluginError):
+    """The backend refused our login."""
+
+
+class Unavailable(PluginError):
+    """The backend did not answer, or asked to come back later. The only kind that is tried again."""
+
+
+class BadReference(PluginError):
+    """The plugin cannot make sense of the locator's body or parameters."""
+
+    exit_code = 2
+
+
+class Unsupported(PluginError):
+    """The backend cannot do what is asked."""
+
+
+class Conflict(PluginError):
+    """Something else is already stored there."""
+
+
+# -- the service ------------------------------------------------------------------------------
+
+
+class ServiceError(SealpipeError):
+    """The service refused, or what came back cannot be used.
+
+    `status` and `error_code` as answered (None where there was none), `additional_data` in full:
+    a mapping from the rejected JSON member to the reason the service gave.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str | None = None,
+        status: int | None = None,
+        error_code: int | None = None,
+        additional_data: Mapping[str, object] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.status = status
+        self.error_code = error_code
+        self.additional_data = dict(additional_data or {})
+        self.retry_after = retry_after
+        self.outbox_id: str | None = None
+
+
+class CredentialRefused(ServiceError):
+    """The gateway does not accept the credential: the cause is never told (specification: Authentication)."""
+
+    exit_code = 3
+    default_remedy = (
+        "check that the key is not revoked, that both its parts are whole, that the base URL is the one it "
+        "belongs to, and that the plan has API access"
+    )
+
+
+class PlanOrScope(ServiceError):
+    """The plan or the key's scopes do not allow it."""
+
+    exit_code = 4
+    default_remedy = "waiting does not help: the plan or the key has to change"
+
+
+class ScopeMissing(PlanOrScope):
+    """78: the key lacks the scope of this call. Scopes are fixed for a key's life."""
+
+    default_remedy = "mint a key that has the scope, and revoke this one"
+
+
+class NoViewProtection(PlanOrScope):
+    """53: a passcode on a plan without view protection."""
+
+    default_remedy = "share without a passcode, or move the account to a plan with view protection"
+
+
+class QuotaUsedUp(PlanOrScope):
+    """61: the plan's allowance of shares is used up."""
+
+    default_remedy = "expire shares that are no longer needed, or raise the plan's allowance"
+
+
+class NoApiAccess(PlanOrScope):
+    """98: the plan has no API access."""
+
+    default_remedy = "API access needs a Business or Enterprise plan"
+
+
+class KeyAllowanceReached(PlanOrScope):
+    """100: the plan's allowance of API keys is reached."""
+
+    default_remedy = "revoke a key that is no longer used: that frees its slot at once"
+
+
+class CustodyNotStored(PlanOrScope):
+    """Custody was required and the service could not store the wrap. The share was expired again."""
+
+    default_remedy = "enrol the account's zero-knowledge key and plan feature, or share with --custody auto"
+
+
+class Invalid(ServiceError):
+    """19, 44, 104: the service refused the request as invalid."""
+
+    exit_code = 5
+    default_remedy = "mend what the service names and share anew"
+
+
+class Missing(ServiceError):
+    """1, 70: not on this account, never there, or already ended; the service does not say which."""
+
+    exit_code = 6
+    default_remedy = "check the short code, and that the credential belongs to the account that made it"
+
+
+class RateLimited(ServiceError):
+    """429 to the end. Nothing changed. `retry_after` is in seconds, None where the service gave none."""
+
+    exit_code = 7
+    default_remedy = "run it again later, or give it a longer --deadline"
+
+
+class TriesSpent(ServiceError):
+    """A read, or a call that may be repeated, never got a usable answer. Nothing changed."""
+
+    exit_code = 7
+    default_remedy = "run it again later"
+
+
+class IdempotencyConflict(ServiceError):
+    """105: the idempotency key stands for another body. Final: it is never sent under a new key."""
+
+    exit_code = 8
+    default_remedy = "look at `sealpipe shares list` for a share made under this key, then share anew"
+
+
+class OutcomeUnknown(ServiceError):
+    """It may have happened and may not have. `outbox_id` names the entry that `resume` finishes."""
+
+    exit_code = 9
+
+
+class Unreachable(ServiceError):
+    """No connection came about: provably nothing was sent."""
+
+    exit_code = 10
+    default_remedy = "check the base URL, the network and the proxy settings"
+
+
+class ProtocolError(ServiceError):
+    """The answer breaks the protocol: not JSON, wrong types, a redirect, another encoding, too long."""
+
+    exit_code = 12
+    default_remedy = "check that the base URL is the service's API and that no proxy answers in its place"
+
+
+class NotDelivered(SealpipeError):
+    """Done at the service, but the result could not be put where it belongs. Kept in the outbox."""
+
+    exit_code = 11
+
+    def __init__(self, message: str, *, remedy: str | None = None, outbox_id: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.outbox_id = outbox_id

@@ -1,0 +1,61 @@
+"""A value that gives itself away in one place only: `reveal()`."""
+
+from __future__ import annotations
+
+import hmac
+from typing import NoReturn, Self
+
+
+class Secret:
+    """Text that `repr`, `str`, `format`, `pickle` and `json` do not give away.
+
+    Made from text, or from UTF-8 bytes (kept as they are, so that a large value is held once).
+    Two secrets are compared in constant time; a secret never equals a plain string.
+    """
+
+    __slots__ = ("__value",)
+    __hash__ = None  # type: ignore[assignment]  # a hash would be a fingerprint of the value
+
+    def __init__(self, value: str | bytes) -> None:
+        self.__value = value
+
+    def reveal(self) -> str:
+        """The text. Raises UnicodeDecodeError where it was made from bytes that are not UTF-8."""
+        value = self.__value
+        return value if isinstance(value, str) else value.decode("utf-8")
+
+    def reveal_bytes(self) -> bytes:
+        """The text as UTF-8 bytes. Raises UnicodeEncodeError for a lone surrogate."""
+        value = self.__value
+        return value if isinstance(value, bytes) else value.encode("utf-8")
+
+    def __bool__(self) -> bool:
+        """Whether there is anything in it."""
+        return bool(self.__value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(_comparable(self), _comparable(other))
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a Secret is not pickled: pass reveal() on by hand where that is meant")
+
+
+def _comparable(secret: Secret) -> bytes:
+    value = secret._Secret__value  # type: ignore[attr-defined]
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
