@@ -2,7 +2,7 @@
 
     SealpipeError                    1   a bug of ours where nothing finer fits
     ├── UsageError                   2   an option, a value or a call is wrong: nothing was sent
-    │   ├── ReferenceError_          2   a reference does not follow the grammar, or names nothing
+    │   ├── InvalidReference         2   a reference does not follow the grammar, or names nothing
     │   ├── SettingError             2   a setting is missing, wrong or contradicts another
     │   │   └── CredentialError      2   the API credential has not the form of one
     │   ├── StateError               2   the state folder cannot be read or written
@@ -59,7 +59,7 @@ class UsageError(SealpipeError):
     exit_code = 2
 
 
-class ReferenceError_(UsageError):
+class InvalidReference(UsageError):
     """A reference does not follow the grammar (DESIGN section 4), or names a source that is not there."""
 
 
