@@ -1,0 +1,62 @@
+"""One call to the service as a value, and what can come back of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+ANSWER_LIMIT = 1024 * 1024
+"""Bytes that an answer's body may have (submissions have a limit of their own)."""
+
+
+class Resend(Enum):
+    """Whether a call whose outcome is unclear may be sent again."""
+
+    READ = "read"
+    """It changes nothing: always."""
+    KEYED = "keyed"
+    """It carries an idempotency key: the same bytes under the same key, always."""
+    REPEATABLE = "repeatable"
+    """Doing it twice ends in the same state (expiring a share)."""
+    NEVER = "never"
+    """Doing it twice destroys something (deleting a request)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the service answered: status, headers in lower case, the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No whole answer. `sent` is False only where provably no byte of the request left."""
+
+    sent: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """One call. `path` is relative to the base URL, each short code one encoded segment.
+
+    `body` is sent byte for byte. `decode` reads a successful answer's JSON object, and raises
+    ProtocolError where it breaks the protocol.
+    """
+
+    name: str
+    method: str
+    path: str
+    resend: Resend
+    decode: Callable[[Answer], T] = field(repr=False)
+    body: bytes | bytearray | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    limit: int = ANSWER_LIMIT

@@ -1,0 +1,41 @@
+"""What a flow can ask of its driver. A flow is a generator of steps that returns its result.
+
+The driver answers `Send` with what came back (`Answer` or `Failure`, see `sealpipe.api.operation`),
+`Wait` with nothing, and `Do` with what the callable returned; what the callable raises is raised in the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sealpipe.api.operation import Operation
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Put one operation on the network, once, within `timeout` seconds."""
+
+    operation: Operation[Any]
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let `seconds` pass."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Work that may block: a plugin, an fsync, sealing a large value."""
+
+    work: Callable[[], Any]
+
+
+Step = Send | Wait | Do
+Flow = Generator[Step, Any, T]
