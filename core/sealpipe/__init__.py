@@ -1,1 +1,89 @@
-"""sealpipe."""
+"""sealpipe: hand secrets from pipelines to people, and back, end-to-end encrypted.
+
+Everything below is imported when it is first used: `import sealpipe` loads no network code.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sealpipe._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from sealpipe.client.aio import AsyncClient as AsyncClient
+    from sealpipe.client.sync import Client as Client
+    from sealpipe.errors import *  # noqa: F403
+    from sealpipe.flows.share import Share as Share
+    from sealpipe.secret import Secret as Secret
+    from sealpipe.state.outbox import Outbox as Outbox
+    from sealpipe.wire.fields import Field as Field
+
+_PLACES = {
+    "AsyncClient": "sealpipe.client.aio",
+    "Client": "sealpipe.client.sync",
+    "Field": "sealpipe.wire.fields",
+    "Outbox": "sealpipe.state.outbox",
+    "Secret": "sealpipe.secret",
+    "Share": "sealpipe.flows.share",
+}
+
+_ERRORS = (
+    "AuthFailed",
+    "BadReference",
+    "BoxError",
+    "Conflict",
+    "CredentialError",
+    "CredentialRefused",
+    "CustodyNotStored",
+    "Denied",
+    "EncodingError",
+    "EnvelopeError",
+    "FieldError",
+    "FragmentError",
+    "IdempotencyConflict",
+    "Invalid",
+    "InvalidReference",
+    "KeyAllowanceReached",
+    "Missing",
+    "NoApiAccess",
+    "NoViewProtection",
+    "NotConfigured",
+    "NotDelivered",
+    "NotFound",
+    "OutcomeUnknown",
+    "PasscodeError",
+    "PlanOrScope",
+    "PluginError",
+    "PointError",
+    "ProtocolError",
+    "QuotaUsedUp",
+    "RateLimited",
+    "ScopeMissing",
+    "SealpipeError",
+    "SeedError",
+    "ServiceError",
+    "SettingError",
+    "StateError",
+    "TooLarge",
+    "TriesSpent",
+    "Unavailable",
+    "Unreachable",
+    "Unsupported",
+    "UsageError",
+    "WireError",
+)
+
+__all__ = ["__version__", *_PLACES, *_ERRORS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ERRORS:
+        return getattr(import_module("sealpipe.errors"), name)
+    if name in _PLACES:
+        return getattr(import_module(_PLACES[name]), name)
+    raise AttributeError(f"module 'sealpipe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -187,7 +187,8 @@ class ServiceError(SealpipeError):
     """The service refused, or what came back cannot be used.
 
     `status` and `error_code` as answered (None where there was none), `additional_data` in full:
-    a mapping from the rejected JSON member to the reason the service gave.
+    a mapping from the rejected JSON member to the reason the service gave. `unclear` is True where this sending
+    or an earlier one may have been carried out all the same; `outbox_id` names the entry that was kept.
     """
 
     def __init__(
@@ -205,6 +206,7 @@ class ServiceError(SealpipeError):
         self.error_code = error_code
         self.additional_data = dict(additional_data or {})
         self.retry_after = retry_after
+        self.unclear = False
         self.outbox_id: str | None = None
 
 

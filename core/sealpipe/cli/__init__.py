@@ -1,1 +1,1 @@
-
+"""click: one file a command; `output.py` is the only place that prints."""

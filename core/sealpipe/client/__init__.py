@@ -1,1 +1,1 @@
-
+"""Running flows on the network: `Client` and `AsyncClient`."""

@@ -1,0 +1,21 @@
+"""The way in: `sealpipe` and `python -m sealpipe`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line. The version is told without loading it: scripts ask for it first of all."""
+    if sys.argv[1:] == ["--version"]:
+        from sealpipe._version import __version__
+
+        sys.stdout.write(f"sealpipe {__version__}\n")
+        return
+    from sealpipe.cli.main import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

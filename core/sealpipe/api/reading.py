@@ -1,0 +1,74 @@
+"""Reading an answer that is not to be trusted: strict types, and ProtocolError for anything else (DESIGN 6.8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NoReturn
+
+from sealpipe.api.operation import Answer
+from sealpipe.errors import ProtocolError, UsageError
+from sealpipe.times import parse_time
+
+
+def json_object(answer: Answer) -> dict[str, Any]:
+    """The body as a JSON object. NaN, duplicate members and endless nesting are refused."""
+    try:
+        value = json.loads(answer.body, parse_constant=_refuse, object_pairs_hook=_members)
+    except (ValueError, RecursionError):
+        raise ProtocolError("the service's answer is not JSON", status=answer.status) from None
+    if not isinstance(value, dict):
+        raise ProtocolError("the service's answer is not a JSON object", status=answer.status)
+    return value
+
+
+def short_code(members: Mapping[str, Any]) -> str:
+    """An opaque short code: never empty, `.` or `..`, and without control characters."""
+    value = members.get("short_code")
+    if not isinstance(value, str) or value in ("", ".", "..") or not value.isprintable():
+        raise ProtocolError("the service's answer has no usable short code")
+    return value
+
+
+def moment(members: Mapping[str, Any], name: str) -> datetime | None:
+    """An RFC 3339 time, or None for null or absent."""
+    value = members.get(name)
+    if value is None:
+        return None
+    try:
+        return parse_time(value)
+    except (TypeError, UsageError):
+        raise ProtocolError(f"the service's answer has a {name} that is no time") from None
+
+
+def text(members: Mapping[str, Any], name: str) -> str | None:
+    """A string, or None for null or absent."""
+    value = members.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ProtocolError(f"the service's answer has a {name} that is no text")
+    return value
+
+
+def whole(members: Mapping[str, Any], name: str) -> int | None:
+    """A whole number, or None for null or absent."""
+    value = members.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise ProtocolError(f"the service's answer has a {name} that is no whole number")
+    return value
+
+
+def rest(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """The members that we do not know, kept as they are."""
+    return {name: value for name, value in members.items() if name not in known}
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member stands twice")
+    return members

@@ -1,0 +1,139 @@
+"""THE table: what a refusal of the service means, what to do, and how it ends (specification: Errors).
+
+Everything branches on the status and `error_code`, never on `message`. The exit code is the exception's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from sealpipe.api.operation import Answer
+from sealpipe.errors import (
+    CredentialRefused,
+    IdempotencyConflict,
+    Invalid,
+    KeyAllowanceReached,
+    Missing,
+    NoApiAccess,
+    NoViewProtection,
+    OutcomeUnknown,
+    PlanOrScope,
+    ProtocolError,
+    QuotaUsedUp,
+    RateLimited,
+    ScopeMissing,
+    ServiceError,
+    Unreachable,
+)
+
+BY_CODE: Mapping[tuple[int, int], type[ServiceError]] = {
+    (400, 19): Invalid,
+    (400, 44): Invalid,
+    (400, 104): Invalid,
+    (403, 53): NoViewProtection,
+    (403, 61): QuotaUsedUp,
+    (403, 78): ScopeMissing,
+    (403, 98): NoApiAccess,
+    (403, 100): KeyAllowanceReached,
+    (404, 1): Missing,
+    (404, 70): Missing,
+    (409, 105): IdempotencyConflict,
+    (409, 106): OutcomeUnknown,
+    (429, 107): RateLimited,
+    (500, 11): OutcomeUnknown,
+    (500, 42): OutcomeUnknown,
+}
+"""What the specification names."""
+
+BY_STATUS: Mapping[int, type[ServiceError]] = {
+    400: Invalid,
+    403: PlanOrScope,
+    404: Missing,
+    413: Invalid,
+    422: Invalid,
+    429: RateLimited,
+}
+"""An error envelope with a code that the specification does not know, and what gateways answer on their own."""
+
+GATEWAY: Mapping[int, type[ServiceError]] = {401: CredentialRefused, 403: CredentialRefused, 407: Unreachable}
+"""Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that wants a login (407)."""
+
+PROOF_OF_NOTHING = frozenset({Invalid, NoViewProtection, QuotaUsedUp, IdempotencyConflict})
+"""Answers that are given after the look for a replay: they prove that no earlier sending was carried out
+(`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
+
+
+def refusal(answer: Answer) -> ServiceError:
+    """The exception for an answer that is not 2xx."""
+    members = _members(answer.body)
+    code = members.get("error_code")
+    code = code if isinstance(code, int) and not isinstance(code, bool) else None
+    kind = _kind(answer.status, code)
+    data = members.get("additional_data")
+    return kind(
+        _message(answer, members, code),
+        status=answer.status,
+        error_code=code,
+        additional_data=data if isinstance(data, dict) else None,
+        retry_after=retry_after(answer.headers.get("retry-after")),
+    )
+
+
+def _kind(status: int, code: int | None) -> type[ServiceError]:
+    if code is not None and (status, code) in BY_CODE:
+        return BY_CODE[status, code]
+    if code is None and status in GATEWAY:
+        return GATEWAY[status]
+    if status >= 500 or status in (408, 425):
+        return OutcomeUnknown
+    if code is not None or status in (413, 429):
+        return BY_STATUS.get(status, ProtocolError)
+    return ProtocolError
+
+
+def _message(answer: Answer, members: Mapping[str, Any], code: int | None) -> str:
+    said = members.get("message", members.get("Message"))
+    quoted = f": {printable(said)}" if isinstance(said, str) and said else ""
+    if 300 <= answer.status < 400:
+        return f"the service answered with a redirect ({answer.status}), which is never followed"
+    if code is None and answer.status == 407:
+        return "the proxy wants a login"
+    if code is None and answer.status in GATEWAY:
+        return f"the service does not accept the credential ({answer.status}{quoted})"
+    named = f"{answer.status}, error_code {code}" if code is not None else f"{answer.status}"
+    return f"the service refused ({named}){quoted}" if answer.status < 500 else f"the service failed ({named}){quoted}"
+
+
+def retry_after(text: str | None, now: datetime | None = None) -> float | None:
+    """Seconds to wait by a Retry-After header: digits or an HTTP date; None for anything else."""
+    if text is None:
+        return None
+    if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        return None
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def printable(text: str, limit: int = 500) -> str:
+    """Text from outside with its control characters escaped, and cut to `limit` characters."""
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text[:limit])
+    return shown + ("..." if len(text) > limit else "")
+
+
+def _members(body: bytes) -> Mapping[str, Any]:
+    """The members of an error's body; none where it is no JSON object (a gateway's HTML, nothing at all)."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

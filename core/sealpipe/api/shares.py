@@ -1,0 +1,156 @@
+"""The share endpoints as operations (specification: POST/GET/DELETE /v1/shares)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from urllib.parse import quote
+
+from sealpipe.api import reading
+from sealpipe.api.models import CreatedShare, Page, Pagination, ShareInfo
+from sealpipe.api.operation import Answer, Operation, Resend
+from sealpipe.errors import ProtocolError, UsageError
+from sealpipe.times import format_time
+
+ENCRYPTION_TYPE = "e2ee-aes256-gcm"
+
+
+def build_body(
+    append_data: Callable[[bytearray], object],
+    *,
+    access_token: str,
+    passcode_verifier: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    expires_at: datetime | None = None,
+    views: int | None = None,
+    timed_view: int | None = None,
+    notify_on: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    item_key_wrap: str | None = None,
+) -> tuple[bytearray, int | None]:
+    """The create body as bytes, and where its wrap begins (None without one).
+
+    `append_data` appends the envelope's base64 text, so that a large one is never copied. The wrap is the last
+    member: `without_wrap` cuts it off, and what was encrypted stays as it is.
+    """
+    members: dict[str, object] = {
+        "access_token": access_token,
+        "passcode_verifier": passcode_verifier,
+        "title": title,
+        "description": description,
+        "expired_at": None if expires_at is None else format_time(expires_at),
+        "access_counts_left": views,
+        "timed_view": timed_view,
+        "notify_on": None if notify_on is None else list(notify_on),
+        "organization_id": organization_id,
+    }
+    body = bytearray(b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode())
+    append_data(body)
+    body += b'",'
+    try:
+        body += _compact({name: value for name, value in members.items() if value is not None})[1:]
+    except UnicodeEncodeError:
+        raise UsageError("a title, description or organisation holds half a character (a lone surrogate)") from None
+    if item_key_wrap is None:
+        return body, None
+    wrap_at = len(body) - 1
+    body[wrap_at:] = b',"item_key_wrap":"%s"}' % item_key_wrap.encode()
+    return body, wrap_at
+
+
+def without_wrap(body: bytes | bytearray, wrap_at: int) -> bytes:
+    """The same body without its `item_key_wrap`."""
+    return bytes(memoryview(body)[:wrap_at]) + b"}"
+
+
+def create(body: bytes | bytearray, idempotency_key: str) -> Operation[CreatedShare]:
+    """POST /v1/shares. Repeatable under the same key with the same bytes; a replay is a success."""
+    return Operation(
+        name="create the share",
+        method="POST",
+        path="/shares",
+        resend=Resend.KEYED,
+        decode=_created,
+        body=body,
+        headers={"idempotency-key": idempotency_key, "content-type": "application/json"},
+    )
+
+
+def list_page(page: int = 1, limit: int = 25) -> Operation[Page[ShareInfo]]:
+    """GET /v1/shares: the usable shares, newest first. The service corrects what is out of range."""
+    return Operation(
+        name="list the shares",
+        method="GET",
+        path="/shares",
+        resend=Resend.READ,
+        decode=_page,
+        query={"page": str(page), "limit": str(limit)},
+    )
+
+
+def get(short_code: str) -> Operation[ShareInfo]:
+    """GET /v1/shares/{shortCode}: metadata only; spends no view."""
+    return Operation("read the share", "GET", f"/shares/{segment(short_code)}", Resend.READ, _info)
+
+
+def expire(short_code: str) -> Operation[None]:
+    """DELETE /v1/shares/{shortCode}: the link stops working at once. May be repeated: then it is 404/1."""
+    return Operation("expire the share", "DELETE", f"/shares/{segment(short_code)}", Resend.REPEATABLE, _expired)
+
+
+def segment(short_code: str) -> str:
+    """An opaque short code as exactly one path segment. UsageError for what would be another path."""
+    if short_code in ("", ".", ".."):
+        raise UsageError(f"{short_code!r} is no short code", remedy="give the code that `share` told")
+    try:
+        return quote(short_code, safe="")
+    except UnicodeEncodeError:
+        raise UsageError("the short code holds half a character (a lone surrogate)") from None
+
+
+def _created(answer: Answer) -> CreatedShare:
+    if answer.status not in (200, 201):
+        raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
+    members = reading.json_object(answer)
+    return CreatedShare(
+        reading.short_code(members),
+        reading.moment(members, "expired_at"),
+        reading.text(members, "custody"),
+        replayed=answer.status == 200,
+        extra=reading.rest(members, "short_code", "expired_at", "custody"),
+    )
+
+
+def _info(answer: Answer) -> ShareInfo:
+    return _item(reading.json_object(answer))
+
+
+def _item(members: Mapping[str, object]) -> ShareInfo:
+    return ShareInfo(
+        reading.short_code(members),
+        reading.moment(members, "expired_at"),
+        reading.rest(members, "short_code", "expired_at"),
+    )
+
+
+def _page(answer: Answer) -> Page[ShareInfo]:
+    members = reading.json_object(answer)
+    rows, paging = members.get("shares"), members.get("pagination") or {}
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ProtocolError("the service's list has no array of shares")
+    if not isinstance(paging, dict):
+        raise ProtocolError("the service's list has a pagination that is no object")
+    names = ("page", "limit", "total_pages", "total")
+    return Page(tuple(map(_item, rows)), Pagination(*(reading.whole(paging, name) for name in names)))
+
+
+def _expired(answer: Answer) -> None:
+    if reading.json_object(answer).get("success") is not True:
+        raise ProtocolError("the service answered 200 to expiring and does not say that it succeeded")
+
+
+def _compact(members: Mapping[str, object]) -> bytes:
+    """JSON as a browser's JSON.stringify gives it."""
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

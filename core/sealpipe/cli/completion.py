@@ -1,0 +1,23 @@
+"""`sealpipe completion`: the script that a shell sources."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from sealpipe.cli import output
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    For bash: put `eval "$(sealpipe completion bash)"` into ~/.bashrc.
+    """
+    from sealpipe.cli.main import cli
+
+    kind = get_completion_class(shell)
+    if kind is None:  # click knows the three
+        raise click.UsageError(f"no completion for {shell}")
+    output.result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())

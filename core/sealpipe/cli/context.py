@@ -1,0 +1,45 @@
+"""From options to a session and an outbox."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sealpipe import configuration
+from sealpipe.credential import Credential
+from sealpipe.flows.session import Session, open_session
+from sealpipe.state.outbox import Outbox
+from sealpipe.state.place import current_run, state_folder
+
+COMMON = (
+    "api_key_file",
+    "base_url",
+    "link_base_url",
+    "service_tag",
+    "state_dir",
+    "ca_file",
+    "deadline",
+    "output",
+)
+"""The options of every command that calls the service."""
+
+
+def session(values: dict[str, Any]) -> Session:
+    """The session that the global options and the environment describe."""
+    from sealpipe.registry import Registry
+
+    return open_session(
+        api_key=configuration.api_key(os.environ, values["api_key_file"]),
+        base_url=values["base_url"],
+        link_base_url=values["link_base_url"],
+        registry=Registry,
+        service_tag=values["service_tag"],
+        deadline=values["deadline"],
+        ca_file=values["ca_file"],
+    )
+
+
+def outbox(values: dict[str, Any], credential: Credential | None) -> Outbox:
+    """The outbox in the state folder, for this CI run."""
+    folder = state_folder(os.environ, values["state_dir"]) / "outbox"
+    return Outbox(folder, credential, current_run(os.environ))

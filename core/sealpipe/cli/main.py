@@ -1,0 +1,161 @@
+"""The command line: commands that are imported when they are called, and how every error ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.errors import SealpipeError, UsageError
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "share": ("sealpipe.cli.share:share", "Seal secrets and make a link to them."),
+    "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
+    "resume": ("sealpipe.cli.resume:resume", "Finish what an interrupted command left in the outbox."),
+    "rehearse": (
+        "sealpipe_rehearsal.commands:rehearse",
+        "Watch the main job, or run a command, on a local service.",
+    ),
+    "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "The local service: start it, make keys for it."),
+    "completion": ("sealpipe.cli.completion:completion", "Print the completion script of a shell."),
+}
+"""Each command's place and summary: `--help` imports none of them."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda c, _p, v: _version(c, on=v),
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Hand secrets from pipelines to people, end-to-end encrypted.
+
+    Secrets are named by reference (env:DB_PASSWORD, file:key.pem, stdin:), never given as a value.
+    """
+    if ctx.invoked_subcommand != "completion":
+        _configure(ctx)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line to its exit code."""
+    _occupy_standard_streams()
+    as_json = _wants_json(arguments)
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
+    except SealpipeError as error:
+        output.failure(error, as_json=as_json)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        output.note(error.ctx.get_help() if error.ctx else "")
+        return 2
+    except click.UsageError as error:
+        hint = f"see `{error.ctx.command_path} --help`" if error.ctx else ""
+        output.failure(UsageError(output.printable(error.format_message()), remedy=hint), as_json=as_json)
+        return 2
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, click.Abort, Terminated) as error:
+        for line in ["sealpipe: interrupted", *getattr(error, "__notes__", ())]:
+            output.note(line)
+        return 143 if isinstance(error, Terminated) else 130
+    except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
+        _bug(error, as_json=as_json)
+        return 1
+    return 0
+
+
+class Terminated(BaseException):
+    """SIGTERM: what is on disk is whole at every moment, so the place where it strikes does not matter."""
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def _configure(ctx: click.Context) -> None:
+    """Read the user's config file, and warn of names that mean nothing."""
+    from sealpipe import configuration
+
+    for name, near in configuration.unknown_variables(os.environ):
+        output.note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
+    config = configuration.read_config(os.environ)
+    if config:
+        common = {name: value for name, value in config.items() if not isinstance(value, dict)}
+        commands = {name: {**common, **config.get(name, {})} for name in COMMANDS}
+        # A group's commands share the group's table.
+        ctx.default_map = {
+            name: {**table, **dict.fromkeys(("list", "show", "expire", "serve", "key"), table)}
+            for name, table in commands.items()
+        }
+
+
+def _version(ctx: click.Context, *, on: bool) -> None:
+    if on:
+        from sealpipe._version import __version__
+
+        output.result(f"sealpipe {__version__}\n")
+        ctx.exit()
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Known before the command line is parsed, so that its own errors are JSON, too."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == "--output" or word.startswith("--output="):
+            return (following if word == "--output" else word.partition("=")[2]) == "json"
+        if word == "--":
+            break
+    return os.environ.get("SEALPIPE_OUTPUT") == "json"
+
+
+def _occupy_standard_streams() -> None:
+    """A closed stdin, stdout or stderr must not become the number of a file that we open."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+def _bug(error: Exception, *, as_json: bool) -> None:
+    """Where it happened, and of what type; the message and the values could hold a secret."""
+
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    if not as_json:
+        for place in places:
+            output.note(f"  {place}")
+    bug = SealpipeError(
+        f"a bug of ours: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
+        remedy="please report it with these lines; they hold no secret",
+    )
+    for line in getattr(error, "__notes__", ()):
+        bug.add_note(line)
+    output.failure(bug, as_json=as_json)

@@ -1,0 +1,66 @@
+"""click's options, made from the one table in `settings.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from sealpipe.errors import UsageError
+from sealpipe.settings import COMMANDS, GLOBAL, Setting
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OFFLINE = ("output",)
+"""The global settings of commands that never call the service."""
+
+
+class SettingType(click.ParamType[Any]):
+    """Parses with the setting's own function; its errors are ours, and name the option."""
+
+    envvar_list_splitter = "\n"  # a reference may hold blanks
+
+    def __init__(self, setting: Setting) -> None:
+        self.name = setting.metavar
+        self._setting = setting
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        if not isinstance(value, str | int | float):
+            return value
+        try:
+            return self._setting.parse(str(value))
+        except UsageError as error:
+            raise UsageError(f"{self._setting.option}: {error.message}", remedy=error.remedy) from None
+
+
+def options(
+    command: str, only: Sequence[str] | None = None, common: Sequence[str] | None = None
+) -> Callable[[Command], Command]:
+    """The options of a command (or only some of its table), and the global ones (or only some of them)."""
+    own = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
+    shared = [setting for setting in GLOBAL if not setting.secret and (common is None or setting.name in common)]
+
+    def decorate(function: Command) -> Command:
+        for setting in reversed(shared):
+            function = _option(setting, "")(function)
+        for setting in reversed(own):
+            function = _option(setting, command)(function)
+        return function
+
+    return decorate
+
+
+def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
+    names = [setting.name, setting.option, *([setting.short] if setting.short else [])]
+    shown: dict[str, Any] = {"help": setting.help, "envvar": setting.variable(command)}
+    if setting.flag:
+        return click.option(*names, is_flag=True, **shown)
+    if setting.choices:
+        kind: click.ParamType[Any] = click.Choice(setting.choices)
+    else:
+        kind = SettingType(setting)
+        shown["metavar"] = setting.metavar
+    if setting.default is not None:
+        shown |= {"default": setting.default, "show_default": True}
+    return click.option(*names, type=kind, multiple=setting.multiple, **shown)

@@ -1,0 +1,90 @@
+"""The only place that prints. stdout carries the result and nothing else; all else goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from sealpipe.errors import NotDelivered, PluginError, SealpipeError, ServiceError, WireError
+
+SCHEMA = 1
+
+
+def result(text: str) -> None:
+    """Put the result on stdout, now and whole. NotDelivered where nobody takes it.
+
+    Written past Python's buffer: what is left in that would be written again, and fail again, at exit.
+    """
+    try:
+        if sys.stdout is None:
+            raise OSError(9, "it is closed")
+        _write(sys.stdout.fileno(), text)
+    except OSError as error:
+        raise NotDelivered(f"the result could not be written to stdout: {error.strerror}") from None
+
+
+def json_result(members: Mapping[str, Any]) -> None:
+    """The result as one line of JSON."""
+    result(_json(members))
+
+
+def note(text: str) -> None:
+    """A line for people."""
+    try:
+        if sys.stderr is not None:
+            _write(sys.stderr.fileno(), f"{text}\n")
+    except OSError:
+        pass  # nobody listens: the exit code still tells
+
+
+def failure(error: SealpipeError, *, as_json: bool) -> None:
+    """What went wrong and what to do next; as JSON one object, the last line on stderr."""
+    notes = [*getattr(error, "__notes__", ())]
+    if as_json:
+        note(_json({"error": describe(error)}).rstrip("\n"))
+        return
+    note(f"sealpipe: {error.message}")
+    for name, reason in getattr(error, "additional_data", {}).items():
+        note(f"  {printable(name)}: {printable(reason)}")
+    for line in [error.remedy, *notes]:
+        if line and line not in error.message:
+            note(f"  {line}")
+
+
+def describe(error: SealpipeError) -> dict[str, Any]:
+    """An error as JSON members; those that do not apply are left out."""
+    members: dict[str, Any] = {
+        "type": type(error).__name__,
+        "message": error.message,
+        "remedy": error.remedy,
+        "exit_code": error.exit_code,
+        "outbox_id": getattr(error, "outbox_id", None),
+    }
+    if isinstance(error, ServiceError):
+        members |= {"status": error.status, "error_code": error.error_code, "retry_after": error.retry_after}
+        members |= {"additional_data": error.additional_data or None}
+    if isinstance(error, PluginError):
+        members["reference"] = error.locator
+    if isinstance(error, WireError):
+        members["reason"] = error.reason
+    return {name: value for name, value in members.items() if value not in (None, "")}
+
+
+def printable(value: object) -> str:
+    """Text from outside for a terminal: control characters escaped."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def _json(members: Mapping[str, Any]) -> str:
+    # ASCII only: a terminal's control characters, and those of bidirectional text, stay escaped.
+    return json.dumps({"schema": SCHEMA, **members}) + "\n"
+
+
+def _write(descriptor: int, text: str) -> None:
+    view = memoryview(text.encode("utf-8", "backslashreplace"))
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,69 @@
+"""`sealpipe share`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sealpipe.cli import context
+from sealpipe.cli.options import options
+from sealpipe.errors import UsageError
+
+
+@click.command(epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, text:WORDS (not secret).")
+@options("share", common=context.COMMON)
+@click.pass_context
+def share(ctx: click.Context, /, **values: Any) -> None:
+    """Seal secrets and make a link to them.
+
+    The link is the result, on stdout: whoever has it can open the share. Fields are named by reference:
+
+    sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
+    """
+    from sealpipe.cli import deliver
+    from sealpipe.client.sync import Client
+    from sealpipe.flows import share as sharing
+
+    deliver.refuse_open_log(values["link_file"])
+    to = deliver.targets(values["link_file"], values["receipt"])
+    plan = sharing.plan(
+        values["field"],
+        title=values["title"],
+        description=values["description"],
+        views=values["views"],
+        passcode=sharing.passcode_reference(values["passcode_from"]) if values["passcode_from"] else None,
+        custody=values["custody"],
+        timed_view=values["timed_view"],
+        notify_on=values["notify_on"],
+        **_expiry(ctx, values),
+    )
+    session = context.session(values)
+    as_json = values["output"] == "json"
+    with Client.of_session(session) as client:
+        if values["dry_run"]:
+            from sealpipe.cli.dry_run import show
+
+            show(plan, client.run(sharing.prepare(plan, session)), session, to, as_json=as_json)
+            return
+        outbox = context.outbox(values, session.credential)
+        made = client.run(sharing.share(session, plan, outbox, deliver=to))
+        deliver.announce(made)
+        deliver.finish(made, to, as_json=as_json)
+
+
+def _expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
+    """One of three ways to say when it ends. One that was given beats the default of `--expires-in`."""
+    given = [name for name in ("expires_in", "expires_at", "no_expiry") if values[name] and _was_set(ctx, name)]
+    if len(given) > 1:
+        names = " and ".join("--" + name.replace("_", "-") for name in given)
+        raise UsageError(f"{names} contradict each other", remedy="give one of them")
+    if given == ["no_expiry"]:
+        return {"expires_in": None}
+    return {"expires_at": values["expires_at"], "expires_in": values["expires_in"]}
+
+
+def _was_set(ctx: click.Context, name: str) -> bool:
+    from click.core import ParameterSource
+
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT

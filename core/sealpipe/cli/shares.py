@@ -1,0 +1,87 @@
+"""`sealpipe shares list | show | expire`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import context, output
+from sealpipe.cli.options import options
+from sealpipe.times import format_time
+
+if TYPE_CHECKING:
+    from sealpipe.api.models import Pagination, ShareInfo
+    from sealpipe.client.sync import Client
+
+
+@click.group()
+def shares() -> None:
+    """List, show and expire shares. Only metadata: the service has no way to read one."""
+
+
+@shares.command("list")
+@options("shares", common=context.COMMON)
+def list_(page: int | None, limit: int | None, **values: Any) -> None:
+    """The shares that can still be opened, newest first."""
+    from sealpipe.api.models import Pagination
+
+    with _client(values) as client:
+        if values["all"]:
+            rows: tuple[ShareInfo, ...] = tuple(client.iter_shares(limit=limit or 100))
+            pagination = Pagination(total=len(rows))
+        else:
+            found = client.list_shares(page=page or 1, limit=limit or 25)
+            rows, pagination = found.items, found.pagination
+    if values["output"] == "json":
+        output.json_result({"shares": [_members(row) for row in rows], "pagination": _paging(pagination)})
+        return
+    output.result("".join(f"{_line(row)}\n" for row in rows))
+    if pagination.total_pages and (page or 1) < pagination.total_pages:
+        output.note(f"page {page or 1} of {pagination.total_pages}; --all walks them all")
+
+
+@shares.command()
+@click.argument("code")
+@options("", common=context.COMMON)
+def show(code: str, **values: Any) -> None:
+    """What the service tells of a share. Spends no view."""
+    with _client(values) as client:
+        row = client.get_share(code)
+    if values["output"] == "json":
+        output.json_result(_members(row))
+    else:
+        output.result(f"{_line(row)}\n")
+
+
+@shares.command()
+@click.argument("code")
+@options("", common=context.COMMON)
+def expire(code: str, **values: Any) -> None:
+    """End a share now. Its link stops working; there is no way back."""
+    with _client(values) as client:
+        client.expire_share(code)
+    output.note(f"expired {output.printable(code)}")
+    if values["output"] == "json":
+        output.json_result({"short_code": code, "outcome": "expired"})
+
+
+def _client(values: dict[str, Any]) -> Client:
+    from sealpipe.client.sync import Client
+
+    return Client.of_session(context.session(values))
+
+
+def _members(row: ShareInfo) -> dict[str, Any]:
+    ends = None if row.expires_at is None else format_time(row.expires_at)
+    return {**row.extra, "short_code": row.short_code, "expires_at": ends}
+
+
+def _line(row: ShareInfo) -> str:
+    ends = "does not expire" if row.expires_at is None else format_time(row.expires_at)
+    return f"{output.printable(row.short_code)}\t{ends}"
+
+
+def _paging(pagination: Pagination) -> dict[str, int | None]:
+    names = ("page", "limit", "total_pages", "total")
+    return {name: getattr(pagination, name) for name in names}

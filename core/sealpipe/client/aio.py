@@ -1,0 +1,212 @@
+"""The driver for asyncio, and `AsyncClient`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpcore
+import httpx
+
+from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.client import calls, http
+from sealpipe.client.pacing import Pacing
+from sealpipe.client.setup import ClientSetup
+from sealpipe.flows.paging import Walk
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow, Send, Wait
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+GRACE = 5.0
+"""Seconds that a cancelled call still has, so that an attempt under way learns its answer."""
+
+
+class Network:
+    """Sends operations over asyncio's sockets."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._pacing = Pacing()
+        self._transport = _Transport(session)
+
+    async def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+        """What came back within `timeout` seconds."""
+        started = time.monotonic()
+        pause = self._pacing.pause()
+        if pause >= timeout:
+            return Failure(sent=False, detail="the service asked to wait for longer than there is time")
+        await asyncio.sleep(pause)
+        result = await self._exchange(operation, started + timeout - time.monotonic())
+        self._pacing.note(result)
+        return result
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    async def _exchange(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+        watch = http.Watch()
+
+        async def note(event: str, info: dict[str, Any]) -> None:
+            watch.note(event, info)
+
+        content = None if operation.body is None else _pieces(operation.body)
+        request = http.request(self._session, operation, timeout, content, note)
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._transport.handle_async_request(request)
+                gathering = http.Gathering(operation.limit)
+                try:
+                    async for piece in response.aiter_raw():
+                        gathering.add(piece)
+                finally:
+                    await response.aclose()
+            return http.answer(response, gathering.body)
+        except Exception as error:
+            failure = http.failure(error, watch)
+            if failure is None:
+                raise
+            return failure
+
+
+class _Transport(httpx.AsyncHTTPTransport):
+    """As its twin in `sync`: httpx's transport on a pool of our own making."""
+
+    def __init__(self, session: Session) -> None:
+        self._pool = httpcore.AsyncConnectionPool(**http.pool_options(session))
+
+
+async def _pieces(body: bytes | bytearray) -> AsyncIterator[bytes]:
+    for piece in http.pieces(body):
+        yield piece
+
+
+class _CancelledError(Exception):
+    """The caller went away: an attempt under way may end, nothing new begins."""
+
+
+async def run(
+    flow: Flow[T],
+    send: Callable[[Operation[Any], float], Awaitable[Answer | Failure]],
+    state: _RunState,
+) -> T:
+    """Drive a flow to its result."""
+    result: Any = None
+    error: Exception | None = None
+    while True:
+        try:
+            step = flow.send(result) if error is None else flow.throw(error)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        result, error = None, None
+        try:
+            match step:
+                case Send(operation, timeout):
+                    state.begin(operation)
+                    result = await send(operation, timeout)
+                case Wait(seconds):
+                    state.check()
+                    await asyncio.sleep(seconds)
+                case Do(work):
+                    result = await asyncio.to_thread(work)
+        except Exception as raised:  # noqa: BLE001 - the flow decides what an exception means
+            error = raised
+
+
+class _RunState:
+    """Whether the caller went away, and whether something is under way that it should not have to guess about."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.changing = False
+
+    def begin(self, operation: Operation[Any]) -> None:
+        self.check()
+        self.changing = self.changing or operation.resend is not Resend.READ
+
+    def check(self) -> None:
+        if self.cancelled:
+            raise _CancelledError
+
+
+async def _shielded(work: Coroutine[Any, Any, T], state: _RunState) -> T:
+    """Run to the end; where cancelled after something may have been changed, let the attempt end first."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        state.cancelled = True
+        if state.changing:
+            await asyncio.wait({task}, timeout=GRACE)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
+def _driven(
+    call: Callable[Concatenate[Session, P], Flow[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """The method of a flow: same arguments, same docstring, no body of its own."""
+
+    @wraps(call)
+    async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
+        return await self.run(call(self.session, *args, **options))
+
+    return method
+
+
+def _walked(
+    call: Callable[Concatenate[Session, P], Walk[T]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    @wraps(call)
+    async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
+        walk = call(self.session, *args, **options)
+        while not walk.done:
+            for row in await self.run(walk.next_page()):
+                yield row
+
+    return method
+
+
+class AsyncClient(ClientSetup):
+    """The service from asyncio. An async context manager; arguments as for `Client`.
+
+    A task that is cancelled while a change is on its way still learns its answer, for up to 5 seconds.
+    """
+
+    _network: Network | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._network is not None:
+            await self._network.close()
+            self._network = None
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Drive a flow of `sealpipe.flows` to its result."""
+        state = _RunState()
+        return await _shielded(run(flow, self._send, state), state)
+
+    async def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+        if self._network is None:
+            self._network = Network(self.session)
+        return await self._network.send(operation, timeout)
+
+    create_share = _driven(calls.create_share)
+    list_shares = _driven(calls.list_shares)
+    iter_shares = _walked(calls.iter_shares)
+    get_share = _driven(calls.get_share)
+    expire_share = _driven(calls.expire_share)
+    share = _driven(calls.share)
+    resume = _driven(calls.resume)

@@ -1,0 +1,126 @@
+"""What both clients can do, once: each a function of the session that gives a flow.
+
+`Client` and `AsyncClient` make their methods of these; the docstrings are theirs, too.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sealpipe.api import shares
+from sealpipe.api.models import CreatedShare, Page, ShareInfo
+from sealpipe.flows import expire as expiring
+from sealpipe.flows import resume as resuming
+from sealpipe.flows import share as sharing
+from sealpipe.flows.paging import Walk
+from sealpipe.flows.retry import call
+from sealpipe.flows.session import Session
+from sealpipe.flows.share import DEFAULT_EXPIRY, Custody, Share
+from sealpipe.flows.steps import Flow
+from sealpipe.secret import Secret
+from sealpipe.state.outbox import Entry, Outbox
+from sealpipe.wire.fields import Field
+
+
+def create_share(
+    session: Session,
+    *,
+    data: str,
+    access_token: str,
+    passcode_verifier: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    expires_at: datetime | None = None,
+    views: int | None = None,
+    item_key_wrap: str | None = None,
+    timed_view: int | None = None,
+    notify_on: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    idempotency_key: str | None = None,
+) -> Flow[CreatedShare]:
+    """Create a share from ciphertext that you sealed yourself (specification: POST /v1/shares).
+
+    `data` is standard base64 of the envelope, `access_token` and `passcode_verifier` base64url. Repeated under
+    one idempotency key until it is settled. To seal and share in one, see `share`.
+    """
+    body, _ = shares.build_body(
+        lambda out: out.extend(data.encode()),
+        access_token=access_token,
+        passcode_verifier=passcode_verifier,
+        title=title,
+        description=description,
+        expires_at=expires_at,
+        views=views,
+        timed_view=timed_view,
+        notify_on=notify_on,
+        organization_id=organization_id,
+        item_key_wrap=item_key_wrap,
+    )
+    return call(shares.create(body, idempotency_key or str(uuid.uuid4())), session.budget())
+
+
+def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Page[ShareInfo]]:
+    """One page of the usable shares, newest first (specification: GET /v1/shares). `limit` is at most 100."""
+    return call(shares.list_page(page, limit), session.budget())
+
+
+def iter_shares(session: Session, *, limit: int = 100) -> Walk[ShareInfo]:
+    """Every usable share, page by page, newest first."""
+    return Walk(lambda page: list_shares(session, page=page, limit=limit), lambda row: row.short_code)
+
+
+def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:
+    """A share's metadata; spends no view (specification: GET /v1/shares/{shortCode}). Raises Missing."""
+    return call(shares.get(short_code), session.budget())
+
+
+def expire_share(session: Session, short_code: str) -> Flow[None]:
+    """End a share now (specification: DELETE /v1/shares/{shortCode}). Raises Missing where it is over already."""
+    return expiring.expire_share(session, short_code)
+
+
+def share(
+    session: Session,
+    fields: Sequence[Field | str],
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    expires_in: timedelta | None = DEFAULT_EXPIRY,
+    expires_at: datetime | None = None,
+    views: int | None = 1,
+    passcode: str | Secret | None = None,
+    custody: Custody = "auto",
+    timed_view: int | None = None,
+    notify_on: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    outbox: str | Path | None = None,
+) -> Flow[Share]:
+    """Seal fields (or what references name) and share them; `.link` is the only way to open it.
+
+    Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
+    `.delivered()` ends its entry once the link is safe. `expires_in=None` without `expires_at`: no end;
+    `views=None`: no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknown has `.outbox_id`.
+    """
+    plan = sharing.plan(
+        fields,
+        title=title,
+        description=description,
+        expires_in=expires_in,
+        expires_at=expires_at,
+        views=views,
+        passcode=passcode,
+        custody=custody,
+        timed_view=timed_view,
+        notify_on=notify_on,
+        organization_id=organization_id,
+    )
+    box = None if outbox is None else Outbox(Path(outbox), session.credential)
+    return sharing.share(session, plan, box)
+
+
+def resume(session: Session, entry: Entry) -> Flow[Share]:
+    """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share, the same link."""
+    return resuming.resume(session, entry)

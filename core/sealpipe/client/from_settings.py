@@ -1,0 +1,80 @@
+"""The pydantic-settings model of `settings.GLOBAL`: for library users and for `doctor`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ValidationError, create_model
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from sealpipe.configuration import api_key, read_config
+from sealpipe.errors import SettingError, UsageError
+from sealpipe.settings import GLOBAL, Setting
+
+_CLIENT = ("base_url", "link_base_url", "service_tag", "ca_file", "deadline")
+
+
+class _ConfigFile(PydanticBaseSettingsSource):
+    """The user's config file, as the command line reads it."""
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - its signature
+        return read_config(os.environ).get(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        return {name: value for name, value in read_config(os.environ).items() if not isinstance(value, dict)}
+
+
+class _Base(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix="SEALPIPE_", env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - never read
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - never read
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # No dotenv file: nothing is read from the working directory on its own.
+        return init_settings, env_settings, _ConfigFile(settings_cls)
+
+
+def _validator(setting: Setting) -> Callable[[object], object]:
+    def validate(value: object) -> object:
+        try:
+            return setting.parse(value) if isinstance(value, str) else value
+        except UsageError as error:
+            raise ValueError(error.message) from None
+
+    return validate
+
+
+def model() -> type[BaseSettings]:
+    """The model: one field for each global setting that is no secret."""
+    fields: dict[str, Any] = {
+        setting.name: (
+            Annotated[Any, BeforeValidator(_validator(setting))],
+            None if setting.default is None else setting.parse(setting.default),
+        )
+        for setting in GLOBAL
+        if not setting.secret
+    }
+    return create_model("SealpipeSettings", __base__=_Base, **fields)
+
+
+def load() -> dict[str, Any]:
+    """The arguments of a client. SettingError names the setting that is wrong, never its value."""
+    try:
+        found = model()().model_dump()
+    except ValidationError as error:
+        # Only location and message of ours: the error's other parts hold the input.
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+    key = api_key(os.environ, found["api_key_file"])
+    return {"api_key": key, **{name: found[name] for name in _CLIENT}}

@@ -1,0 +1,120 @@
+"""One operation on the network: what sync and async share. Nothing here knows the service's meaning."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpcore
+import httpx
+
+from sealpipe._version import __version__
+from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.api.refusals import printable
+from sealpipe.client.trust import proxy_for, tls_context
+from sealpipe.flows.session import Session
+
+PIECE = 64 * 1024
+"""Bytes of a body that are handed to the socket at a time: httpx copies a whole one again and again."""
+
+
+class AnswerTooLong(Exception):
+    """The answer's body passed the operation's limit."""
+
+
+def pool_options(session: Session) -> dict[str, Any]:
+    """What the connection pools are made with. Certificates are read only where TLS is spoken."""
+    tls = session.base_url.startswith("https://")
+    options: dict[str, Any] = {
+        "ssl_context": tls_context(os.environ, session.ca_file) if tls else None,
+        "max_connections": 10,
+        "http1": True,
+        "http2": False,
+    }
+    proxy = proxy_for(session.base_url)
+    if proxy is not None:
+        url = httpx.URL(proxy)
+        user = (url.username.encode(), url.password.encode()) if url.username else None
+        options["proxy"] = httpcore.Proxy(str(url.copy_with(username=None, password=None)), auth=user)
+    return options
+
+
+def request(session: Session, operation: Operation[Any], timeout: float, content: Any, trace: Any) -> httpx.Request:
+    """The request of an operation. `content` makes chunks of the body; `trace` is told of every step."""
+    # httpx.Headers hides the credential in its repr, a dict would not.
+    headers = httpx.Headers(dict(operation.headers))
+    headers["authorization"] = session.credential.header().reveal()
+    headers["accept"] = "application/json"
+    headers["accept-encoding"] = "identity"
+    headers["user-agent"] = f"sealpipe/{__version__}"
+    if operation.body is not None:
+        headers["content-length"] = str(len(operation.body))
+    return httpx.Request(
+        operation.method,
+        httpx.URL(session.base_url + operation.path, params=dict(operation.query) or None),
+        headers=headers,
+        content=content,
+        extensions={"timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout), "trace": trace},
+    )
+
+
+def pieces(body: bytes | bytearray) -> Iterator[bytes]:
+    """The body in pieces, each copied once."""
+    view = memoryview(body)
+    for start in range(0, len(view), PIECE):
+        yield bytes(view[start : start + PIECE])
+
+
+class Watch:
+    """Notes whether any byte of our request may have left: before that, a failure is provably harmless."""
+
+    def __init__(self) -> None:
+        self.sent = False
+
+    def note(self, event: str, info: dict[str, Any]) -> None:
+        sending = event.endswith("send_request_headers.started")
+        if sending and getattr(info.get("request"), "method", b"") != b"CONNECT":
+            self.sent = True
+
+
+class Gathering:
+    """An answer's body as it comes in, up to the operation's limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.body = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        self.body += piece
+        if len(self.body) > self._limit:
+            raise AnswerTooLong
+
+
+def answer(response: httpx.Response, body: bytearray) -> Answer:
+    """What came back, as a value. A content encoding that was not asked for leaves a body that nobody reads."""
+    encoded = response.headers.get("content-encoding", "identity").lower() != "identity"
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(response.status_code, headers, b"" if encoded else bytes(body))
+
+
+def failure(error: Exception, watch: Watch) -> Failure | None:
+    """What a transport's exception means; None for one that is no matter of the network."""
+    for kinds, say in _SAID:
+        if isinstance(error, kinds):
+            return Failure(watch.sent, say(error))
+    return None
+
+
+def _cause(error: Exception) -> str:
+    return printable(str(error) or type(error).__name__, 200)
+
+
+_SAID: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], str]], ...] = (
+    ((AnswerTooLong,), lambda _: "the answer is longer than it may be"),
+    ((httpx.ConnectTimeout, httpx.PoolTimeout), lambda _: "no connection came about in time"),
+    ((httpx.TimeoutException, TimeoutError), lambda _: "the time ran out"),
+    ((httpx.ConnectError,), lambda error: f"no connection: {_cause(error)}"),
+    ((httpx.ProxyError,), lambda error: f"the proxy refused: {_cause(error)}"),
+    ((httpx.TransportError, OSError), lambda error: f"the connection broke: {_cause(error)}"),
+)

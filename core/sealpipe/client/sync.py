@@ -1,0 +1,162 @@
+"""The driver that blocks, and `Client`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpcore
+import httpx
+
+from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.client import calls, http
+from sealpipe.client.deadline import Deadline, DeadlineBackend
+from sealpipe.client.pacing import Pacing
+from sealpipe.client.setup import ClientSetup
+from sealpipe.flows.paging import Walk
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow, Send, Wait
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Network:
+    """Sends operations over blocking sockets; safe to use from several threads."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._deadline = Deadline()
+        self._pacing = Pacing()
+        self._transport = _Transport(session, DeadlineBackend(self._deadline))
+
+    def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+        """What came back within `timeout` seconds."""
+        started = time.monotonic()
+        pause = self._pacing.pause()
+        if pause >= timeout:
+            return Failure(sent=False, detail="the service asked to wait for longer than there is time")
+        time.sleep(pause)
+        result = self._exchange(operation, started + timeout)
+        self._pacing.note(result)
+        return result
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _exchange(self, operation: Operation[Any], end: float) -> Answer | Failure:
+        watch = http.Watch()
+        content = None if operation.body is None else http.pieces(operation.body)
+        self._deadline.at = end
+        request = http.request(self._session, operation, end - time.monotonic(), content, watch.note)
+        try:
+            response = self._transport.handle_request(request)
+            gathering = http.Gathering(operation.limit)
+            try:
+                for piece in response.iter_raw():
+                    gathering.add(piece)
+            finally:
+                response.close()
+            return http.answer(response, gathering.body)
+        except Exception as error:
+            failure = http.failure(error, watch)
+            if failure is None:
+                raise
+            return failure
+        finally:
+            self._deadline.at = None
+
+
+class _Transport(httpx.HTTPTransport):
+    """httpx's transport on a pool of our own making: its own takes no network backend."""
+
+    def __init__(self, session: Session, backend: httpcore.NetworkBackend) -> None:
+        self._pool = httpcore.ConnectionPool(network_backend=backend, **http.pool_options(session))
+
+
+def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]) -> T:
+    """Drive a flow to its result."""
+    result: Any = None
+    error: Exception | None = None
+    while True:
+        try:
+            step = flow.send(result) if error is None else flow.throw(error)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        result, error = None, None
+        try:
+            match step:
+                case Send(operation, timeout):
+                    result = send(operation, timeout)
+                case Wait(seconds):
+                    time.sleep(seconds)
+                case Do(work):
+                    result = work()
+        except Exception as raised:  # noqa: BLE001 - the flow decides what an exception means
+            error = raised
+
+
+def _driven(
+    call: Callable[Concatenate[Session, P], Flow[T]],
+) -> Callable[Concatenate[Client, P], T]:
+    """The method of a flow: same arguments, same docstring, no body of its own."""
+
+    @wraps(call)
+    def method(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
+        return self.run(call(self.session, *args, **options))
+
+    return method
+
+
+def _walked(
+    call: Callable[Concatenate[Session, P], Walk[T]],
+) -> Callable[Concatenate[Client, P], Iterator[T]]:
+    @wraps(call)
+    def method(self: Client, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
+        walk = call(self.session, *args, **options)
+        while not walk.done:
+            yield from self.run(walk.next_page())
+
+    return method
+
+
+class Client(ClientSetup):
+    """The service from code that blocks. A context manager; one client may serve several threads.
+
+    `api_key` (all three parts, or two), `base_url` (ends in /v1), `link_base_url`; `deadline` in seconds for
+    all tries of one call; `ca_file` is trusted beside the system's certificates. Raises SettingError.
+    """
+
+    _network: Network | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._network is not None:
+            self._network.close()
+            self._network = None
+
+    def run(self, flow: Flow[T]) -> T:
+        """Drive a flow of `sealpipe.flows` to its result."""
+        return run(flow, self._send)
+
+    def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+        if self._network is None:
+            self._network = Network(self.session)
+        return self._network.send(operation, timeout)
+
+    create_share = _driven(calls.create_share)
+    list_shares = _driven(calls.list_shares)
+    iter_shares = _walked(calls.iter_shares)
+    get_share = _driven(calls.get_share)
+    expire_share = _driven(calls.expire_share)
+    share = _driven(calls.share)
+    resume = _driven(calls.resume)

@@ -1,0 +1,71 @@
+"""The API credential in its three parts (specification: Authentication, Credential).
+
+`<tag>_sk_live_<keyId>.<authSecret>[.<custodySecret>]`: the first two parts are sent, the third never is.
+The network gets `header()` as a Secret and nothing else, so the custody part has no way to a socket.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from sealpipe.errors import CredentialError, WireError
+from sealpipe.secret import Secret
+from sealpipe.wire import encoding
+
+_PREFIX = re.compile(r"([a-z][a-z0-9]{0,15})_sk_live_", re.ASCII)
+_PARTS = (("key id", 12), ("auth secret", 32), ("custody secret", 32))
+_AGAIN = "copy the whole credential again from where it was shown, or mint a new key"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A parsed credential. `tag` is the service's short tag, `key_id` the part that is no secret."""
+
+    tag: str
+    key_id: str
+    auth_secret: Secret = field(repr=False)
+    custody_secret: Secret | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, text: str | Secret) -> Credential:
+        """The three parts of the text; CredentialError says what is wrong and never shows any of it."""
+        raw = text.reveal() if isinstance(text, Secret) else text
+        prefix = _PREFIX.match(raw)
+        if prefix is None:
+            raise _wrong_start(raw)
+        parts = raw[prefix.end() :].split(".")
+        if len(parts) not in (2, 3):
+            raise CredentialError(
+                f"the credential has {len(parts)} part(s) between dots; it should have two or three",
+                remedy=_AGAIN,
+            )
+        for (name, size), part in zip(_PARTS, parts, strict=False):
+            _check_part(name, size, part)
+        return cls(prefix[1], parts[0], Secret(parts[1]), Secret(parts[2]) if len(parts) == 3 else None)
+
+    def header(self) -> Secret:
+        """The value of the Authorization header: the first two parts, and no way to the third."""
+        return Secret(f"Bearer {self.tag}_sk_live_{self.key_id}.{self.auth_secret.reveal()}")
+
+
+def _check_part(name: str, size: int, part: str) -> None:
+    try:
+        length = len(encoding.decode_base64url(part))
+    except WireError as error:
+        raise CredentialError(f"the credential's {name} is not base64url ({error.reason})", remedy=_AGAIN) from None
+    if length != size:
+        raise CredentialError(f"the credential's {name} has {length} bytes; it should have {size}", remedy=_AGAIN)
+
+
+def _wrong_start(raw: str) -> CredentialError:
+    if not raw.strip():
+        return CredentialError(
+            "the credential is empty",
+            remedy="forks and Dependabot runs get empty secrets; elsewhere set SEALPIPE_API_KEY",
+        )
+    if raw != raw.strip():
+        return CredentialError("the credential has white space around it", remedy="set it without blanks and line ends")
+    if raw.startswith("Bearer "):
+        return CredentialError("the credential starts with 'Bearer'", remedy="set it without that word")
+    return CredentialError("the credential does not start with '<tag>_sk_live_'")

@@ -1,0 +1,36 @@
+"""Walking a list page by page, to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from sealpipe.api.models import Page
+from sealpipe.flows.steps import Flow
+
+T = TypeVar("T")
+
+
+class Walk(Generic[T]):
+    """The pages of a list, one flow each. `identity` tells one row from another.
+
+    It ends at an empty page, at the last page by the service's own count, or where the service repeats a page;
+    never because a page is short. Rows seen before (the list moved while it was walked) are left out.
+    """
+
+    def __init__(self, fetch: Callable[[int], Flow[Page[T]]], identity: Callable[[T], Hashable]) -> None:
+        self._fetch = fetch
+        self._identity = identity
+        self._seen: set[Hashable] = set()
+        self._page = 0
+        self.done = False
+
+    def next_page(self) -> Flow[list[T]]:
+        """The rows of the next page that were not seen yet."""
+        self._page += 1
+        page = yield from self._fetch(self._page)
+        fresh = {self._identity(row): row for row in page.items if self._identity(row) not in self._seen}
+        self._seen |= fresh.keys()
+        total = page.pagination.total_pages
+        self.done = not fresh or (total is not None and self._page >= total)
+        return list(fresh.values())

@@ -1,0 +1,99 @@
+"""References to fields: each document is fetched once, source by source, then taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sealpipe.errors import BadReference, NotFound, PluginError, UsageError
+from sealpipe.flows.select import select
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.plugin import Document, Locator
+from sealpipe.reference import FieldSpec, Reference
+from sealpipe.secret import Secret
+from sealpipe.wire.field import Field
+
+if TYPE_CHECKING:
+    from sealpipe.registry import Registry
+
+Cache = dict[Locator, Document | PluginError]
+"""What was fetched in one run, misses too. Handed from flow to flow, it keeps stdin from being read twice."""
+
+
+def resolve(
+    specs: Sequence[FieldSpec | Field], registry: Callable[[], Registry], cache: Cache | None = None
+) -> Flow[list[Field]]:
+    """The fields, in order; a Field stands as it is. `registry` is called only where there is a reference.
+
+    Raises InvalidReference before anything is fetched, the first PluginError in the order of the specs, and
+    UsageError where optional fields fell away and none is left.
+    """
+    refs = [spec.ref for spec in specs if isinstance(spec, FieldSpec)]
+    resolver = yield from _fetch(refs, registry, cache)
+    fields: list[Field] = yield Do(partial(resolver.fields, specs))
+    if not fields:
+        raise UsageError(
+            "there is nothing to share: every field is optional, and none has a value",
+            remedy="give one of them a value, or take ?optional=1 off one",
+        )
+    return fields
+
+
+def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None) -> Flow[Secret | None]:
+    """The one value of a reference, such as a passcode's; None where it is optional and missing."""
+    resolver = yield from _fetch([ref], registry, cache)
+    fields: list[Field] = yield Do(partial(resolver.fields, [FieldSpec(None, ref)]))
+    if len(fields) > 1:
+        raise BadReference(
+            f"{ref} gives {len(fields)} values where one belongs", locator=str(ref), remedy="name one key: #KEY"
+        )
+    if not fields:
+        return None
+    value = fields[0].value
+    return value if isinstance(value, Secret) else Secret(value)
+
+
+class _Resolver:
+    """What the references of one flow mean, and what came back for them."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.located: dict[Reference, tuple[Locator, str]] = {}
+
+    def locate(self, refs: Sequence[Reference], registry: Registry) -> dict[str, list[Locator]]:
+        """The locators to fetch, each once, by source."""
+        wanted: dict[str, dict[Locator, None]] = {}
+        for ref in refs:
+            locator = registry.locate(ref)
+            self.located[ref] = locator, registry.info(ref.name).format
+            if locator not in self.cache:
+                wanted.setdefault(ref.name, {})[locator] = None
+        return {name: list(locators) for name, locators in wanted.items()}
+
+    def fields(self, specs: Sequence[FieldSpec | Field]) -> list[Field]:
+        """All fields of all specs."""
+        return [field for spec in specs for field in self._fields(spec)]
+
+    def _fields(self, spec: FieldSpec | Field) -> list[Field]:
+        if isinstance(spec, Field):
+            return [spec]
+        locator, form = self.located[spec.ref]
+        answer = self.cache[locator]
+        if isinstance(answer, Document):
+            return select(answer, spec.ref, label=spec.label, form=form)
+        if isinstance(answer, NotFound) and spec.ref.flag("optional"):
+            return []
+        raise answer
+
+
+def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: Cache | None) -> Flow[_Resolver]:
+    resolver = _Resolver({} if cache is None else cache)
+    if not refs:
+        return resolver
+    found: Registry = yield Do(registry)
+    wanted: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, found))
+    for name, locators in wanted.items():
+        answers: Cache = yield Do(partial(found.fetch, name, locators))
+        resolver.cache.update(answers)
+    return resolver

@@ -1,0 +1,138 @@
+"""Sending one operation until it is settled: tries, deadline, back-off (DESIGN 6.9)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.api.refusals import PROOF_OF_NOTHING, refusal
+from sealpipe.errors import OutcomeUnknown, ProtocolError, RateLimited, ServiceError, TriesSpent, Unreachable
+from sealpipe.flows.steps import Flow, Send, Wait
+
+T = TypeVar("T")
+
+TRIES = 5
+FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
+LEAST_TRY = 30.0
+"""Seconds that one try may take: half the deadline, but no less, so that a hanging one leaves time for another."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What all tries of one command may take together. `clock` is monotonic, in seconds."""
+
+    deadline: float = 60.0
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    def left(self) -> float:
+        return self.deadline - (self.clock() - self.started)
+
+    def one_try(self) -> float:
+        return min(self.left(), max(LEAST_TRY, self.deadline / 2))
+
+    def back_off(self, tries: int) -> float:
+        """Full jitter: anything up to a bound that doubles."""
+        return self.chance() * min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (tries - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled(Generic[T]):
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Why a try did not settle the matter."""
+
+    error: ServiceError
+    again: bool
+    unclear: bool
+    """The service may have carried it out."""
+
+
+def call(operation: Operation[T], budget: Budget, *, unclear: bool = False) -> Flow[T]:
+    """The decoded answer, or a ServiceError whose kind says what is known about the outcome.
+
+    `unclear` tells that an earlier process may have had it carried out already. On the error, `unclear` says
+    the same of this one.
+    """
+    last: ServiceError = Unreachable(f"could not {operation.name}: there was no time for a single try")
+    for tries in range(1, TRIES + 1):
+        outcome = _judge(operation, (yield Send(operation, budget.one_try())))
+        if isinstance(outcome, _Settled):
+            return outcome.value
+        last, unclear = outcome.error, unclear or outcome.unclear
+        wait = _wait(last, budget, tries)
+        if not outcome.again or tries == TRIES or wait >= budget.left():
+            break
+        yield Wait(wait)
+    raise _final(operation, last, unclear=unclear)
+
+
+def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _Problem:
+    if isinstance(result, Failure):
+        return _unanswered(operation, result)
+    if not 200 <= result.status < 300:
+        return _refused(operation, refusal(result))
+    try:
+        return _Settled(operation.decode(result))
+    except ProtocolError as error:
+        # It was carried out. Reading it again, or replaying it, may bring an answer that can be used.
+        return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
+
+
+def _unanswered(operation: Operation[Any], failure: Failure) -> _Problem:
+    if not failure.sent:
+        return _Problem(Unreachable(f"could not {operation.name}: {failure.detail}"), again=True, unclear=False)
+    error = OutcomeUnknown(f"no whole answer came: {failure.detail}")
+    return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
+
+
+def _refused(operation: Operation[Any], error: ServiceError) -> _Problem:
+    if isinstance(error, RateLimited):
+        return _Problem(error, again=True, unclear=False)
+    if isinstance(error, OutcomeUnknown):
+        return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
+    # A redirect, or a status that is none of the service's: something else answered; what it did is not known.
+    return _Problem(error, again=False, unclear=isinstance(error, ProtocolError))
+
+
+def _wait(error: ServiceError, budget: Budget, tries: int) -> float:
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        return error.retry_after
+    # With little time left, one more try now is worth more than a longer pause and none.
+    return min(budget.back_off(tries), max(0.0, budget.left() / 2))
+
+
+def _final(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
+    last.unclear = unclear and operation.resend is not Resend.READ and type(last) not in PROOF_OF_NOTHING
+    if operation.resend is Resend.READ and isinstance(last, OutcomeUnknown):
+        return _as(TriesSpent, f"could not {operation.name}: {last.message}", last)
+    if last.unclear and not isinstance(last, ProtocolError):
+        return _as(
+            OutcomeUnknown,
+            f"it is not known whether the service could {operation.name}: {last.message}",
+            last,
+        )
+    return last
+
+
+def _as(kind: type[ServiceError], message: str, last: ServiceError) -> ServiceError:
+    error = kind(
+        message,
+        status=last.status,
+        error_code=last.error_code,
+        additional_data=last.additional_data,
+        retry_after=last.retry_after,
+    )
+    error.unclear = last.unclear
+    return error

@@ -1,0 +1,72 @@
+"""What every flow of one client stands on: who calls, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sealpipe import settings
+from sealpipe.credential import Credential
+from sealpipe.errors import SettingError
+from sealpipe.flows.retry import Budget
+from sealpipe.secret import Secret
+
+if TYPE_CHECKING:
+    from sealpipe.registry import Registry
+
+_MISSING = {
+    "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty secrets)",
+    "SEALPIPE_BASE_URL": "set SEALPIPE_BASE_URL to the service's API; it ends in /v1",
+    "SEALPIPE_LINK_BASE_URL": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Credential, addresses and limits, checked. `deadline` is in seconds, for all tries of one call together."""
+
+    credential: Credential
+    base_url: str
+    link_base_url: str
+    registry: Callable[[], Registry]
+    deadline: float = 60.0
+    ca_file: Path | None = None
+
+    def budget(self) -> Budget:
+        """Time and tries for one call, from now on."""
+        return Budget(self.deadline)
+
+
+def open_session(
+    *,
+    api_key: str | Secret | None,
+    base_url: str | None,
+    link_base_url: str | None,
+    registry: Callable[[], Registry],
+    service_tag: str | None = None,
+    deadline: float = 60.0,
+    ca_file: str | Path | None = None,
+) -> Session:
+    """A session from what was set. SettingError names what is missing or wrong, and never a value."""
+    for name, value in zip(_MISSING, (api_key, base_url, link_base_url), strict=True):
+        if not value:
+            raise SettingError(f"{name} is not set, or empty", remedy=_MISSING[name])
+    credential = Credential.parse(api_key or "")
+    if service_tag is not None and settings.service_tag(service_tag) != credential.tag:
+        raise SettingError(
+            f"the service tag is set to {service_tag!r} and the credential is of {credential.tag!r}",
+            remedy="unset SEALPIPE_SERVICE_TAG: the credential tells the tag",
+        )
+    if not deadline > 0:
+        raise SettingError("the deadline leaves no time at all", remedy="give it as a positive number of seconds")
+    return Session(
+        credential,
+        settings.base_url(base_url or ""),
+        settings.link_base_url(link_base_url or ""),
+        cache(registry),  # one for all calls: what a plugin set up serves the next one, too
+        deadline,
+        None if ca_file is None else Path(ca_file),
+    )

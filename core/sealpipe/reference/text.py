@@ -1,0 +1,95 @@
+"""The characters of a reference: what may stand in it, and how what may not is written.
+
+No error here repeats what was given: somebody may have pasted a secret where a reference belongs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NoReturn
+
+from sealpipe.errors import InvalidReference
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
+"""Two characters at least, so that `C:\\x` is no reference."""
+
+# C0, DEL and C1 would reach a terminal or end a line; a lone surrogate is what a byte that is not
+# UTF-8 becomes on its way through argv, and cannot be written down again.
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+BODY_ESCAPES = "%?#"
+PARAMETER_ESCAPES = "%?#&"
+SELECTOR_ESCAPES = '%,=*/"?#'
+
+
+def looks_like_reference(text: str) -> bool:
+    """Whether it begins with NAME ":"."""
+    match = NAME.match(text)
+    return match is not None and text[match.end() : match.end() + 1] == ":"
+
+
+def refuse(what: str, remedy: str = "") -> NoReturn:
+    """Raise InvalidReference."""
+    raise InvalidReference(what, remedy=remedy)
+
+
+def check_characters(text: str, part: str) -> str:
+    """The text itself. Raises InvalidReference for a control character or a lone surrogate in it."""
+    match = _UNFIT.search(text)
+    if match is None:
+        return text
+    if "\ud800" <= match[0] <= "\udfff":
+        refuse(f"{part} is not UTF-8 text", "write it in UTF-8")
+    refuse(
+        f"there is a control character (U+{ord(match[0]):04X}) in {part}",
+        "take it out: a line end that was copied along is the usual cause",
+    )
+
+
+def escape(text: str, characters: Collection[str]) -> str:
+    """Write each of `characters` as `%` and two hexadecimal digits."""
+    return "".join(f"%{ord(c):02X}" if c in characters else c for c in text)
+
+
+def unescape(text: str, characters: str, part: str) -> str:
+    """Undo `escape`. Any other use of `%` is an error: one text has one meaning everywhere."""
+    if "%" not in text:
+        return text
+    first, *pieces = text.split("%")
+    decoded = [first]
+    for piece in pieces:
+        for character in characters:
+            if piece[:2].upper() == f"{ord(character):02X}":
+                decoded.append(character + piece[2:])
+                break
+        else:
+            codes = " ".join(f"%{ord(c):02X} ({c})" for c in characters)
+            refuse(
+                f"there is a % in {part} that stands for nothing",
+                f"write % itself as %25; known here are {codes}, everything else is written as it is",
+            )
+    return "".join(decoded)
+
+
+def quote(text: str) -> str:
+    """`"text"`, with `\\"` and `\\\\`."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
+    """What stands in the quotes that open at `start`, and where the text goes on after them."""
+    read: list[str] = []
+    position = start + 1
+    while position < len(text):
+        character = text[position]
+        if character == '"':
+            return "".join(read), position + 1
+        if character == "\\":
+            position += 1
+            character = text[position : position + 1]
+            if character not in ('"', "\\"):
+                refuse(f"there is a lone \\ between the quotes of {part}", 'write \\\\ for \\ and \\" for "')
+        read.append(character)
+        position += 1
+    refuse(f"the quotes of {part} are not closed", 'end it with " (a " inside is written \\")')

@@ -1,0 +1,108 @@
+"""Files that are whole or not there, that only their owner reads, and that survive a power cut."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from sealpipe.errors import StateError
+
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def private_folder(path: Path) -> Path:
+    """Make the folder (0700) where it is missing; refuse one that is another user's or a link."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise StateError(f"{path} is not a folder")
+        if found.st_uid != os.geteuid():
+            raise StateError(f"{path} belongs to another user")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            path.chmod(0o700)
+    except OSError as error:
+        raise StateError(f"the folder {path} cannot be made or read: {error.strerror}") from None
+    return path
+
+
+def create(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a new 0600 file, whole and on disk before this returns; see `create_locked`."""
+    os.close(create_locked(path, pieces))
+
+
+def create_locked(path: Path, pieces: Iterable[bytes | memoryview]) -> int:
+    """Write a new 0600 file under another name, then give it its own; return it open, and locked by us.
+
+    Never over a file, never through a link: raises FileExistsError where something is there already, OSError
+    where it cannot be written. After a kill there is at most a file with the other name, which the next call
+    for the same path clears away.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, _NEW, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        for piece in pieces:
+            write_all(descriptor, piece)
+        os.fsync(descriptor)
+        _name(temporary, path)
+        sync_folder(path.parent)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+    return descriptor
+
+
+def open_locked(path: Path) -> int:
+    """Open a file for reading and writing, locked by us. Raises BlockingIOError where another has the lock."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _name(temporary: Path, path: Path) -> None:
+    """Give the finished file its name, refusing to replace another."""
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        # The look and the rename are two steps there: the best that such a file system allows.
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        temporary.rename(path)
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write every byte; a short write is continued, so a full disk shows as the error it is."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def remove(path: Path) -> None:
+    """Remove a file for good; one that is gone already is fine."""
+    path.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make a new or removed name survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,157 @@
+"""A sealed journal: one 0600 file of records that only its key opens, and that grows by appending.
+
+Layout: one line of JSON in clear (what must be known before it can be opened: never a secret), then records.
+A record is 4 bytes of length, 12 bytes of random nonce, and AES-256-GCM of one tag byte and the payload; the
+associated data are the SHA-256 of the first line and the record's number, so no record can be moved, dropped
+from the middle or carried into another file. A record that a kill tore off at the end counts as never written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from sealpipe.errors import StateError
+from sealpipe.state import files
+
+PIECE = 1024 * 1024
+"""Bytes of a payload in one record: large payloads are cut, so that sealing them takes no second copy."""
+
+_NONCE = 12
+_LINE_LIMIT = 64 * 1024
+Record = tuple[bytes, bytes | memoryview]
+"""One tag byte, and the payload."""
+
+
+class Journal:
+    """An open journal, locked by this process until `close()`."""
+
+    def __init__(self, descriptor: int, sealer: _Sealer, count: int, end: int) -> None:
+        self._descriptor = descriptor
+        self._sealer = sealer
+        self._count = count
+        self._end = end
+
+    @classmethod
+    def create(cls, path: Path, key: bytes, header: Mapping[str, object], records: Iterable[Record]) -> Journal:
+        """A new journal, whole and on disk before this returns. `key` is 32 bytes. Raises OSError."""
+        line = json.dumps(header, separators=(",", ":")).encode() + b"\n"
+        sealer = _Sealer(key, line)
+        count = 0
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal count
+            yield line
+            for count, (tag, payload) in enumerate(_cut(records), start=1):
+                yield sealer.seal(count - 1, tag, payload)
+
+        descriptor = files.create_locked(path, pieces())
+        return cls(descriptor, sealer, count, os.lseek(descriptor, 0, os.SEEK_END))
+
+    @classmethod
+    def open(cls, path: Path, key: bytes) -> tuple[Journal, list[tuple[bytes, bytes]]]:
+        """An existing journal and its whole records.
+
+        Raises BlockingIOError where another process has it open, OSError where it cannot be read, StateError
+        where it is no journal or does not open with the key.
+        """
+        descriptor = files.open_locked(path)
+        try:
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                sealer, records, end = _read(file, key)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(descriptor, sealer, len(records), end), records
+
+    def append(self, tag: bytes, payload: bytes) -> None:
+        """Add one record, on disk before this returns. Raises OSError."""
+        # A record torn off by a kill, or by a full disk just now, is overwritten.
+        os.ftruncate(self._descriptor, self._end)
+        os.lseek(self._descriptor, self._end, os.SEEK_SET)
+        record = self._sealer.seal(self._count, tag, payload)
+        files.write_all(self._descriptor, record)
+        os.fsync(self._descriptor)
+        self._count += 1
+        self._end += len(record)
+
+    def __del__(self) -> None:
+        # A cancelled call drops its entry: the lock must not outlive it.
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file and its lock."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The line in clear. Raises StateError where the file is no journal, OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return _header(file.readline(_LINE_LIMIT))
+
+
+class _Sealer:
+    def __init__(self, key: bytes, line: bytes) -> None:
+        self._aead = AESGCM(key)
+        self._bound = sha256(line).digest()
+
+    def seal(self, number: int, tag: bytes, payload: bytes | memoryview) -> bytes:
+        nonce = os.urandom(_NONCE)
+        sealed = self._aead.encrypt(nonce, tag + bytes(payload), self._associated(number))
+        return (_NONCE + len(sealed)).to_bytes(4) + nonce + sealed
+
+    def open(self, number: int, sealed: bytes) -> tuple[bytes, bytes]:
+        try:
+            plain = self._aead.decrypt(sealed[:_NONCE], sealed[_NONCE:], self._associated(number))
+        except (InvalidTag, ValueError):
+            raise StateError(
+                "an outbox entry does not open with this credential, or was changed",
+                remedy="use the credential that made it, or drop it with `sealpipe resume ID --discard`",
+            ) from None
+        return plain[:1], plain[1:]
+
+    def _associated(self, number: int) -> bytes:
+        return self._bound + number.to_bytes(8)
+
+
+def _read(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]], int]:
+    """The sealer, every whole record, and where the last one ends."""
+    line = file.readline(_LINE_LIMIT)
+    _header(line)
+    sealer = _Sealer(key, line)
+    records: list[tuple[bytes, bytes]] = []
+    end = len(line)
+    while True:
+        head = file.read(4)
+        length = int.from_bytes(head)
+        sealed = file.read(length)
+        if len(head) < 4 or len(sealed) < length:
+            return sealer, records, end
+        records.append(sealer.open(len(records), sealed))
+        end += 4 + length
+
+
+def _cut(records: Iterable[Record]) -> Iterator[Record]:
+    for tag, payload in records:
+        view = memoryview(payload)
+        for start in range(0, max(len(view), 1), PIECE):
+            yield tag, view[start : start + PIECE]
+
+
+def _header(line: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise StateError("a file in the outbox is not one of ours", remedy="look at it, and move it away")
+    return header

@@ -1,0 +1,121 @@
+"""The data envelope: plaintext sealed under a content key, optionally with a passcode.
+
+Specification: Client-side encryption, "Content key and data envelope". The layout: salt (16), iv (12),
+AES-256-GCM ciphertext, tag (16); in base64. A content key, salt and iv are used together once: whoever
+resends sends the text that came out of here, and never seals again under the same three.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import GCM
+
+from sealpipe.errors import EnvelopeError
+from sealpipe.wire import derive
+from sealpipe.wire.encoding import decode_base64, exactly, within_limit
+
+MINIMUM_SIZE = derive.SALT_SIZE + derive.IV_SIZE + derive.TAG_SIZE
+"""Bytes of the shortest envelope: an empty plaintext."""
+_PIECE = 64 * 1024  # bytes encrypted at a time: inside a core's own cache
+_BODY = derive.SALT_SIZE + derive.IV_SIZE
+
+Bytes = bytes | bytearray | memoryview
+
+
+def seal(
+    content_key: bytes,
+    plaintext: bytes,
+    passcode: str | None = None,
+    *,
+    salt: bytes | None = None,
+    iv: bytes | None = None,
+) -> str:
+    """The plaintext as an envelope in standard base64: the `data` of a share.
+
+    `content_key` 32 bytes; `salt` (16) and `iv` (12) exist for test vectors, and are drawn afresh where left
+    out. Raises EnvelopeError (`bad-content-key`, `bad-salt`, `bad-iv`), PasscodeError, TooLarge.
+    """
+    out = bytearray()
+    seal_chunks(content_key, (plaintext,), passcode, salt=salt, iv=iv, out=out)
+    return out.decode("ascii")
+
+
+def seal_chunks(
+    content_key: bytes,
+    plaintext: Iterable[Bytes],
+    passcode: str | None = None,
+    *,
+    salt: bytes | None = None,
+    iv: bytes | None = None,
+    out: bytearray | Callable[[bytes], object],
+) -> None:
+    """As `seal`, for a plaintext in chunks of any size; the base64 text goes to `out` as ASCII bytes.
+
+    `out` is a bytearray that is appended to (and cut back to what it was where this raises), or a callable
+    that takes each piece. No copy of the plaintext or of the ciphertext as a whole is made.
+    """
+    start = len(out) if isinstance(out, bytearray) else 0
+    emit = out.extend if isinstance(out, bytearray) else out
+    try:
+        for piece in _sealed(content_key, plaintext, passcode, salt, iv):
+            emit(piece)
+    except BaseException:
+        if isinstance(out, bytearray):
+            del out[start:]
+        raise
+
+
+def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  # noqa: A001  # the field's verb
+    """The plaintext of an envelope given in standard base64.
+
+    Raises EncodingError, EnvelopeError with reason `too-short` (under 44 bytes), `wrong-key` (another
+    content key, another passcode or none, or altered) or `bad-content-key`; PasscodeError.
+    """
+    raw = memoryview(decode_base64(data))
+    if len(raw) < MINIMUM_SIZE:
+        raise EnvelopeError("too-short", f"an envelope has at least {MINIMUM_SIZE} bytes, this one {len(raw)}")
+    salt, iv = bytes(raw[: derive.SALT_SIZE]), bytes(raw[derive.SALT_SIZE : _BODY])
+    key = derive.content_encryption_key(content_key, salt, passcode)
+    decryptor = Cipher(AES256(key), GCM(iv)).decryptor()
+    plaintext = decryptor.update(raw[_BODY : -derive.TAG_SIZE])
+    try:
+        decryptor.finalize_with_tag(bytes(raw[-derive.TAG_SIZE :]))
+    except InvalidTag:
+        del plaintext
+    else:
+        return plaintext
+    raise EnvelopeError(
+        "wrong-key",
+        "this key does not open it, or it was altered",
+        remedy="check that the link is whole and the passcode exactly the one that was set",
+    )
+
+
+def _sealed(
+    content_key: bytes, plaintext: Iterable[Bytes], passcode: str | None, salt: bytes | None, iv: bytes | None
+) -> Iterator[bytes]:
+    salt = os.urandom(derive.SALT_SIZE) if salt is None else salt
+    iv = os.urandom(derive.IV_SIZE) if iv is None else iv
+    iv = exactly(derive.IV_SIZE, iv, EnvelopeError, "bad-iv", "an iv")
+    encryptor = Cipher(AES256(derive.content_encryption_key(content_key, salt, passcode)), GCM(iv)).encryptor()
+    # One buffer for all: the bytes that fill no group of three stay at its head, the next ciphertext
+    # is written behind them. The library asks for a block of room beyond the data.
+    held = _BODY
+    buffer = memoryview(bytearray(_BODY + _PIECE + 16))
+    buffer[:held] = salt + iv
+    for chunk in within_limit(plaintext):
+        view = memoryview(chunk).cast("B")
+        for offset in range(0, len(view), _PIECE):
+            held += encryptor.update_into(view[offset : offset + _PIECE], buffer[held:])
+            whole = held - held % 3
+            yield binascii.b2a_base64(buffer[:whole], newline=False)
+            buffer[: held - whole] = buffer[whole:held]
+            held -= whole
+    encryptor.finalize()
+    yield binascii.b2a_base64(bytes(buffer[:held]) + encryptor.tag, newline=False)

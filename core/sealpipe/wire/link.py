@@ -1,0 +1,91 @@
+"""The links that people get, and the fragment in them that the service never sees.
+
+Specification: Client-side encryption, "URL fragment and link"; gaps: "links of a request".
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from sealpipe.errors import EncodingError, FragmentError, SeedError, UsageError
+from sealpipe.wire.derive import KEY_SIZE, CustodySeed
+from sealpipe.wire.encoding import decode_base64url, encode_base64url, exactly
+
+FRAGMENT_VERSION = "1"
+
+
+def encode_fragment(content_key: bytes) -> str:
+    """The fragment of a 32-byte content key, without `#`: `1` and 43 characters of base64url.
+
+    Raises FragmentError with reason `malformed-key`, and UsageError for a custody seed.
+    """
+    key = exactly(KEY_SIZE, content_key, FragmentError, "malformed-key", "a content key")
+    if isinstance(content_key, CustodySeed):
+        raise UsageError(
+            "the seed of a custody secret is never put into a link: it opens every wrap of the credential",
+            remedy="make the request with a key pair of its own",
+        )
+    return FRAGMENT_VERSION + encode_base64url(key)
+
+
+def decode_fragment(text: str | None) -> bytes:
+    """The 32-byte content key of a fragment, with or without its `#`.
+
+    Raises FragmentError with reason `missing-key` (None or empty) or `malformed-key` (another version,
+    not base64url as an encoder writes it, not 32 bytes).
+    """
+    body = (text or "").removeprefix("#")
+    if not body:
+        raise FragmentError("missing-key", "the link has no key", remedy="use the whole link, # and all")
+    key = _decoded(body.removeprefix(FRAGMENT_VERSION)) if body.startswith(FRAGMENT_VERSION) else None
+    if key is None or len(key) != KEY_SIZE:
+        raise FragmentError("malformed-key", "the link's key is damaged", remedy="copy the whole link again")
+    return key
+
+
+def share_link(base: str, short_code: str, content_key: bytes) -> str:
+    """`{base}/<short_code>#<fragment>`: whoever has it can read the share, so it is a secret.
+
+    Raises UsageError for a base or a short code that no link can be made of, and what `encode_fragment` does.
+    """
+    return f"{_join(base, short_code)}#{encode_fragment(content_key)}"
+
+
+def collect_link(base: str, short_code: str) -> str:
+    """`{base}/r/<short_code>`: the link without a key, for the person who fills in a request."""
+    return _join(base, "r", short_code)
+
+
+def access_link(base: str, short_code: str, seed: bytes) -> str:
+    """`{base}/r/<short_code>#<fragment of the seed>`: it opens every submission, so it is a secret.
+
+    `seed` is the 32-byte seed of the request's own key pair. Raises SeedError with reason `bad-seed`, and
+    UsageError for the seed of a custody secret (`KeyPair.seed` of such a pair is marked): it would open
+    every other request and every wrap of the credential.
+    """
+    exactly(KEY_SIZE, seed, SeedError, "bad-seed", "a seed")
+    return f"{_join(base, 'r', short_code)}#{encode_fragment(seed)}"
+
+
+def _join(base: str, *segments: str) -> str:
+    if not base or "#" in base or "?" in base:
+        raise UsageError("the links' base address is empty, or has a query or a fragment")
+    return "/".join([base.rstrip("/"), *map(_segment, segments)])
+
+
+def _segment(short_code: str) -> str:
+    # "." and ".." pass quote() unchanged, and a browser would resolve them away.
+    if not isinstance(short_code, str) or short_code in ("", ".", ".."):
+        raise UsageError("that is no short code: a link cannot be made of it")
+    try:
+        return quote(short_code, safe="")
+    except UnicodeEncodeError:
+        pass
+    raise UsageError("that is no short code: it is not text")
+
+
+def _decoded(body: str) -> bytes | None:
+    try:
+        return decode_base64url(body)
+    except EncodingError:
+        return None

@@ -1,0 +1,40 @@
+"""`file:PATH`: a file, a FIFO or `/dev/fd/3`, relative to the working directory or absolute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sealpipe.plugin import BadReference, Denied, Document, Locator, NotFound, PluginError, Source
+from sealpipe_plugins.sources.reading import read_whole
+
+
+class FileSource(Source):
+    """Files of this machine."""
+
+    def fetch(self, locator: Locator) -> Document:
+        """The file's bytes, exactly."""
+        if not locator.body:
+            raise BadReference(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
+        reason = ""
+        try:
+            with Path(locator.body).open("rb") as stream:
+                return Document(read_whole(stream, locator))
+        except (FileNotFoundError, NotADirectoryError):
+            missing = True
+        except IsADirectoryError:
+            raise BadReference(f"{locator} is a directory", remedy="name a file in it") from None
+        except PermissionError:
+            raise Denied(
+                f"{locator} may not be read by this user", remedy="give this user the right to read it"
+            ) from None
+        except OSError as error:
+            missing, reason = False, error.strerror or type(error).__name__
+        if missing:
+            raise NotFound(f"{locator} is not there", remedy=_where_to_look(locator.body))
+        raise PluginError(f"{locator} cannot be read: {reason}")
+
+
+def _where_to_look(path: str) -> str:
+    if path.startswith("~"):
+        return "~ is not expanded here: write file:$HOME/... in the shell"
+    return "check the path" if path.startswith("/") else "check the path: it begins at the working directory"

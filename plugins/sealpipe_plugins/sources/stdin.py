@@ -1,0 +1,28 @@
+"""`stdin:`: standard input, read to its end, once."""
+
+from __future__ import annotations
+
+from sealpipe.plugin import BadReference, Conflict, Document, Locator, NotFound, Source, Unsupported
+from sealpipe_plugins.sources.reading import read_whole
+
+_REMEDY = "pipe the value in: produce-it | sealpipe share -f LABEL=stdin:"
+
+
+class StdinSource(Source):
+    """What is piped into this process."""
+
+    read = False
+
+    def fetch(self, locator: Locator) -> Document:
+        """The bytes, exactly. A terminal is refused: what is typed there is seen, and waits for ever."""
+        if locator.body:
+            raise BadReference("stdin: takes nothing after its colon", remedy="write stdin:")
+        stream = self.context.stdin
+        if stream is None or stream.closed:
+            raise NotFound("standard input is closed", remedy=_REMEDY)
+        if stream.isatty():
+            raise Unsupported("standard input is a terminal, nothing is piped in", remedy=_REMEDY)
+        if self.read:
+            raise Conflict("standard input was read already", remedy="name stdin: once")
+        self.read = True
+        return Document(read_whole(stream, locator))

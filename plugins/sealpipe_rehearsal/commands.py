@@ -1,0 +1,120 @@
+"""`sealpipe rehearse` and `sealpipe rehearsal serve | key create`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.cli.options import options
+from sealpipe.errors import NotConfigured, SettingError, UsageError
+
+if TYPE_CHECKING:
+    from sealpipe_rehearsal.listening import Address
+    from sealpipe_rehearsal.running import Running
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@options("rehearse", common=("service_tag", "output"))
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
+def rehearse(command: tuple[str, ...], service_tag: str | None, output: str, keep: bool) -> None:  # noqa: FBT001
+    """Rehearse on a local service, without an account.
+
+    Without a COMMAND, a tour: a secret goes from the environment through real HTTP into a sealed share and back
+    out of its link. With one, the command runs with SEALPIPE_* pointing at a fresh service, and its exit code
+    is passed on.
+    """
+    running = _start(service_tag or "svc")
+    with running:
+        if command:
+            from sealpipe_rehearsal.rehearsing import run_command
+
+            code = run_command(running, command)
+        else:
+            from sealpipe_rehearsal.tour import tour
+
+            code = tour(running, as_json=output == "json")
+        if keep:
+            from sealpipe_rehearsal.rehearsing import go_on
+
+            go_on(running)
+    click.get_current_context().exit(code)
+
+
+@click.group()
+def rehearsal() -> None:
+    """The local service that rehearsals run on. Loopback only."""
+
+
+@rehearsal.command()
+@options("rehearsal", only=("port", "state"), common=("service_tag",))
+def serve(port: int, state: str | None, service_tag: str | None) -> None:
+    """Run the service until it is interrupted. With --state it remembers, across restarts, too."""
+    server = _server()
+    try:
+        ended_by = server.serve(port, Path(state) if state else None, service_tag or "svc", _announce)
+    except server.StateUnusable as error:
+        raise SettingError(f"the state file cannot be used: {error}", remedy="name another with --state") from None
+    except OSError as error:
+        raise SettingError(
+            f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", remedy="choose another with --port"
+        ) from None
+    click.get_current_context().exit(0 if ended_by == 0 else 128 + ended_by)
+
+
+@rehearsal.group()
+def key() -> None:
+    """API keys of a running rehearsal service."""
+
+
+@key.command()
+@options("key", common=("output",))
+@options("rehearsal", only=("port",), common=())
+def create(port: int, name: str, scope: tuple[str, ...], custody: str, **values: Any) -> None:
+    """Make an API key at the running service; the credential is the result, shown this once."""
+    _server()
+    from sealpipe_rehearsal.door import SCOPES, DoorError, register_key
+
+    origin = f"http://127.0.0.1:{port}"
+    try:
+        credential = register_key(origin, name=name, scopes=scope or SCOPES, custody=custody)
+    except DoorError as error:
+        raise UsageError(
+            str(error),
+            remedy=f"is `sealpipe rehearsal serve --port {port}` running?" if error.status is None else None,
+        ) from None
+    if values["output"] == "json":
+        output.json_result(
+            {"api_key": credential.reveal(), "base_url": f"{origin}/v1", "scopes": list(scope or SCOPES)}
+        )
+    else:
+        output.result(f"{credential.reveal()}\n")
+
+
+def _announce(address: Address) -> None:
+    output.note(f"serving on {address.origin} until interrupted; in another shell:")
+    output.note(f"  export SEALPIPE_BASE_URL={address.base_url}")
+    output.note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
+    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port})"')
+
+
+def _start(service_tag: str) -> Running:
+    try:
+        return _server().start(service_tag=service_tag)  # type: ignore[no-any-return]
+    except OSError as error:
+        raise SettingError(f"no port of 127.0.0.1 can be had: {error.strerror}") from None
+
+
+def _server() -> Any:
+    try:
+        from sealpipe_rehearsal import server
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise NotConfigured(
+            f"the rehearsal needs {error.name}, which is not installed",
+            remedy="pip install 'sealpipe[rehearsal]'",
+        ) from None
+    return server

@@ -1,0 +1,116 @@
+"""Talking to a running rehearsal outside /v1: the control door, and the recipient's route.
+
+Plain HTTP to loopback and never through a proxy, so the standard library's client is all it takes.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from sealpipe.secret import Secret
+
+from .service.credentials import SCOPES
+
+__all__ = ["SCOPES", "DoorError", "ask", "register_key"]
+
+_TIMEOUT_SECONDS = 30
+
+
+class DoorError(Exception):
+    """The rehearsal did not answer, or refused. `status` is None where there was no answer."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def ask(base: str, method: str, path: str, members: object = None) -> tuple[int, Any]:
+    """Send one request to the service that `base` belongs to; its status and its JSON (or text).
+
+    `base` is any address of the service, such as `http://127.0.0.1:8080/v1`; `path` starts at the root.
+    """
+    address = urlsplit(base)
+    if address.scheme != "http" or address.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise DoorError(f"a rehearsal is at http:// on this machine only, not at {base}")
+    body = None if members is None else json.dumps(members).encode("utf-8")
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_TIMEOUT_SECONDS)
+    try:
+        connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+        response = connection.getresponse()
+        text = response.read().decode("utf-8")
+        is_json = response.headers.get_content_type() == "application/json"
+        return response.status, json.loads(text) if is_json else text
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise DoorError(f"no rehearsal answers at {address.netloc}: {error}") from error
+    finally:
+        connection.close()
+
+
+def at_control_door(base: str, method: str, path: str, members: object = None) -> Any:
+    """The control door's answer to /rehearsal/..., or DoorError with what it says is wrong."""
+    status, value = ask(base, method, "/rehearsal" + path, members)
+    if status not in (200, 201) or not isinstance(value, dict):
+        told = value if isinstance(value, dict) else {}
+        reasons = "; ".join(f"{name} {reason}" for name, reason in told.get("members", {}).items())
+        said = reasons or told.get("message", "not a rehearsal's answer")
+        raise DoorError(f"{said} (HTTP {status})", status=status)
+    return value
+
+
+def register_key(
+    base: str,
+    *,
+    name: str,
+    scopes: Iterable[str] = SCOPES,
+    custody: str = "self",
+    register: bool = True,
+    account: str = "default",
+) -> Secret:
+    """Mint a key for a running service and register it there; the full three-part credential.
+
+    `custody` is `none`, `self` or `account`. With `register=False` the custody public key is held back,
+    so that the key's effective level stays at none. The secrets never leave this process.
+    """
+    from .keys import mint  # here, so that asking the door loads no cryptography
+
+    minted = mint(at_control_door(base, "GET", "")["service_tag"])
+    at_control_door(
+        base,
+        "POST",
+        "/keys",
+        {
+            "key_id": minted.key_id,
+            "auth_sha256": minted.auth_sha256,
+            "name": name,
+            "scopes": list(scopes),
+            "custody": custody,
+            "custody_public_key": minted.custody_public_key if register and custody != "none" else None,
+            "account": account,
+        },
+    )
+    return minted.credential
+
+
+def set_account(base: str, name: str = "default", **switches: str | bool) -> dict[str, Any]:
+    """Change an account: `plan`, `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`."""
+    changed: dict[str, Any] = at_control_door(base, "POST", f"/accounts/{quote(name, safe='')}", switches)
+    return changed
+
+
+def revoke_key(base: str, key_id: str) -> None:
+    """Revoke a key: its next call is refused."""
+    at_control_door(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
+
+
+def advance_clock(base: str, seconds: float) -> None:
+    """Let time pass at the service."""
+    at_control_door(base, "POST", "/clock", {"advance_seconds": seconds})
+
+
+def reset(base: str) -> None:
+    """Make the service forget everything."""
+    at_control_door(base, "POST", "/reset")

@@ -1,0 +1,60 @@
+"""Running somebody's command against a fresh service."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sealpipe.cli import output
+from sealpipe.errors import UsageError
+from sealpipe_rehearsal.running import Running
+
+
+def run_command(running: Running, command: Sequence[str]) -> int:
+    """Run the command with SEALPIPE_* pointing at the service; its exit code, 128+N where signal N ended it."""
+    with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
+        environ = environment(running, os.environ, Path(folder))
+        try:
+            process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
+        except OSError as error:
+            raise UsageError(f"{output.printable(command[0])} cannot be run: {error.strerror}") from None
+        code = _wait(process)
+    return code if code >= 0 else 128 - code
+
+
+def environment(running: Running, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The environment with SEALPIPE_* of the user's replaced: nothing of a rehearsal reaches the real service."""
+    kept = {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
+    config = folder / "config.toml"
+    config.touch(mode=0o600)
+    return kept | {
+        "SEALPIPE_API_KEY": running.create_key().reveal(),
+        "SEALPIPE_BASE_URL": running.base_url,
+        "SEALPIPE_LINK_BASE_URL": running.link_base_url,
+        "SEALPIPE_CONFIG": str(config),
+        "SEALPIPE_STATE_DIR": str(folder / "state"),
+    }
+
+
+def go_on(running: Running) -> None:
+    """Keep serving until interrupted, and tell how to reach it."""
+    output.note(f"still serving on {running.origin}; interrupt to end it")
+    output.note(f"  export SEALPIPE_BASE_URL={running.base_url}")
+    output.note(f"  export SEALPIPE_LINK_BASE_URL={running.link_base_url}")
+    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {running.address.port})"')
+    threading.Event().wait()
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for it; what interrupts us interrupts it, too, and it is given the time to end by itself."""
+    try:
+        return process.wait()
+    except BaseException as error:
+        process.send_signal(signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM)
+        process.wait()
+        raise

@@ -1,0 +1,118 @@
+"""A service that runs in this process, and everything that a test or the tour asks of it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+
+from sealpipe.secret import Secret
+
+from . import door
+from .listening import Address, Server
+from .service.context import Service
+from .service.log import Event, Note, Seen
+
+if TYPE_CHECKING:
+    from .people import Recipient
+
+_START_SECONDS = 10
+_STOP_SECONDS = 10
+
+
+class Running:
+    """A service that runs in a thread of this process, and everything that a test asks of it."""
+
+    def __init__(self, service: Service, server: Server, sock: socket.socket) -> None:
+        host, port = sock.getsockname()[:2]
+        self.address = Address(host, port)
+        self.service = service
+        self._server = server
+        self._thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [sock]}, name="sealpipe-rehearsal", daemon=True
+        )
+        self._thread.start()
+        if not server.ready.wait(_START_SECONDS):
+            self.stop()
+            raise RuntimeError("the rehearsal service did not start")
+
+    @property
+    def base_url(self) -> str:
+        """The API's address, ending in /v1."""
+        return self.address.base_url
+
+    @property
+    def link_base_url(self) -> str:
+        """The address that links start with."""
+        return self.address.link_base_url
+
+    @property
+    def origin(self) -> str:
+        """The address without any path."""
+        return self.address.origin
+
+    @property
+    def service_tag(self) -> str:
+        """The tag in this service's credentials and derivation strings."""
+        return self.service.tag
+
+    def create_key(
+        self,
+        *,
+        name: str = "rehearsal",
+        scopes: Iterable[str] = door.SCOPES,
+        custody: str = "self",
+        register: bool = True,
+        account: str = "default",
+    ) -> Secret:
+        """A new key, registered through the control door; the full three-part credential."""
+        return door.register_key(
+            self.origin, name=name, scopes=scopes, custody=custody, register=register, account=account
+        )
+
+    def set_account(self, name: str = "default", **switches: str | bool) -> None:
+        """Change an account's `plan`, `view_protection`, `zero_knowledge_enrolled`, `..._feature`."""
+        door.set_account(self.origin, name, **switches)
+
+    def revoke_key(self, credential: Secret) -> None:
+        """Revoke a key that create_key made."""
+        door.revoke_key(self.origin, credential.reveal().partition("_sk_live_")[2].partition(".")[0])
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass at the service."""
+        self.service.clock.advance(seconds)
+
+    def recipient(self) -> Recipient:
+        """Somebody who has been sent a link."""
+        from .people import Recipient  # here, so that serving loads no cryptography
+
+        return Recipient(self.origin)
+
+    def seen(self) -> list[Seen]:
+        """Every request that the service received, oldest first, the control door's left out."""
+        return self.service.log.seen()
+
+    def events(self) -> list[Event]:
+        """Every event of the specification that was emitted, oldest first."""
+        return self.service.log.events()
+
+    def notes(self) -> list[Note]:
+        """What the service noted for its operator, such as compromised keys, oldest first."""
+        return self.service.log.notes()
+
+    def reset(self) -> None:
+        """Forget accounts, keys, shares, records and log."""
+        door.reset(self.origin)
+
+    def stop(self) -> None:
+        """Finish what is in flight, close the port and the state. Twice is once."""
+        self._server.should_exit = True
+        self._thread.join(_STOP_SECONDS)
+        self.service.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

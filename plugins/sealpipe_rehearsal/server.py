@@ -1,0 +1,87 @@
+"""Starting the rehearsal service on loopback: in a thread for tests and the tour, or as a command."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from .listening import LOOPBACK, Address, Server, config_of, ended_by_signals, listen
+from .running import Running
+from .service.clock import Clock, system_clock
+from .service.context import Service, nothing_happens
+from .service.log import Log
+from .service.store import StateUnusable, Store
+
+__all__ = ["Address", "Running", "StateUnusable", "serve", "start"]
+
+
+def start(
+    port: int = 0,
+    state: Path | None = None,
+    service_tag: str = "svc",
+    *,
+    host: str = LOOPBACK,
+    clock: Callable[[], datetime] = system_clock,
+    token_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    at: Callable[[str], None] = nothing_happens,
+) -> Running:
+    """Start a service in a background thread. Port 0 takes a free one; `state` None keeps it in memory.
+
+    Raises ValueError for a host that is not loopback or a tag that cannot be one, OSError where the port
+    is taken, StateUnusable for a state file that cannot be used. `at` is `Service.at`: it is called at named
+    moments of a call.
+    """
+    sock = listen(host, port)
+    service: Service | None = None
+    try:
+        service = _service(state, service_tag, clock, token_bytes, at)
+        return Running(service, Server(config_of(service)), sock)
+    except BaseException:
+        sock.close()
+        if service is not None:
+            service.store.close()
+        raise
+
+
+def serve(
+    port: int = 0,
+    state: Path | None = None,
+    service_tag: str = "svc",
+    announce: Callable[[Address], None] = lambda _: None,
+    *,
+    host: str = LOOPBACK,
+) -> int:
+    """Run a service until SIGINT or SIGTERM; the number of the signal that ended it (0 for none).
+
+    `announce` is called with the address as soon as the service answers. Raises as `start` does.
+    """
+    sock = listen(host, port)
+    try:
+        service = _service(state, service_tag, system_clock, secrets.token_bytes, nothing_happens)
+    except BaseException:
+        sock.close()
+        raise
+    address = Address(*sock.getsockname()[:2])
+    server = Server(config_of(service), lambda: announce(address))
+    try:
+        with ended_by_signals(server):
+            server.run(sockets=[sock])
+    finally:
+        sock.close()
+        service.store.close()
+    return server.ended_by
+
+
+def _service(
+    state: Path | None,
+    tag: str,
+    clock: Callable[[], datetime],
+    token_bytes: Callable[[int], bytes],
+    at: Callable[[str], None],
+) -> Service:
+    if not re.fullmatch(r"[a-z0-9]+", tag, re.ASCII):
+        raise ValueError(f"a service tag is lower-case letters and digits, not {tag!r}")
+    return Service(Store(state), Clock(clock), Log(), tag, token_bytes, at)

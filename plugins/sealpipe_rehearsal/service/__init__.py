@@ -1,0 +1,16 @@
+"""The service of the specification, read a second time: nothing here imports sealpipe or cryptography.
+
+One misreading can therefore not cancel itself out between the client and its rehearsal. It needs only
+SHA-256, constant-time comparison, SQLite and Starlette, as it only ever handles ciphertext.
+
+    app          one ASGI application; which door a path belongs to
+    gateway      /v1: credential, rate, scope, then the route (tables ROUTES and CHECKS)
+    credentials  the bearer header, keys, scopes, custody levels
+    plans        what an account's plan allows
+    refusals     every refusal: name -> status, error_code, message
+    shares       the share routes            rules    the members of a share, one rule each
+    idempotency  Idempotency-Key             paging   page and limit of the lists
+    recipient    outside /v1: how the holder of a link gets the ciphertext
+    control      outside /v1: keys, accounts, clock, log, reset
+    store, log, clock, context               what all of them stand on
+"""

@@ -1,0 +1,164 @@
+"""One ASGI application: reads a request to its end, finds its door, and runs the handler in a thread.
+
+Handlers block (SQLite, and whatever `Service.at` does); a thread each is what lets a second call arrive
+while a first one is in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from . import control, gateway, recipient
+from .context import Incoming, Service
+from .credentials import without_custody_part
+from .log import Seen
+from .refusals import GATEWAY, Answer, answer
+
+_logger = logging.getLogger(__name__)
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<title>Rehearsal</title>
+<p>This is the link of a rehearsal share. Its page comes later; opening this link has spent no view.
+"""
+
+
+def build(service: Service) -> Starlette:
+    """The service as an ASGI application."""
+    return Starlette(routes=[Route("/{path:path}", _Endpoint(service))])
+
+
+class _Endpoint:
+    """Every path: an instance, not a function, so that Starlette leaves all methods to us."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            body = await _read(request, self._service.max_body)
+        except ClientDisconnect:
+            return
+        reply: Response
+        if body is None:
+            reply = _response(GATEWAY["too_long"])
+            reply.headers["connection"] = "close"
+        else:
+            reply = await self._answer(_incoming(request, body), _target(request))
+        await reply(scope, receive, send)
+
+    async def _answer(self, incoming: Incoming, target: str) -> Response:
+        door, private = _door(incoming)
+        if not private:
+            self._service.log.request(_seen(self._service, incoming, target))
+        if door is not gateway.handle and (reason := _from_outside(incoming, own_page=not private)):
+            return _response(answer(403, {"message": reason}))
+        if door is _page:
+            return Response(_PAGE, media_type="text/html", headers={"cache-control": "no-store"})
+        try:
+            return _response(await asyncio.to_thread(door, self._service, incoming))
+        except Exception:  # whatever broke one call must not break the service
+            _logger.exception("%s %s broke", incoming.method, target.partition("?")[0])
+            return _response(GATEWAY["broken"])
+
+
+Door = Callable[[Service, Incoming], Answer]
+
+
+def _door(incoming: Incoming) -> tuple[Door, bool]:
+    """Who answers a path, and whether it is the private control door, which is not in the log."""
+    match incoming.segments:
+        case ("v1", *_):
+            return gateway.handle, False
+        case ("rehearsal", "shares", *_):
+            return _recipient, False
+        case ("rehearsal", *_):
+            return control.handle, True
+        case ("s", _) | ("s", "r", _) if incoming.method == "GET":
+            return _page, False
+    return _nothing, False
+
+
+def _recipient(service: Service, incoming: Incoming) -> Answer:
+    match incoming.method, incoming.segments[2:]:
+        case "GET", (code,):
+            return recipient.look(service, code)
+        case "POST", (code, "open"):
+            return recipient.open_share(service, code, incoming)
+    return GATEWAY["no_route"]
+
+
+def _page(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # a door like the others
+    return GATEWAY["no_route"]
+
+
+def _nothing(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # a door like the others
+    return GATEWAY["no_route"]
+
+
+def _from_outside(incoming: Incoming, *, own_page: bool) -> str | None:
+    """Why a request may not use what is outside /v1: it comes from a web page, or under a foreign name.
+
+    A page elsewhere can make a browser on this machine send requests to loopback, and a foreign name can be
+    made to resolve to it. /v1 needs neither check: there a credential stands before everything.
+    """
+    host = incoming.header("host") or ""
+    name, _, port = host.rpartition(":")
+    if (name if port.isdigit() else host).lower() not in _LOOPBACK:
+        return "this part of the rehearsal answers on loopback only"
+    origin = incoming.header("origin")
+    if origin is not None and not (own_page and origin == f"http://{host}"):
+        return "this part of the rehearsal does not answer web pages"
+    return None
+
+
+async def _read(request: Request, limit: int) -> bytes | None:
+    """The body; None where it is longer than the limit."""
+    chunks = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            return None
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _target(request: Request) -> str:
+    raw: bytes = request.scope["raw_path"]
+    query: bytes = request.scope["query_string"]
+    return (raw + b"?" + query if query else raw).decode("latin-1")
+
+
+def _incoming(request: Request, body: bytes) -> Incoming:
+    # Split first, then decode: an encoded slash belongs to a short code and separates nothing.
+    segments = bytes(request.scope["raw_path"]).decode("latin-1").split("/")[1:]
+    return Incoming(
+        method=request.method,
+        segments=tuple(unquote(segment) for segment in segments),
+        query=dict(request.query_params),
+        headers=tuple((name.lower(), value) for name, value in request.headers.items()),
+        body=body,
+    )
+
+
+def _seen(service: Service, incoming: Incoming, target: str) -> Seen:
+    headers = tuple(
+        (name, without_custody_part(value) if name == "authorization" else value) for name, value in incoming.headers
+    )
+    return Seen(service.clock.now(), incoming.method, target, headers, incoming.body)
+
+
+def _response(reply: Answer) -> Response:
+    return Response(reply.body, reply.status, dict(reply.headers), media_type="application/json")

@@ -1,0 +1,72 @@
+"""What a handler is given: the service, and the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from .clock import Clock
+from .credentials import Key
+from .idempotency import InFlight
+from .log import Log
+from .plans import Account
+from .refusals import Answer
+from .store import Store
+
+# The specification states no limit: generous, so that only nonsense meets it (413, no envelope).
+MAX_BODY = 64 * 1024 * 1024
+
+
+def nothing_happens(moment: str) -> None:
+    """No fault at this moment."""
+
+
+@dataclass
+class Service:
+    """One running service. Clock and randomness are given from outside, so that a test decides them.
+
+    `at` is called with the name of a moment ("create.begun", "create.committed", ...) in the thread that
+    handles the call. It is where delays and faults come in; it may block or raise.
+    """
+
+    store: Store
+    clock: Clock
+    log: Log
+    tag: str
+    token_bytes: Callable[[int], bytes]
+    at: Callable[[str], None] = nothing_happens
+    max_body: int = MAX_BODY
+    in_flight: InFlight = field(default_factory=InFlight)
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A request, read to its end. `segments` is the path, split and then percent-decoded.
+
+    Header names are in lower case; `headers` keeps repeated ones.
+    """
+
+    method: str
+    segments: tuple[str, ...]
+    query: Mapping[str, str]
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """The value of a header; None where it is not there. Of a repeated one, all joined by commas."""
+        values = [value for key, value in self.headers if key == name]
+        return ", ".join(values) if values else None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that has passed the gateway's credential check."""
+
+    service: Service
+    incoming: Incoming
+    key: Key
+    account: Account
+    codes: tuple[str, ...] = ()
+
+
+Handler = Callable[[Call], Answer]

@@ -1,0 +1,133 @@
+"""API keys: the bearer header, scopes, custody levels (specification: Authentication)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from sqlite3 import Row
+
+from .store import Store
+
+# Matching is exact. `webhooks:manage` is reserved: it can be chosen and gates nothing.
+SCOPES = (
+    "shares:read",
+    "shares:write",
+    "requests:read",
+    "requests:write",
+    "stats:read",
+    "webhooks:manage",
+)
+CUSTODY_LEVELS: Mapping[str, int] = {"none": 0, "self": 1, "account": 2}
+MAX_NAME = 256
+
+WITHHELD = "[custody part withheld]"
+
+_KEY_ID = r"[A-Za-z0-9_-]{16}"
+_AUTH_PART = r"[A-Za-z0-9_-]{43}"
+_NOBODYS_HASH = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True)
+class Key:
+    """An API key as the service has it: the auth secret only as SHA-256, in hex."""
+
+    key_id: str
+    account: str
+    name: str
+    auth_sha256: str
+    scopes: frozenset[str]
+    custody_requested: int
+    custody_public_key: str | None
+    created_at: float
+    last_used_at: float | None
+    revoked_at: float | None
+    compromised_at: float | None
+
+    @property
+    def custody_level(self) -> int:
+        """The effective level: 0 until the custody public key is registered, then at most `self`.
+
+        `account` takes the approval of one of the account holder's devices, which no API key can give.
+        """
+        return 0 if self.custody_public_key is None else min(self.custody_requested, 1)
+
+
+@dataclass(frozen=True)
+class Presented:
+    """A credential as it arrived. The custody part is not kept; only that there was a third part."""
+
+    key_id: str
+    auth_secret: str
+    three_parts: bool
+
+
+def read_bearer(header: str, tag: str) -> Presented | None:
+    """The credential in an Authorization header; None where it has not the form of one."""
+    prefix = f"Bearer {tag}_sk_live_"
+    if not header.startswith(prefix):
+        return None
+    key_id, _, rest = header.removeprefix(prefix).partition(".")
+    auth_secret, dot, _ = rest.partition(".")
+    if not re.fullmatch(_KEY_ID, key_id):
+        return None
+    if not dot and not re.fullmatch(_AUTH_PART, auth_secret):
+        return None
+    return Presented(key_id, auth_secret, three_parts=bool(dot))
+
+
+def without_custody_part(header: str) -> str:
+    """The header as it may be logged: a third part never stays anywhere."""
+    key_id, first, rest = header.partition(".")
+    auth_secret, second, custody = rest.partition(".")
+    return f"{key_id}{first}{auth_secret}{second}{WITHHELD}" if custody else header
+
+
+def secret_matches(key: Key | None, auth_secret: str) -> bool:
+    """Compare in constant time, for an unknown key too."""
+    sent = hashlib.sha256(auth_secret.encode("utf-8", "surrogateescape")).hexdigest()
+    known = _NOBODYS_HASH if key is None else key.auth_sha256
+    return hmac.compare_digest(sent, known) and key is not None
+
+
+def find_key(store: Store, key_id: str) -> Key | None:
+    """The key of that id, revoked or not."""
+    row = store.row("SELECT * FROM keys WHERE key_id = :key_id", {"key_id": key_id})
+    return None if row is None else _key(row)
+
+
+def all_keys(store: Store) -> list[Key]:
+    """Every key, oldest first; revoked ones stay listed."""
+    return [_key(row) for row in store.rows("SELECT * FROM keys ORDER BY created_at, rowid", {})]
+
+
+def add_key(store: Store, key: Key) -> None:
+    """Store a new key."""
+    store.change(
+        """INSERT INTO keys VALUES (:key_id, :account, :name, :auth_sha256, :scopes, :custody_requested,
+           :custody_public_key, :created_at, :last_used_at, :revoked_at, :compromised_at)""",
+        {**vars(key), "scopes": json.dumps(sorted(key.scopes))},
+    )
+
+
+# Each happens to a key once or again and again; the first compromise and the first revocation count.
+_MARKS = {
+    "used": "UPDATE keys SET last_used_at = :value WHERE key_id = :key_id",
+    "revoked": "UPDATE keys SET revoked_at = :value WHERE key_id = :key_id AND revoked_at IS NULL",
+    "compromised": """UPDATE keys SET compromised_at = :value
+                      WHERE key_id = :key_id AND compromised_at IS NULL""",
+    "custody": "UPDATE keys SET custody_public_key = :value WHERE key_id = :key_id",
+}
+
+
+def mark(store: Store, key_id: str, what: str, value: float | str) -> None:
+    """Record that a key was used, revoked, compromised (a time), or its custody key registered."""
+    store.change(_MARKS[what], {"key_id": key_id, "value": value})
+
+
+def _key(row: Row) -> Key:
+    values = dict(row)
+    return Key(**{**values, "scopes": frozenset(json.loads(values["scopes"]))})

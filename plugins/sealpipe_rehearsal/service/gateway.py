@@ -1,0 +1,105 @@
+"""All of /v1: the checks in their order, then the route (specification: Endpoints, Authentication)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import shares
+from .context import Call, Handler, Incoming, Service
+from .credentials import find_key, mark, read_bearer, secret_matches
+from .log import Note
+from .plans import PLANS, account_of
+from .refusals import Answer, Refused, refuse, refuse_at_gateway
+
+CODE = "{shortCode}"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A row of the specification's table of endpoints."""
+
+    method: str
+    path: tuple[str, ...]
+    scope: str
+    handler: Handler
+
+    def codes(self, method: str, segments: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The short codes in a path; None where the route is not this one."""
+        if method != self.method or len(segments) != len(self.path):
+            return None
+        pairs = list(zip(self.path, segments, strict=True))
+        if any(want not in (CODE, got) for want, got in pairs):
+            return None
+        return tuple(got for want, got in pairs if want == CODE)
+
+
+# No other routes exist. DELETE without a short code is one of the specification's refusals (44), not a
+# route that is not there; with a trailing slash its code is empty.
+ROUTES = (
+    Route("POST", ("shares",), "shares:write", shares.create),
+    Route("GET", ("shares",), "shares:read", shares.list_shares),
+    Route("GET", ("shares", CODE), "shares:read", shares.show),
+    Route("DELETE", ("shares", CODE), "shares:write", shares.delete),
+    Route("DELETE", ("shares",), "shares:write", shares.delete),
+)
+
+
+def handle(service: Service, incoming: Incoming) -> Answer:
+    """Answer a call under /v1."""
+    try:
+        call = _authenticated(service, incoming)
+        route, codes = _routed(incoming)
+        for check in CHECKS:
+            check(call, route)
+        return route.handler(Call(service, incoming, call.key, call.account, codes))
+    except Refused as refused:
+        return refused.answer
+
+
+def _authenticated(service: Service, incoming: Incoming) -> Call:
+    """The credential, checked anew on every call: revoking takes effect on the next one."""
+    header = incoming.header("authorization")
+    if header is None:
+        refuse_at_gateway("no_authorization")
+    presented = read_bearer(header, service.tag)
+    if presented is None:
+        refuse_at_gateway("not_usable")
+    key = find_key(service.store, presented.key_id)
+    matches = secret_matches(key, presented.auth_secret)
+    if presented.three_parts:
+        if key is not None:
+            # Recorded, and left usable in its two parts: revoking is its owner's to do, once a
+            # replacement is in place. Kept even where the auth secret was wrong: the custody part was out.
+            mark(service.store, key.key_id, "compromised", service.clock.timestamp())
+            service.log.note(Note(service.clock.now(), "key.compromised", key.key_id))
+        refuse_at_gateway("not_usable")
+    if key is None or not matches or key.revoked_at is not None:
+        refuse_at_gateway("not_usable")
+    account = account_of(service.store, key.account)
+    if not PLANS[account.plan].api_access:
+        refuse_at_gateway("not_usable")
+    mark(service.store, key.key_id, "used", service.clock.timestamp())
+    return Call(service, incoming, key, account)
+
+
+def _routed(incoming: Incoming) -> tuple[Route, tuple[str, ...]]:
+    for route in ROUTES:
+        codes = route.codes(incoming.method, incoming.segments[1:])
+        # An empty code names nothing; only DELETE has a refusal of its own for it.
+        if codes is not None and (all(codes) or route.method == "DELETE"):
+            return route, codes
+    return refuse_at_gateway("no_route")
+
+
+def _rate(call: Call, route: Route) -> None:
+    """The room for rate and burst (429, 107, Retry-After): nothing is limited yet."""
+
+
+def _scope(call: Call, route: Route) -> None:
+    if route.scope not in call.key.scopes:
+        refuse("scope_missing")
+
+
+# After the credential, before the handler: which itself goes on with idempotency, validation, plan.
+CHECKS: tuple[Callable[[Call, Route], None], ...] = (_rate, _scope)

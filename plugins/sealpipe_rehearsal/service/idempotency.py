@@ -1,0 +1,95 @@
+"""Idempotency-Key: one outcome for one key and one body (specification: POST /v1/shares).
+
+Finished calls are records in the store, written in the same transaction as what they made. Calls in flight
+are known to this process alone: a crash forgets the marker together with the call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .refusals import refuse
+from .store import Store
+
+RETENTION_SECONDS = 24 * 60 * 60
+
+
+class InFlight:
+    """Which (API key, idempotency key) is being handled at this moment, and the hash of its body."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.bodies: dict[tuple[str, str], str] = {}
+
+
+class Claim:
+    """One call's hold on its idempotency key. `replay` is the first answer's bytes if there was one."""
+
+    def __init__(self, key_id: str, name: str, body_sha256: str, replay: bytes | None) -> None:
+        self.key_id = key_id
+        self.name = name
+        self.body_sha256 = body_sha256
+        self.replay = replay
+
+    def record(self, store: Store, answer: bytes, now: float) -> None:
+        """Store the answer of a 2xx. Call it inside the transaction that makes what the answer tells of."""
+        store.change(
+            "INSERT OR REPLACE INTO idempotency VALUES (:key_id, :name, :body_sha256, :answer, :now)",
+            {
+                "key_id": self.key_id,
+                "name": self.name,
+                "body_sha256": self.body_sha256,
+                "answer": answer,
+                "now": now,
+            },
+        )
+
+
+def required(header: str | None) -> str:
+    """The header's value, refused with 104 where it is missing or blank."""
+    name = (header or "").strip(" \t")
+    if not name:
+        refuse("idempotency_key_missing")
+    return name
+
+
+@contextmanager
+def claim(in_flight: InFlight, store: Store, key_id: str, name: str, body: bytes, now: float) -> Iterator[Claim]:
+    """Hold an idempotency key while its call is handled.
+
+    Refuses with 105 where it stands for another body (of a finished call or of one in flight), with 106
+    where the same call is still in flight. The hash is over the raw bytes, never over parsed JSON.
+    """
+    body_sha256 = hashlib.sha256(body).hexdigest()
+    slot = (key_id, name)
+    # The marker is asked before the record: a call writes its record before it drops its marker, so
+    # whoever finds no marker here finds the record, or there never was one.
+    with in_flight.lock:
+        running = in_flight.bodies.get(slot)
+        if running is not None:
+            refuse("idempotency_in_flight" if running == body_sha256 else "idempotency_other_body")
+        replay = _finished(store, key_id, name, body_sha256, now)
+        if replay is None:
+            in_flight.bodies[slot] = body_sha256
+    try:
+        yield Claim(key_id, name, body_sha256, replay)
+    finally:
+        if replay is None:
+            with in_flight.lock:
+                del in_flight.bodies[slot]
+
+
+def _finished(store: Store, key_id: str, name: str, body_sha256: str, now: float) -> bytes | None:
+    row = store.row(
+        """SELECT body_sha256, answer FROM idempotency
+           WHERE key_id = :key_id AND name = :name AND created_at > :oldest""",
+        {"key_id": key_id, "name": name, "oldest": now - RETENTION_SECONDS},
+    )
+    if row is None:
+        return None
+    if row["body_sha256"] != body_sha256:
+        refuse("idempotency_other_body")
+    return bytes(row["answer"])

@@ -1,0 +1,99 @@
+"""What the service could see: every request as it arrived, every event, every note. Bounded, in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+MAX_ENTRIES = 2_000
+MAX_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as the service received it. `target` is the raw path with its query."""
+
+    at: datetime
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def __bytes__(self) -> bytes:
+        """Head and body in one piece, to search for what must not be there."""
+        head = "".join(f"{name}: {value}\r\n" for name, value in self.headers)
+        return f"{self.method} {self.target}\r\n{head}\r\n".encode("latin-1") + self.body
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of the specification: whose endpoints would receive it, and the payload in full."""
+
+    at: datetime
+    account: str
+    payload: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the operator of a service would find in its own log, such as a key's compromise."""
+
+    at: datetime
+    what: str
+    about: str
+
+
+class Log:
+    """The newest entries of each kind; the oldest requests make room by number and by bytes."""
+
+    def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
+        self._lock = threading.Lock()
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._seen: deque[Seen] = deque()
+        self._events: deque[Event] = deque(maxlen=max_entries)
+        self._notes: deque[Note] = deque(maxlen=max_entries)
+
+    def request(self, seen: Seen) -> None:
+        """Keep a request."""
+        with self._lock:
+            self._seen.append(seen)
+            self._bytes += len(seen.body)
+            while len(self._seen) > self._max_entries or (self._bytes > self._max_bytes and len(self._seen) > 1):
+                self._bytes -= len(self._seen.popleft().body)
+
+    def event(self, event: Event) -> None:
+        """Keep an event."""
+        with self._lock:
+            self._events.append(event)
+
+    def note(self, note: Note) -> None:
+        """Keep a note."""
+        with self._lock:
+            self._notes.append(note)
+
+    def seen(self) -> list[Seen]:
+        """The requests, oldest first."""
+        with self._lock:
+            return list(self._seen)
+
+    def events(self) -> list[Event]:
+        """The events, oldest first."""
+        with self._lock:
+            return list(self._events)
+
+    def notes(self) -> list[Note]:
+        """The notes, oldest first."""
+        with self._lock:
+            return list(self._notes)
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        with self._lock:
+            self._bytes = 0
+            for kept in (self._seen, self._events, self._notes):
+                kept.clear()

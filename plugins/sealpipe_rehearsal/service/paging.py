@@ -1,0 +1,47 @@
+"""page and limit of the lists: corrected, never rejected (specification: GET /v1/requests)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+DEFAULT_LIMIT = 25
+MAX_LIMIT = 100
+
+# 15 digits hold every page there could be, and no arithmetic on them leaves SQLite's integers.
+_POSITIVE = re.compile(r"0*[1-9][0-9]{0,14}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which page was asked for, as corrected."""
+
+    page: int
+    limit: int
+
+    @property
+    def offset(self) -> int:
+        """How many items come before it."""
+        return (self.page - 1) * self.limit
+
+    def figures(self, total: int) -> dict[str, int]:
+        """The pagination object. No items are no pages."""
+        return {
+            "page": self.page,
+            "limit": self.limit,
+            "total_pages": -(-total // self.limit),
+            "total": total,
+        }
+
+
+def read_page(query: Mapping[str, str]) -> Page:
+    """The page that a query asks for."""
+    return Page(
+        page=_positive(query.get("page"), 1),
+        limit=min(_positive(query.get("limit"), DEFAULT_LIMIT), MAX_LIMIT),
+    )
+
+
+def _positive(text: str | None, fallback: int) -> int:
+    return int(text) if text is not None and _POSITIVE.fullmatch(text) else fallback

@@ -1,0 +1,117 @@
+"""How the holder of a link gets at the ciphertext: private to the rehearsal, outside /v1.
+
+No API route returns a share's content, so the rehearsal's page needs one of its own. A recipient proves
+the access token, and the passcode verifier where one is set; asking whether one is wanted spends nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+from sqlite3 import Row
+
+from .context import Incoming, Service
+from .refusals import Answer, Refused, answer
+from .rules import read_object
+from .shares import sha256_hex
+
+_NOT_FOUND = {"reason": "not-found", "message": "there is no such share"}
+_ENDED = {
+    "deleted": "the share was expired by its sender",
+    "views": "all views of the share are used up",
+    "attempts": "all passcode attempts of the share are used up",
+    "time": "the share has expired",
+}
+_SPEND_VIEW = """
+UPDATE shares SET access_counts_left = access_counts_left - 1,
+    ended_at = CASE access_counts_left WHEN 1 THEN :now END,
+    ended_by = CASE access_counts_left WHEN 1 THEN 'views' END
+WHERE number = :number
+"""
+_SPEND_ATTEMPT = """
+UPDATE shares SET passcode_attempts_left = passcode_attempts_left - 1,
+    ended_at = CASE passcode_attempts_left WHEN 1 THEN :now END,
+    ended_by = CASE passcode_attempts_left WHEN 1 THEN 'attempts' END
+WHERE number = :number
+"""
+
+
+def look(service: Service, code: str) -> Answer:
+    """GET /rehearsal/shares/{code}: whether it can be opened and wants a passcode. Spends nothing."""
+    row = _find(service, code)
+    if row is None:
+        return answer(404, _NOT_FOUND)
+    if ended := _ended(service, row):
+        return ended
+    return answer(
+        200,
+        {
+            "short_code": row["short_code"],
+            "expired_at": row["expired_at"],
+            "passcode_required": row["passcode_verifier_sha256"] is not None,
+            "timed_view": row["timed_view"],
+        },
+    )
+
+
+def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
+    """POST /rehearsal/shares/{code}/open: the ciphertext, for who proves the token and the verifier."""
+    try:
+        members = read_object(incoming.body)
+    except Refused as refused:
+        return refused.answer
+    with service.store.transaction():
+        row = _find(service, code)
+        # Who cannot prove the token learns nothing, not even that the share is there.
+        if row is None or not _proves(members.get("access_token"), row["access_token_sha256"]):
+            return answer(404, _NOT_FOUND)
+        if ended := _ended(service, row):
+            return ended
+        spend = {"number": row["number"], "now": service.clock.timestamp()}
+        wanted = row["passcode_verifier_sha256"]
+        if wanted is not None and not _proves(members.get("passcode_verifier"), wanted):
+            service.store.change(_SPEND_ATTEMPT, spend)
+            return answer(
+                403,
+                {
+                    "reason": "passcode-wrong" if members.get("passcode_verifier") else "passcode-required",
+                    "message": "the passcode is missing or wrong",
+                    "attempts_left": row["passcode_attempts_left"] - 1,
+                },
+            )
+        if row["access_counts_left"] is not None:
+            service.store.change(_SPEND_VIEW, spend)
+    return answer(200, _content(row))
+
+
+def _content(row: Row) -> dict[str, object]:
+    left = row["access_counts_left"]
+    return {
+        "short_code": row["short_code"],
+        "encryption_type": row["encryption_type"],
+        "data": row["data"],
+        "title": row["title"],
+        "description": row["description"],
+        "expired_at": row["expired_at"],
+        "timed_view": row["timed_view"],
+        "views_left": None if left is None else left - 1,
+    }
+
+
+def _find(service: Service, code: str) -> Row | None:
+    return service.store.row("SELECT * FROM shares WHERE short_code = :code", {"code": code})
+
+
+def _ended(service: Service, row: Row) -> Answer | None:
+    by = row["ended_by"]
+    if by is None and row["expires"] is not None and row["expires"] <= service.clock.timestamp():
+        by = "time"
+    return None if by is None else answer(410, {"reason": by, "message": _ENDED[by]})
+
+
+def _proves(sent: object, sha256: str) -> bool:
+    if not isinstance(sent, str):
+        return False
+    try:
+        return hmac.compare_digest(sha256_hex(sent), sha256)
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,86 @@
+"""Every refusal of the service as one table (specification: Errors, Authentication failures)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What goes back: status, JSON bytes, further headers."""
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def as_json(value: object) -> bytes:
+    """Compact JSON, not ASCII-escaped."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def answer(status: int, value: object) -> Answer:
+    """A bare JSON value as the answer (specification: Response envelopes)."""
+    return Answer(status, as_json(value))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One row of the specification's table of errors."""
+
+    status: int
+    error_code: int
+    message: str
+
+
+REFUSALS: Mapping[str, Refusal] = {
+    "validation": Refusal(400, 19, "Validation failed"),
+    "no_short_code": Refusal(400, 44, "A short code is required in the path"),
+    "idempotency_key_missing": Refusal(400, 104, "The Idempotency-Key header is required"),
+    "no_view_protection": Refusal(403, 53, "Your plan does not include view protection"),
+    "scope_missing": Refusal(403, 78, "You are not allowed to do this"),
+    "share_not_found": Refusal(404, 1, "Share not found"),
+    "idempotency_other_body": Refusal(409, 105, "This Idempotency-Key was used with a different body"),
+    "idempotency_in_flight": Refusal(409, 106, "A request with this Idempotency-Key is still in flight"),
+    "rate_limited": Refusal(429, 107, "Rate limit exceeded"),
+    "share_not_expired": Refusal(500, 42, "The share could not be expired"),
+}
+
+# The gateway stands before the service and does not speak its envelope. All causes for which a credential
+# is not usable share ONE answer, so that nobody learns from it which key ids exist.
+GATEWAY: Mapping[str, Answer] = {
+    "no_authorization": answer(401, {"message": "Unauthorized"}),
+    "not_usable": answer(403, {"Message": "User is not authorized to access this resource with an explicit deny"}),
+    "no_route": answer(404, {"message": "Not Found"}),
+    "broken": answer(500, {"message": "Internal Server Error"}),
+    "too_long": answer(413, {"message": "Request Too Long"}),
+}
+
+
+class Refused(Exception):  # it is an answer, not an error of the program
+    """Ends the handling of a call with this answer."""
+
+    def __init__(self, refused_with: Answer) -> None:
+        super().__init__(refused_with.status)
+        self.answer = refused_with
+
+
+def refuse(
+    name: str,
+    additional_data: Mapping[str, str] | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> NoReturn:
+    """Refuse with a row of REFUSALS, in the flat error envelope."""
+    row = REFUSALS[name]
+    envelope: dict[str, object] = {"success": False, "message": row.message, "error_code": row.error_code}
+    if additional_data is not None:
+        envelope["additional_data"] = dict(additional_data)
+    raise Refused(Answer(row.status, as_json(envelope), headers))
+
+
+def refuse_at_gateway(name: str) -> NoReturn:
+    """Refuse with a row of GATEWAY."""
+    raise Refused(GATEWAY[name])

@@ -1,0 +1,101 @@
+"""A bare caller of the API for these tests: httpx and JSON, none of sealpipe's client."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import itertools
+import json
+import ssl
+from typing import Any
+
+import httpx
+
+from sealpipe.secret import Secret
+from sealpipe_rehearsal.running import Running
+
+TOKEN = "t" * 43
+DATA = base64.b64encode(b"ciphertext that nobody looks into").decode()
+WRAP = base64.b64encode(bytes(142)).decode()
+
+# Plain HTTP only: httpx would load the CA bundle for every client, 25 ms each.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+_numbers = itertools.count(1)
+
+
+def body(**changes: Any) -> dict[str, Any]:
+    """A create body that is accepted, with some members changed; `...` leaves one out."""
+    members = {"encryption_type": "e2ee-aes256-gcm", "data": DATA, "access_token": TOKEN, **changes}
+    return {name: value for name, value in members.items() if value is not ...}
+
+
+def rows(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
+    """A table of several values a member, as one row a value."""
+    return [(name, value) for name, values in table.items() for value in values]
+
+
+def by_hand(running: Running, method: str, path: str, headers: dict[str, str]) -> tuple[int, Any]:
+    """Send a head as it stands: httpx tidies paths up and refuses header values that it finds odd."""
+    connection = http.client.HTTPConnection(running.address.host, running.address.port, timeout=30)
+    try:
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def two_parts(credential: Secret) -> str:
+    """What may be sent of a credential."""
+    return credential.reveal().rpartition(".")[0]
+
+
+class Api:
+    """Calls under /v1 with one credential."""
+
+    def __init__(self, running: Running, credential: Secret) -> None:
+        self.credential = credential
+        self.http = httpx.Client(
+            base_url=running.base_url,
+            headers={"Authorization": f"Bearer {two_parts(credential)}"},
+            trust_env=False,
+            verify=NO_TLS,
+            timeout=30,
+        )
+
+    @property
+    def bearer(self) -> str:
+        return f"Bearer {two_parts(self.credential)}"
+
+    @property
+    def key_id(self) -> str:
+        return self.credential.reveal().partition("_sk_live_")[2].partition(".")[0]
+
+    def post(self, content: bytes, key: str | None = "", **headers: str) -> httpx.Response:
+        """POST /v1/shares. A fresh idempotency key unless one is given; None leaves the header out."""
+        if key is not None:
+            headers["Idempotency-Key"] = key or f"key-{next(_numbers)}"
+        return self.http.post("/shares", content=content, headers=headers)
+
+    def create(self, key: str | None = "", **changes: Any) -> httpx.Response:
+        return self.post(json.dumps(body(**changes)).encode(), key)
+
+    def created(self, **changes: Any) -> str:
+        """The short code of a new share."""
+        response = self.create(**changes)
+        assert response.status_code == 201, response.text
+        code: str = response.json()["short_code"]
+        return code
+
+    def codes(self, query: str = "") -> list[str]:
+        return [share["short_code"] for share in self.http.get(f"/shares{query}").json()["shares"]]
+
+
+def refusal(response: httpx.Response) -> tuple[int, int]:
+    """Status and error_code, once the envelope is found to be the flat one."""
+    envelope = response.json()
+    assert envelope["success"] is False
+    assert isinstance(envelope["message"], str)
+    assert envelope.keys() <= {"success", "message", "error_code", "additional_data"}
+    return response.status_code, envelope["error_code"]

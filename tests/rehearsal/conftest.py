@@ -1,0 +1,44 @@
+"""One service for all tests of this folder, forgotten between them, and callers that close their sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from rehearsal.callers import Api
+from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.server import start
+
+
+@pytest.fixture(scope="session")
+def one_service() -> Iterator[Running]:
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def service(one_service: Running) -> Running:
+    one_service.reset()
+    return one_service
+
+
+@pytest.fixture
+def caller() -> Iterator[Callable[..., Api]]:
+    """Make an Api for a service; keyword arguments go to create_key."""
+    made: list[Api] = []
+
+    def make(running: Running, **key: Any) -> Api:
+        made.append(Api(running, running.create_key(**key)))
+        return made[-1]
+
+    yield make
+    for api in made:
+        api.http.close()
+
+
+@pytest.fixture
+def api(service: Running, caller: Callable[..., Api]) -> Api:
+    """A caller with every scope and custody `self`."""
+    return caller(service)
