@@ -60,7 +60,7 @@ DESIGN = [
 
 FINER = [
     ('"a=\\"b\\\\"=env:X', FieldSpec('a="b\\', Reference("env", "X")), None),
-    ('"Note: it"=env:X', FieldSpec("Note: it", Reference("env", "X")), "Note: it=env:X"),
+    ('"A note: it"=env:X', FieldSpec("A note: it", Reference("env", "X")), "A note: it=env:X"),
     ('"Note:it"=env:X', FieldSpec("Note:it", Reference("env", "X")), None),
     ("env:a=env:b", FieldSpec(None, Reference("env", "a=env:b")), None),
     ("C:\\x=env:X", FieldSpec("C:\\x", Reference("env", "X")), None),

@@ -5,15 +5,25 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sealpipe.errors import BoxError, EncodingError, EnvelopeError, FieldError, FragmentError, PointError, WireError
+from sealpipe.errors import BoxError, EnvelopeError, FieldError, PointError, WireError
 from sealpipe.secret import Secret
 from sealpipe.wire import encoding, envelope, escape, fields, jsontext, keys, link, sealed_box, tokens
+
+
+def refused(call: Callable[[], object]) -> tuple[object, str]:
+    """What the call gives, or the reason of its refusal; any other exception goes through."""
+    try:
+        return call(), ""
+    except WireError as error:
+        return None, error.reason
+
 
 KEY = bytes(range(32))
 PAIR = keys.from_seed(KEY)
@@ -34,9 +44,11 @@ extras = st.dictionaries(texts.filter(lambda name: name not in {"key", "value", 
 def some_fields(draw: st.DrawFn) -> list[fields.Field]:
     def one() -> fields.Field:
         extra = draw(extras)
-        hints = {name: draw(st.none() | texts) for name in ("language", "filename")}
+        language, filename = draw(st.none() | texts), draw(st.none() | texts)
         extra = {name: value for name, value in extra.items() if name not in (fields.LANGUAGE, fields.FILENAME)}
-        return fields.Field(draw(texts), draw(texts), draw(st.none() | texts), extra=extra, **hints)
+        return fields.Field(
+            draw(texts), draw(texts), draw(st.none() | texts), extra=extra, language=language, filename=filename
+        )
 
     return [one() for _ in range(draw(st.integers(0, 3)))]
 
@@ -59,13 +71,10 @@ def test_a_base64_text_is_taken_exactly_where_the_grammar_takes_it(text: str) ->
         (encoding.decode_base64, encoding.encode_base64, STANDARD, "not-base64"),
         (encoding.decode_base64url, encoding.encode_base64url, URL_SAFE, "not-base64url"),
     ):
-        try:
-            data = decode(text)
-        except EncodingError as error:
-            assert not grammar.fullmatch(text)
-            assert error.reason in {reason, "bad-padding", "non-canonical"}
-        else:
-            assert grammar.fullmatch(text)
+        data, why = refused(lambda decode=decode: decode(text))  # type: ignore[misc]
+        assert bool(grammar.fullmatch(text)) == (why == "")
+        assert why in {"", reason, "bad-padding", "non-canonical"}
+        if isinstance(data, bytes):
             assert encode(data) == text
 
 
@@ -74,9 +83,10 @@ def test_an_envelope_opens_to_what_was_sealed(plaintext: bytes, passcode: str | 
     assert envelope.open(KEY, envelope.seal(KEY, plaintext, passcode), passcode) == plaintext
 
 
-@given(st.lists(st.binary(max_size=50) | st.integers(60_000, 70_000).map(bytes), max_size=5))
+@given(st.lists(st.integers(0, 50) | st.integers(60_000, 70_000), max_size=5))
 @settings(max_examples=50)
-def test_how_a_plaintext_is_cut_does_not_show(pieces: list[bytes]) -> None:
+def test_how_a_plaintext_is_cut_does_not_show(sizes: list[int]) -> None:
+    pieces = [bytes([index]) * size for index, size in enumerate(sizes)]
     salt, iv = bytes(16), bytes(12)
     whole = envelope.seal(KEY, b"".join(pieces), salt=salt, iv=iv)
     out, collected = bytearray(b"before:"), list[bytes]()
@@ -138,12 +148,11 @@ def test_a_fragment_gives_its_key_and_one_key_has_one_fragment(key: bytes) -> No
 
 @given(st.text() | st.text("1AB#=_-", min_size=40, max_size=46))
 def test_a_fragment_is_refused_or_written_again_as_it_was(text: str) -> None:
-    try:
-        key = link.decode_fragment(text)
-    except FragmentError as error:
-        assert error.reason == ("missing-key" if text in ("", "#") else "malformed-key")
-    else:
+    key, why = refused(lambda: link.decode_fragment(text))
+    if isinstance(key, bytes):
         assert link.encode_fragment(key) == text.removeprefix("#")
+    else:
+        assert why == ("missing-key" if text in ("", "#") else "malformed-key")
 
 
 @given(texts.filter(lambda code: code not in ("", ".", "..")))
@@ -210,10 +219,8 @@ def test_json_is_written_as_the_standard_library_would_read_it(value: Any) -> No
 )
 def test_junk_is_loaded_or_refused_and_never_crashes(junk: bytes) -> None:
     for load in (jsontext.loads, fields.load):
-        try:
-            load(junk)
-        except WireError as error:
-            assert re.fullmatch(r"[a-z0-9-]+", error.reason)
+        _, why = refused(lambda load=load: load(junk))  # type: ignore[misc]
+        assert re.fullmatch(r"[a-z0-9-]+", why) or why == ""
 
 
 @given(texts.filter(bool), texts.filter(bool))

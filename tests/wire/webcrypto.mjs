@@ -57,7 +57,7 @@ const verbs = {
     const [salt, iv] = [random(16), random(12)];
     const key = await boxKey(pair.privateKey, bytes(public_key), salt, tag);
     const point = new Uint8Array(await subtle.exportKey("raw", pair.publicKey));
-    return base64(joined([1], point, salt, iv, await aead("encrypt", key, iv, bytes(payload))));
+    return base64(joined(Uint8Array.of(1), point, salt, iv, await aead("encrypt", key, iv, bytes(payload))));
   },
   async unbox({ seed, public_key, blob, tag }) {
     const n = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;

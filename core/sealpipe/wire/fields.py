@@ -15,7 +15,8 @@ from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT as PLAINTEXT_LIMIT
 from sealpipe.wire.encoding import within_limit
 from sealpipe.wire.escape import escaped
-from sealpipe.wire.field import FILENAME, LANGUAGE
+from sealpipe.wire.field import FILENAME as FILENAME
+from sealpipe.wire.field import LANGUAGE as LANGUAGE
 from sealpipe.wire.field import TYPES as TYPES
 from sealpipe.wire.field import Field as Field
 
@@ -54,7 +55,7 @@ def load(data: bytes) -> list[Field]:
     except EncodingError as error:
         reason, message = error.reason, error.message
     if reason:
-        raise FieldError(reason, f"the plaintext is {message}" if reason == "not-json" else message)
+        raise FieldError(reason, message)
     if not isinstance(array, list):
         raise FieldError("not-an-array", "the plaintext is not an array of fields")
     return [_field(item, number) for number, item in enumerate(array, 1)]

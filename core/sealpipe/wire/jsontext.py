@@ -20,8 +20,8 @@ DEPTH_LIMIT = 100
 """Levels of arrays and objects, the outermost included. A fixed number: Python's own differs by version."""
 
 _MESSAGES = {
-    "not-utf8": "not UTF-8",
-    "not-json": "not JSON text",
+    "not-utf8": "the text is not UTF-8",
+    "not-json": "the text is not JSON",
     "not-finite": "NaN and Infinity are not JSON",
     "duplicate-member": "an object has two members of one name",
     "lone-surrogate": "half a surrogate pair is not text",

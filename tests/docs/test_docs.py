@@ -1,0 +1,91 @@
+"""The docs agree with the code, and their examples run."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import sealpipe
+from sealpipe.errors import SealpipeError
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+TEXTS = sorted([ROOT / "README.md", *DOCS.glob("**/*.md")])
+
+
+def pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pages", Path(__file__).with_name("pages.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_settings_page_is_what_the_table_says() -> None:
+    for name, make in pages().PAGES.items():
+        assert (DOCS / name).read_text(encoding="utf-8") == make(), f"run python tests/docs/pages.py for {name}"
+
+
+def test_every_exit_code_of_an_exception_is_on_the_page() -> None:
+    listed = {
+        int(code)
+        for line in (DOCS / "exit-codes.md").read_text().splitlines()
+        for code in re.findall(r"\d+", line.split("|")[1] if line.startswith("| ") else "")
+    }
+    used = {
+        kind.exit_code
+        for kind in vars(sealpipe.errors).values()
+        if isinstance(kind, type) and issubclass(kind, SealpipeError)
+    }
+    assert used <= listed
+
+
+def test_the_tree_at_the_top_of_errors_names_every_exception_with_its_exit_code() -> None:
+    tree = sealpipe.errors.__doc__ or ""
+    for name, kind in vars(sealpipe.errors).items():
+        if isinstance(kind, type) and issubclass(kind, SealpipeError):
+            assert re.search(rf"\b{name}\b", tree), name
+            own = re.search(rf"[├└─] {name} +(\d+)", tree)
+            assert own is None or int(own[1]) == kind.exit_code, name
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_every_link_between_pages_leads_somewhere(text: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)", text.read_text(encoding="utf-8")):
+        assert (text.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_no_page_names_a_registry_or_a_machine(text: Path) -> None:
+    assert not re.search(r"pypi\.org|files\.pythonhosted|registry\.npm|deb\.debian", text.read_text(encoding="utf-8"))
+
+
+def test_the_changelog_starts_with_this_version() -> None:
+    first = re.search(r"^## (\S+?),", (DOCS / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first is not None
+    assert first[1] == sealpipe.__version__
+
+
+def test_the_wire_example_on_the_python_page_runs() -> None:
+    block = (DOCS / "python.md").read_text().split("## Only the format")[1]
+    code = re.search(r"```python\n(.*?)```", block, re.DOTALL)
+    assert code is not None
+    exec(compile(code[1], "docs/python.md", "exec"), {})  # noqa: S102 - our own page
+
+
+def test_the_rehearsal_example_on_its_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.search(r"```python\n(.*?)```", (DOCS / "rehearsal.md").read_text(), re.DOTALL)
+    assert code is not None
+    exec(compile(code[1], "docs/rehearsal.md", "exec"), {})  # noqa: S102 - our own page
+    assert capsys.readouterr().out == "['hello']\n"
+
+
+def test_the_readme_names_the_two_commands_as_the_gate_runs_them() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "\npip install '.[rehearsal]' && sealpipe rehearse\n" in readme
+    assert "\npip install -e '.[dev]' && pytest\n" in readme

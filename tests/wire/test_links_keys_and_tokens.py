@@ -1,0 +1,197 @@
+"""Links, key pairs, tokens: what they are made of, and what they are never made of."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sealpipe.errors import BoxError, EnvelopeError, FragmentError, PasscodeError, SeedError, UsageError, WireError
+from sealpipe.wire import derive, envelope, keys, link, sealed_box, tokens
+
+KEY = bytes(range(32))
+FRAGMENT = "1AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+PAIR = keys.from_seed(KEY)
+CUSTODY = keys.from_custody_secret("NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4")
+
+
+@pytest.mark.parametrize("base", ["https://s.example", "https://s.example/", "https://s.example//"])
+def test_the_three_links(base: str) -> None:
+    assert link.share_link(base, "aBc", KEY) == f"https://s.example/aBc#{FRAGMENT}"
+    assert link.collect_link(base, "aBc") == "https://s.example/r/aBc"
+    assert link.access_link(base, "aBc", KEY) == f"https://s.example/r/aBc#{FRAGMENT}"
+
+
+def test_a_base_with_a_path_keeps_it() -> None:
+    assert link.collect_link("https://s.example/x/y/", "c") == "https://s.example/x/y/r/c"
+
+
+@pytest.mark.parametrize(
+    ("short_code", "segment"),
+    [
+        ("a/b", "a%2Fb"),
+        ("a#b?c", "a%23b%3Fc"),
+        ("a b%", "a%20b%25"),
+        ("...", "..."),
+        ("../x", "..%2Fx"),
+        ("é\n", "%C3%A9%0A"),
+        ("~-_.", "~-_."),
+        ("%2e%2e", "%252e%252e"),
+    ],
+)
+def test_a_short_code_is_always_one_segment(short_code: str, segment: str) -> None:
+    assert link.share_link("https://s.example", short_code, KEY) == f"https://s.example/{segment}#{FRAGMENT}"
+    assert link.collect_link("https://s.example", short_code) == f"https://s.example/r/{segment}"
+
+
+@pytest.mark.parametrize("short_code", ["", ".", "..", "\ud800", None, 7])
+def test_no_link_is_made_of_what_is_no_short_code(short_code: Any) -> None:
+    call: Callable[[], object]
+    for call in (
+        lambda: link.share_link("https://s.example", short_code, KEY),
+        lambda: link.collect_link("https://s.example", short_code),
+        lambda: link.access_link("https://s.example", short_code, KEY),
+    ):
+        with pytest.raises(UsageError, match="short code"):
+            call()
+
+
+@pytest.mark.parametrize("base", ["", "https://s.example/#x", "https://s.example/?x"])
+def test_no_link_is_made_on_a_base_that_would_break_it(base: str) -> None:
+    with pytest.raises(UsageError, match="base address"):
+        link.collect_link(base, "c")
+
+
+@pytest.mark.parametrize("key", [b"", KEY[:31], KEY + b"\0", "x" * 32, None])
+def test_a_key_of_another_size_is_refused_everywhere(key: Any) -> None:
+    for call, error, reason in (
+        (lambda: link.encode_fragment(key), FragmentError, "malformed-key"),
+        (lambda: link.share_link("https://s.example", "c", key), FragmentError, "malformed-key"),
+        (lambda: link.access_link("https://s.example", "c", key), SeedError, "bad-seed"),
+        (lambda: tokens.access_token(key), EnvelopeError, "bad-content-key"),
+        (lambda: envelope.seal(key, b""), EnvelopeError, "bad-content-key"),
+        (lambda: envelope.open(key, "A" * 60), EnvelopeError, "bad-content-key"),
+        (lambda: keys.from_seed(key), SeedError, "bad-seed"),
+        (lambda: keys.private_key(key), SeedError, "bad-scalar"),
+    ):
+        with pytest.raises(WireError) as caught:
+            call()
+        assert (type(caught.value), caught.value.reason) == (error, reason)
+
+
+@pytest.mark.parametrize(("name", "size"), [("salt", 16), ("iv", 12)])
+@pytest.mark.parametrize("off_by", [-1, 1])
+def test_salt_and_iv_have_their_sizes(name: str, size: int, off_by: int) -> None:
+    wrong: dict[str, Any] = {name: bytes(size + off_by)}
+    with pytest.raises(EnvelopeError) as envelope_error:
+        envelope.seal(KEY, b"", **wrong)
+    with pytest.raises(BoxError) as box_error:
+        sealed_box.seal(PAIR.public_key, b"", **wrong)
+    assert envelope_error.value.reason == box_error.value.reason == f"bad-{name}"
+
+
+@pytest.mark.parametrize(
+    ("passcode", "reason"),
+    [("", "empty-passcode"), ("a\ud800", "lone-surrogate"), (b"x", "not-text"), (4711, "not-text")],
+)
+def test_what_is_no_passcode_is_refused_and_never_taken_for_none(passcode: Any, reason: str) -> None:
+    sealed = envelope.seal(KEY, b"")
+    for call in (
+        lambda: tokens.passcode_verifier(passcode),
+        lambda: envelope.seal(KEY, b"", passcode),
+        lambda: envelope.open(KEY, sealed, passcode),
+    ):
+        with pytest.raises(PasscodeError) as caught:
+            call()
+        assert caught.value.reason == reason
+
+
+def test_a_passcode_is_used_exactly_as_typed() -> None:
+    verifiers = {tokens.passcode_verifier(typed) for typed in ("a", "A", " a", "a ", "a\n", "é", "e\u0301", "\ufeffa")}
+    assert len(verifiers) == 8
+
+
+@pytest.mark.parametrize("scalar", [0, keys.GROUP_ORDER, keys.GROUP_ORDER + 1, 2**256 - 1])
+def test_a_scalar_outside_the_group_is_refused(scalar: int) -> None:
+    with pytest.raises(SeedError) as caught:
+        sealed_box.seal(PAIR.public_key, b"", ephemeral=scalar.to_bytes(32, "big"))
+    assert caught.value.reason == "bad-scalar"
+
+
+def test_the_first_and_the_last_scalar_of_the_group_serve() -> None:
+    for scalar in (1, keys.GROUP_ORDER - 1):
+        blob = sealed_box.seal(PAIR.public_key, b"x", ephemeral=scalar.to_bytes(32, "big"))
+        assert sealed_box.open(PAIR, blob) == b"x"
+
+
+@pytest.mark.parametrize("tag", ["", "SVC", "s-v", "s v", "svc\n", "é", "１", None])  # noqa: RUF001
+def test_what_is_no_tag_is_refused(tag: Any) -> None:
+    blob = sealed_box.seal(PAIR.public_key, b"x")
+    for call in (
+        lambda: keys.from_seed(KEY, tag=tag),
+        lambda: keys.from_custody_secret("secret", tag=tag),
+        lambda: sealed_box.seal(PAIR.public_key, b"x", tag=tag),
+        lambda: sealed_box.open(PAIR, blob, tag=tag),
+    ):
+        with pytest.raises(UsageError, match="tag"):
+            call()
+
+
+@pytest.mark.parametrize("secret", ["", "\ud800", None, b"bytes"])
+def test_what_is_no_custody_secret_is_refused(secret: Any) -> None:
+    with pytest.raises(SeedError) as caught:
+        keys.from_custody_secret(secret)
+    assert caught.value.reason == "bad-custody-secret"
+
+
+def test_a_tag_makes_another_pair_of_the_same_seed() -> None:
+    assert keys.from_seed(KEY, tag="crs") != PAIR == keys.from_seed(KEY)
+    assert len({keys.from_seed(KEY), PAIR, CUSTODY}) == 2
+
+
+def test_the_seed_of_a_custody_secret_never_becomes_a_link() -> None:
+    assert CUSTODY.custody
+    assert not PAIR.custody
+    for seed in (CUSTODY.seed, keys.from_seed(CUSTODY.seed).seed, copy.deepcopy(CUSTODY).seed):
+        with pytest.raises(UsageError, match="custody") as caught:
+            link.access_link("https://s.example", "c", seed)
+        assert caught.value.exit_code == 2
+        with pytest.raises(UsageError, match="custody"):
+            link.share_link("https://s.example", "c", seed)
+        with pytest.raises(UsageError, match="custody"):
+            link.encode_fragment(seed)
+
+
+def test_the_seed_of_a_custody_secret_shows_nothing_and_is_still_bytes() -> None:
+    seed = CUSTODY.seed
+    assert isinstance(seed, derive.CustodySeed)
+    assert len(seed) == 32
+    assert keys.from_seed(bytes(seed)).public_key == CUSTODY.public_key
+    assert repr(seed) == str(seed) == f"{seed}" == f"{seed!r}" == "CustodySeed(...)"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(seed, protocol)
+
+
+@pytest.mark.parametrize("pair", [PAIR, CUSTODY], ids=["seed", "custody"])
+def test_a_key_pair_gives_nothing_secret_away(pair: keys.KeyPair) -> None:
+    shown = f"{pair} {pair!r} {vars(pair) if hasattr(pair, '__dict__') else ''}"
+    assert pair.public_key.hex() in shown
+    for secret in (pair.seed, pair.scalar):
+        assert bytes(secret).hex() not in shown
+        assert repr(bytes(secret)) not in shown
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(pair)
+    with pytest.raises(TypeError):
+        json.dumps(pair)
+    assert copy.copy(pair) is copy.deepcopy(pair) is pair
+
+
+def test_a_token_tells_nothing_apart_from_its_key() -> None:
+    assert tokens.access_token(KEY) == tokens.access_token(bytearray(KEY))  # type: ignore[arg-type]
+    assert tokens.access_token(KEY) != tokens.access_token(bytes(32))
+    assert len(tokens.access_token(KEY)) == 43
