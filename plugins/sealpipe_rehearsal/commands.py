@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import output
-from sealpipe.cli.options import options
+from sealpipe.cli.options import Command, options
 from sealpipe.errors import NotConfigured, SettingError, UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sealpipe_rehearsal.running import Running
 
 
-@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @options("rehearse", common=("service_tag", "output"))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 def rehearse(command: tuple[str, ...], service_tag: str | None, output: str, keep: bool) -> None:  # noqa: FBT001
@@ -48,7 +48,7 @@ def rehearsal() -> None:
     """The local service that rehearsals run on. Loopback only."""
 
 
-@rehearsal.command()
+@rehearsal.command(cls=Command)
 @options("rehearsal", only=("port", "state"), common=("service_tag",))
 def serve(port: int, state: str | None, service_tag: str | None) -> None:
     """Run the service until it is interrupted. With --state it remembers, across restarts, too."""
@@ -69,7 +69,7 @@ def key() -> None:
     """API keys of a running rehearsal service."""
 
 
-@key.command()
+@key.command(cls=Command)
 @options("key", common=("output",))
 @options("rehearsal", only=("port",), common=())
 def create(port: int, name: str, scope: tuple[str, ...], custody: str, **values: Any) -> None:

@@ -6,9 +6,10 @@ import click
 from click.shell_completion import get_completion_class
 
 from sealpipe.cli import output
+from sealpipe.cli.options import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell.

@@ -130,7 +130,7 @@ def _version(ctx: click.Context, *, on: bool) -> None:
 
 def _wants_json(arguments: Sequence[str]) -> bool:
     """Known before the command line is parsed, so that its own errors are JSON, too."""
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         if word == "--output" or word.startswith("--output="):
             return (following if word == "--output" else word.partition("=")[2]) == "json"
         if word == "--":

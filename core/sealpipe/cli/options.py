@@ -10,10 +10,28 @@ import click
 from sealpipe.errors import UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 OFFLINE = ("output",)
 """The global settings of commands that never call the service."""
+
+
+class Command(click.Command):
+    """A command that does not echo a word too many: it may be a secret that lost its option."""
+
+    allow_extra_args = True
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx.args:
+            raise UsageError(
+                f"{len(ctx.args)} word(s) too many",
+                remedy=f"every value has an option: see `{ctx.command_path} --help`",
+            )
+        return super().invoke(ctx)
+
+
+OPAQUE = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+"""Context settings of a command that takes a short code: it is opaque, and may begin with a dash."""
 
 
 class SettingType(click.ParamType[Any]):
@@ -36,12 +54,12 @@ class SettingType(click.ParamType[Any]):
 
 def options(
     command: str, only: Sequence[str] | None = None, common: Sequence[str] | None = None
-) -> Callable[[Command], Command]:
+) -> Callable[[Function], Function]:
     """The options of a command (or only some of its table), and the global ones (or only some of them)."""
     own = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
     shared = [setting for setting in GLOBAL if not setting.secret and (common is None or setting.name in common)]
 
-    def decorate(function: Command) -> Command:
+    def decorate(function: Function) -> Function:
         for setting in reversed(shared):
             function = _option(setting, "")(function)
         for setting in reversed(own):
@@ -51,7 +69,7 @@ def options(
     return decorate
 
 
-def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
+def _option(setting: Setting, command: str) -> Callable[[Function], Function]:
     names = [setting.name, setting.option, *([setting.short] if setting.short else [])]
     shown: dict[str, Any] = {"help": setting.help, "envvar": setting.variable(command)}
     if setting.flag:

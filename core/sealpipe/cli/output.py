@@ -42,7 +42,8 @@ def note(text: str) -> None:
 
 def failure(error: SealpipeError, *, as_json: bool) -> None:
     """What went wrong and what to do next; as JSON one object, the last line on stderr."""
-    notes = [*getattr(error, "__notes__", ())]
+    # Whoever knows the outbox entry has said how to finish it.
+    notes = [] if getattr(error, "outbox_id", None) else getattr(error, "__notes__", [])
     if as_json:
         note(_json({"error": describe(error)}).rstrip("\n"))
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import context, output
-from sealpipe.cli.options import options
+from sealpipe.cli.options import Command, options
 from sealpipe.errors import SealpipeError, StateError, UsageError
 from sealpipe.times import format_time
 
@@ -19,7 +19,7 @@ FIRST = (11, 14, 13, 15)
 """Which exit code stands for several at once (DESIGN section 3)."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("entry_id", metavar="[ID]", required=False)
 @options("resume", common=context.COMMON)
 def resume(entry_id: str | None, **values: Any) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from sealpipe.cli import context
-from sealpipe.cli.options import options
+from sealpipe.cli.options import Command, options
 from sealpipe.errors import UsageError
 
 
-@click.command(epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, text:WORDS (not secret).")
+@click.command(cls=Command, epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, text:WORDS (not secret).")
 @options("share", common=context.COMMON)
 @click.pass_context
 def share(ctx: click.Context, /, **values: Any) -> None:

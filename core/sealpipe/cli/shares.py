@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import context, output
-from sealpipe.cli.options import options
+from sealpipe.cli.options import OPAQUE, Command, options
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def shares() -> None:
     """List, show and expire shares. Only metadata: the service has no way to read one."""
 
 
-@shares.command("list")
+@shares.command("list", cls=Command)
 @options("shares", common=context.COMMON)
 def list_(page: int | None, limit: int | None, **values: Any) -> None:
     """The shares that can still be opened, newest first."""
@@ -41,7 +41,7 @@ def list_(page: int | None, limit: int | None, **values: Any) -> None:
         output.note(f"page {page or 1} of {pagination.total_pages}; --all walks them all")
 
 
-@shares.command()
+@shares.command(cls=Command, context_settings=OPAQUE)
 @click.argument("code")
 @options("", common=context.COMMON)
 def show(code: str, **values: Any) -> None:
@@ -54,7 +54,7 @@ def show(code: str, **values: Any) -> None:
         output.result(f"{_line(row)}\n")
 
 
-@shares.command()
+@shares.command(cls=Command, context_settings=OPAQUE)
 @click.argument("code")
 @options("", common=context.COMMON)
 def expire(code: str, **values: Any) -> None:

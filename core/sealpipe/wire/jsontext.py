@@ -31,7 +31,7 @@ _MESSAGES = {
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class _Refused(Exception):  # noqa: N818  # never leaves this module; carries a reason and no text
+class _Refused(Exception):  # never leaves this module; carries a reason and no text
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
