@@ -32,7 +32,7 @@ class Credential:
         """The three parts of the text; CredentialError says what is wrong and never shows any of it."""
         raw = text.reveal() if isinstance(text, Secret) else text
         prefix = _PREFIX.match(raw)
-        if prefix is None:
+        if prefix is None or raw != raw.strip():
             raise _wrong_start(raw)
         parts = raw[prefix.end() :].split(".")
         if len(parts) not in (2, 3):

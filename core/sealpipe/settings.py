@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from sealpipe import times
 from sealpipe.errors import SettingError, UsageError
+from sealpipe.reference import parse, parse_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def views(text: str) -> int | None:
 def count(text: str) -> int:
     """A whole number from 1 to 2,147,483,647."""
     if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or not 1 <= int(text) <= 2_147_483_647:
-        raise UsageError(f"{text[:20]!r} is not a whole number from 1 up")
+        raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number from 1 up")
     return int(text)
 
 
@@ -135,14 +136,16 @@ GLOBAL: tuple[Setting, ...] = (
 
 COMMANDS: Mapping[str, tuple[Setting, ...]] = {
     "share": (
-        Setting("field", "What to share; may be repeated.", multiple=True, short="-f", metavar="[LABEL=]REF"),
+        Setting(
+            "field", "What to share; may be repeated.", parse_field, multiple=True, short="-f", metavar="[LABEL=]REF"
+        ),
         Setting("title", "Title, in clear at the service.", metavar="TEXT"),
         Setting("description", "Description, in clear at the service.", metavar="TEXT"),
         Setting("expires_in", "How long the link works.", times.parse_duration, "72h", "DURATION"),
         Setting("expires_at", "Until when the link works.", times.parse_time, metavar="TIME"),
         Setting("no_expiry", "The link works until its views are spent.", flag=True),
         Setting("views", "How often it may be opened: a number or `unlimited`.", views, "1", "N"),
-        Setting("passcode_from", "Reference to a passcode that the recipient is asked for.", metavar="REF"),
+        Setting("passcode_from", "Reference to a passcode that the recipient is asked for.", parse, metavar="REF"),
         Setting(
             "custody",
             "Let the account's owner read the share, too.",

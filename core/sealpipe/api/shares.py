@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from urllib.parse import quote
 
 from sealpipe.api import reading
 from sealpipe.api.models import CreatedShare, Page, Pagination, ShareInfo
 from sealpipe.api.operation import Answer, Operation, Resend
 from sealpipe.errors import ProtocolError, UsageError
 from sealpipe.times import format_time
+from sealpipe.wire.link import segment
 
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 
@@ -52,7 +52,10 @@ def build_body(
     try:
         body += _compact({name: value for name, value in members.items() if value is not None})[1:]
     except UnicodeEncodeError:
-        raise UsageError("a title, description or organisation holds half a character (a lone surrogate)") from None
+        raise UsageError(
+            "a title, description or organisation holds half a character (a lone surrogate)",
+            remedy="give it as UTF-8 text",
+        ) from None
     if item_key_wrap is None:
         return body, None
     wrap_at = len(body) - 1
@@ -98,16 +101,6 @@ def get(short_code: str) -> Operation[ShareInfo]:
 def expire(short_code: str) -> Operation[None]:
     """DELETE /v1/shares/{shortCode}: the link stops working at once. May be repeated: then it is 404/1."""
     return Operation("expire the share", "DELETE", f"/shares/{segment(short_code)}", Resend.REPEATABLE, _expired)
-
-
-def segment(short_code: str) -> str:
-    """An opaque short code as exactly one path segment. UsageError for what would be another path."""
-    if short_code in ("", ".", ".."):
-        raise UsageError(f"{short_code!r} is no short code", remedy="give the code that `share` told")
-    try:
-        return quote(short_code, safe="")
-    except UnicodeEncodeError:
-        raise UsageError("the short code holds half a character (a lone surrogate)") from None
 
 
 def _created(answer: Answer) -> CreatedShare:

@@ -80,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
         output.note(error.ctx.get_help() if error.ctx else "")
         return 2
     except click.UsageError as error:
-        hint = f"see `{error.ctx.command_path} --help`" if error.ctx else ""
+        hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         output.failure(UsageError(output.printable(error.format_message()), remedy=hint), as_json=as_json)
         return 2
     except click.exceptions.Exit as stop:

@@ -49,7 +49,7 @@ class SettingType(click.ParamType[Any]):
         try:
             return self._setting.parse(str(value))
         except UsageError as error:
-            raise UsageError(f"{self._setting.option}: {error.message}", remedy=error.remedy) from None
+            raise type(error)(f"{self._setting.option}: {error.message}", remedy=error.remedy) from None
 
 
 def options(

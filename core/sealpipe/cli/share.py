@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from sealpipe.cli import context
 from sealpipe.cli.options import Command, options
@@ -32,7 +33,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         title=values["title"],
         description=values["description"],
         views=values["views"],
-        passcode=sharing.passcode_reference(values["passcode_from"]) if values["passcode_from"] else None,
+        passcode=values["passcode_from"],
         custody=values["custody"],
         timed_view=values["timed_view"],
         notify_on=values["notify_on"],
@@ -53,17 +54,20 @@ def share(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
-    """One of three ways to say when it ends. One that was given beats the default of `--expires-in`."""
-    given = [name for name in ("expires_in", "expires_at", "no_expiry") if values[name] and _was_set(ctx, name)]
-    if len(given) > 1:
-        names = " and ".join("--" + name.replace("_", "-") for name in given)
+    """One of three ways to say when it ends: the one that was given nearest (flag, environment, config file)."""
+    given = {name: ctx.get_parameter_source(name) for name in ("expires_in", "expires_at", "no_expiry") if values[name]}
+    nearest = [name for name, source in given.items() if source is min(given.values(), key=NEARNESS.index)]
+    if len(nearest) > 1:
+        names = " and ".join("--" + name.replace("_", "-") for name in nearest)
         raise UsageError(f"{names} contradict each other", remedy="give one of them")
-    if given == ["no_expiry"]:
+    if nearest == ["no_expiry"]:
         return {"expires_in": None}
-    return {"expires_at": values["expires_at"], "expires_in": values["expires_in"]}
+    return {name: values[name] for name in nearest}
 
 
-def _was_set(ctx: click.Context, name: str) -> bool:
-    from click.core import ParameterSource
-
-    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+NEARNESS = (
+    ParameterSource.COMMANDLINE,
+    ParameterSource.ENVIRONMENT,
+    ParameterSource.DEFAULT_MAP,
+    ParameterSource.DEFAULT,
+)

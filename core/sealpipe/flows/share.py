@@ -18,7 +18,7 @@ from sealpipe.flows.resolve import Cache, resolve, resolve_value
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.reference import FieldSpec, Reference, parse, parse_field
+from sealpipe.reference import FieldSpec, Reference, parse_field
 from sealpipe.secret import Secret
 from sealpipe.settings import NOTIFY_ON
 from sealpipe.state.outbox import Entry, Outbox, kept
@@ -81,7 +81,7 @@ class Share:
 
 
 def plan(
-    items: Sequence[fields.Field | str],
+    items: Sequence[fields.Field | FieldSpec | str],
     *,
     title: str | None = None,
     description: str | None = None,
@@ -130,11 +130,6 @@ def plan(
     )
 
 
-def passcode_reference(text: str) -> Reference:
-    """The reference that a passcode comes from."""
-    return parse(text)
-
-
 def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
     """Fetch what the plan names, and seal it. Everything but sending."""
     if plan.custody == "require" and session.credential.custody_secret is None:
@@ -147,7 +142,10 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
     passcode = plan.passcode
     if isinstance(passcode, Reference):
         value = yield from resolve_value(passcode, session.registry, cache)
-        passcode = None if value is None else _checked(value)
+        if value is None:
+            # Sealing without it would drop the protection that was asked for.
+            raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
+        passcode = _checked(value)
     sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
     return sealed
 
@@ -186,6 +184,11 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
                 error.outbox_id = entry.id
                 error.remedy = f"run `sealpipe resume {entry.id}`: it sends the same bytes under the same key"
             elif entry is not None:
+                entry.end()
+            raise
+        except UsageError:
+            # A setting of the network is wrong (a certificate file, a proxy): nothing was sent.
+            if entry is not None and not unclear:
                 entry.end()
             raise
     yield Do(partial(_keep_answer, posting, created))

@@ -70,18 +70,20 @@ def access_link(base: str, short_code: str, seed: bytes) -> str:
 def _join(base: str, *segments: str) -> str:
     if not base or "#" in base or "?" in base:
         raise UsageError("the links' base address is empty, or has a query or a fragment")
-    return "/".join([base.rstrip("/"), *map(_segment, segments)])
+    return "/".join([base.rstrip("/"), *map(segment, segments)])
 
 
-def _segment(short_code: str) -> str:
-    # "." and ".." pass quote() unchanged, and a browser would resolve them away.
+def segment(short_code: str) -> str:
+    """An opaque short code as exactly one path segment, of a link or of a call. UsageError where it is none."""
+    # "." and ".." pass quote() unchanged, and a browser or client would resolve them to another path.
+    remedy = "give the code that `share` told"
     if not isinstance(short_code, str) or short_code in ("", ".", ".."):
-        raise UsageError("that is no short code: a link cannot be made of it")
+        raise UsageError(f"{short_code!r:.20} is no short code", remedy=remedy)
     try:
         return quote(short_code, safe="")
     except UnicodeEncodeError:
         pass
-    raise UsageError("that is no short code: it is not text")
+    raise UsageError("that is no short code: it is not text", remedy=remedy)
 
 
 def _decoded(body: str) -> bytes | None:

@@ -31,7 +31,7 @@ class FileSource(Source):
             missing, reason = False, error.strerror or type(error).__name__
         if missing:
             raise NotFound(f"{locator} is not there", remedy=_where_to_look(locator.body))
-        raise PluginError(f"{locator} cannot be read: {reason}")
+        raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and the disk that it is on")
 
 
 def _where_to_look(path: str) -> str:
