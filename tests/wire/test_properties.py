@@ -185,6 +185,9 @@ def test_a_value_is_escaped_as_a_browser_does_it(text: str) -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 5))
+@example(b"\xc3a", 0)
+@example(b"\xc3aaaa", 0)
+@example("é".encode(), 0)
 def test_bytes_that_are_not_utf8_are_refused_wherever_they_are_cut(junk: bytes, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(escape, "SLICE", size + 1)

@@ -136,3 +136,30 @@ def test_nist_public_key_validation() -> None:
         else:
             with pytest.raises(PointError):
                 keys.public_key(point)
+
+
+def test_nist_gcm_decryption_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = pytest.importorskip("cryptography_vectors", reason="cryptography-vectors is not installed")
+    path = "ciphers/AES/GCM/gcmDecrypt256.rsp"
+    with package.open_vector_file(path, "r") as file:
+        sections = file.read().split("[Keylen = 256]")[1:]
+    opened = refused = 0
+    for section in sections:
+        lengths = dict(re.findall(r"^\[(\w+) = (\d+)\]", section, re.M))
+        if (lengths["IVlen"], lengths["AADlen"], lengths["Taglen"]) != ("96", "0", "128"):
+            continue
+        for block in section.split("\nCount = ")[1:]:
+            record = dict(re.findall(r"^(\w+) = ?(\S*)$", block, re.M))
+            key, iv, ciphertext, tag = (bytes.fromhex(record[k]) for k in ("Key", "IV", "CT", "Tag"))
+            monkeypatch.setattr(derive, "content_encryption_key", lambda *_, key=key: key)
+            data = encoding.encode_base64(bytes(16) + iv + ciphertext + tag)
+            if "PT" in record:
+                assert envelope.open(bytes(32), data).hex() == record["PT"]
+                opened += 1
+            else:
+                with pytest.raises(EnvelopeError, match="does not open"):
+                    envelope.open(bytes(32), data)
+                refused += 1
+    assert opened + refused == 75
+    assert opened > 20
+    assert refused > 20

@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
     as_json = _wants_json(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
+        code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
     except SealpipeError as error:
         output.failure(error, as_json=as_json)
         return error.exit_code
@@ -83,8 +83,6 @@ def run(arguments: Sequence[str]) -> int:
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         output.failure(UsageError(output.printable(error.format_message()), remedy=hint), as_json=as_json)
         return 2
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
     except (KeyboardInterrupt, click.Abort, Terminated) as error:
         for line in ["sealpipe: interrupted", *getattr(error, "__notes__", ())]:
             output.note(line)
@@ -92,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
         _bug(error, as_json=as_json)
         return 1
-    return 0
+    return code if isinstance(code, int) else 0  # what Context.exit() was given
 
 
 class Terminated(BaseException):

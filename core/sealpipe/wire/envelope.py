@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from sealpipe.errors import EnvelopeError
 from sealpipe.wire import derive
-from sealpipe.wire.encoding import PLAINTEXT_LIMIT, decode_base64, exactly, within_limit
+from sealpipe.wire.encoding import decode_base64, exactly, within_limit
 
 MINIMUM_SIZE = derive.SALT_SIZE + derive.IV_SIZE + derive.TAG_SIZE
 """Bytes of the shortest envelope: an empty plaintext."""
@@ -54,31 +54,21 @@ def seal_chunks(
     salt: bytes | None = None,
     iv: bytes | None = None,
     out: bytearray | Callable[[bytes], object],
-    expected: int = 0,
 ) -> None:
     """As `seal`, for a plaintext in chunks of any size; the base64 text goes to `out` as ASCII bytes.
 
     `out` is a bytearray that is appended to (and cut back to what it was where this raises), or a callable
-    that takes each piece. No copy of the plaintext or of the ciphertext as a whole is made. `expected` is about
-    how many bytes of plaintext there will be (`fields.expected_size`): room for them is made at once, since an
-    array that grows may be moved, and is held twice for that moment.
+    that takes each piece. No copy of the plaintext or of the ciphertext as a whole is made.
     """
-    pieces = _sealed(content_key, plaintext, passcode, salt, iv)
-    if not isinstance(out, bytearray):
-        for piece in pieces:
-            out(piece)
-        return
-    start = end = len(out)
+    start = len(out) if isinstance(out, bytearray) else 0
+    emit = out.extend if isinstance(out, bytearray) else out
     try:
-        out.extend(bytes(min(expected, PLAINTEXT_LIMIT) // 3 * 4))
-        for piece in pieces:
-            out[end : end + len(piece)] = piece
-            end += len(piece)
+        for piece in _sealed(content_key, plaintext, passcode, salt, iv):
+            emit(piece)
     except BaseException:
-        end = start
+        if isinstance(out, bytearray):
+            del out[start:]
         raise
-    finally:
-        del out[end:]
 
 
 def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  # noqa: A001  # the field's verb

@@ -14,7 +14,7 @@ from sealpipe.errors import EncodingError, FieldError
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT as PLAINTEXT_LIMIT
 from sealpipe.wire.encoding import within_limit
-from sealpipe.wire.escape import escaped, utf8
+from sealpipe.wire.escape import escaped
 from sealpipe.wire.field import FILENAME as FILENAME
 from sealpipe.wire.field import LANGUAGE as LANGUAGE
 from sealpipe.wire.field import TYPES as TYPES
@@ -22,7 +22,6 @@ from sealpipe.wire.field import Field as Field
 
 _WRONG_LABELS: Final = ("label", "name", "title")
 _CHUNK: Final = 64 * 1024
-_FRAME: Final = 128  # a field's names and label, about
 _LEVELS_LEFT: Final = jsontext.DEPTH_LIMIT - 2  # inside the array and a field's object
 
 
@@ -35,12 +34,6 @@ def chunks(fields: Iterable[Field]) -> Iterator[bytes]:
     """
     for chunk in within_limit(_gathered(_pieces(fields))):
         yield bytes(chunk)
-
-
-def expected_size(fields: Iterable[Field]) -> int:
-    """About how many bytes `dump` gives, and rarely less: what `envelope.seal_chunks` is told. Nothing is read."""
-    sizes = (len(field.value) if isinstance(field.value, str) else len(utf8(field.value)) for field in fields)
-    return sum(size + size // 32 + _FRAME for size in sizes)
 
 
 def dump(fields: Iterable[Field]) -> bytes:
