@@ -16,8 +16,8 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import pluggy
 
@@ -60,6 +60,8 @@ __all__ = [
     "hookimpl",
 ]
 
+# Named tuples where values are compared: a frozen dataclass costs four million instructions at every start.
+
 API: Final = 1
 """The version of this contract."""
 
@@ -67,8 +69,7 @@ hookimpl = pluggy.HookimplMarker("sealpipe")
 """Marks a function as a hook of sealpipe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Locator:
+class Locator(NamedTuple):
     """Which document is meant: a reference without its selector and the core's own parameters.
 
     `text` is the canonical reference, to be named in errors: safe to print. `params` are the parameters that
@@ -78,7 +79,7 @@ class Locator:
     name: str
     body: str
     params: tuple[tuple[str, str], ...] = ()
-    text: str = field(default="", compare=False)
+    text: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -88,7 +89,6 @@ class Locator:
         return dict(self.params).get(name, default)
 
 
-@dataclass(frozen=True, slots=True)
 class Document:
     """What lives under a locator, whole; the core selects and decodes.
 
@@ -96,20 +96,24 @@ class Document:
     is; a value that was read as bytes stays bytes). `secret=False` is for what is no secret at all.
     """
 
-    content: bytes | str | Mapping[str, Any] = field(repr=False)
-    secret: bool = True
+    __slots__ = ("content", "secret")
+
+    def __init__(self, content: bytes | str | Mapping[str, Any], *, secret: bool = True) -> None:
+        self.content = content
+        self.secret = secret
+
+    def __repr__(self) -> str:
+        return f"Document(..., secret={self.secret})"
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     """What `check()` found: whether the source can be used now, and a line for people."""
 
     ok: bool
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
+class SourceInfo(NamedTuple):
     """What there is to know of a source without importing it.
 
     `factory` and `settings` are import strings, `module:name`: the Source's class, and a class whose
@@ -123,7 +127,7 @@ class SourceInfo:
     factory: str
     settings: str = ""
     needs: tuple[str, ...] = ()
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = MappingProxyType({})
     capabilities: tuple[str, ...] = ()
     format: str = ""
     api: int = API

@@ -46,12 +46,12 @@ class Setting:
 def _http_url(name: str, text: str) -> str:
     try:
         parts = urlsplit(text)
-        port = parts.port  # raises ValueError for a port that is none
+        number = parts.port  # raises ValueError for a port that is none
     except ValueError:
         raise SettingError(f"{name} is not an address", remedy="write it as https://host/path") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", text):
         raise SettingError(f"{name} is not an http(s) address", remedy="write it as https://host/path")
-    if parts.username is not None or parts.query or parts.fragment or "?" in text or "#" in text or port == 0:
+    if parts.username is not None or parts.query or parts.fragment or "?" in text or "#" in text or number == 0:
         raise SettingError(
             f"{name} has a user, a query, a fragment or port 0 in it", remedy="write it as https://host/path"
         )
@@ -105,6 +105,14 @@ def count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or not 1 <= int(text) <= 2_147_483_647:
         raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number from 1 up")
     return int(text)
+
+
+def port(text: str) -> int:
+    """A TCP port."""
+    number = count(text)
+    if number > 65535:
+        raise UsageError(f"{number} is not a port", remedy="a port is at most 65535")
+    return number
 
 
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
@@ -175,7 +183,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("custody", "What the key may read.", default="self", choices=("none", "self", "account")),
     ),
     "rehearsal": (
-        Setting("port", "Port on 127.0.0.1.", count, "8765", "N"),
+        Setting("port", "Port on 127.0.0.1.", port, "8765", "N"),
         Setting("state", "SQLite file that survives a restart; in memory without it.", metavar="FILE"),
     ),
 }

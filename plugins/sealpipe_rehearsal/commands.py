@@ -9,7 +9,7 @@ import click
 
 from sealpipe.cli import output
 from sealpipe.cli.options import Command, options
-from sealpipe.errors import NotConfigured, SettingError, UsageError
+from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe_rehearsal.listening import Address
@@ -113,7 +113,7 @@ def _server() -> Any:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
-        raise NotConfigured(
+        raise UsageError(
             f"the rehearsal needs {error.name}, which is not installed",
             remedy="pip install 'sealpipe[rehearsal]'",
         ) from None

@@ -14,10 +14,6 @@ from sealpipe.errors import InvalidReference
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 """Two characters at least, so that `C:\\x` is no reference."""
 
-# C0, DEL and C1 would reach a terminal or end a line; a lone surrogate is what a byte that is not
-# UTF-8 becomes on its way through argv, and cannot be written down again.
-_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-
 BODY_ESCAPES = "%?#"
 PARAMETER_ESCAPES = "%?#&"
 SELECTOR_ESCAPES = '%,=*/"?#'
@@ -36,15 +32,18 @@ def refuse(what: str, remedy: str = "") -> NoReturn:
 
 def check_characters(text: str, part: str) -> str:
     """The text itself. Raises InvalidReference for a control character or a lone surrogate in it."""
-    match = _UNFIT.search(text)
-    if match is None:
+    if text.isprintable():
         return text
-    if "\ud800" <= match[0] <= "\udfff":
-        refuse(f"{part} is not UTF-8 text", "write it in UTF-8")
-    refuse(
-        f"there is a control character (U+{ord(match[0]):04X}) in {part}",
-        "take it out: a line end that was copied along is the usual cause",
-    )
+    for character in text:
+        code = ord(character)
+        if 0xD800 <= code <= 0xDFFF:  # what a byte that is not UTF-8 becomes on its way through argv
+            refuse(f"{part} is not UTF-8 text", "write it in UTF-8")
+        if code < 0x20 or 0x7F <= code < 0xA0:  # it would end a line, or command a terminal
+            refuse(
+                f"there is a control character (U+{code:04X}) in {part}",
+                "take it out: a line end that was copied along is the usual cause",
+            )
+    return text
 
 
 def escape(text: str, characters: Collection[str]) -> str:
