@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from sealpipe.flows.resolve import resolve, resolve_value
@@ -50,3 +51,16 @@ def opened(field: Field) -> bytes:
     """A field's value as bytes."""
     value = field.value
     return value.reveal_bytes() if isinstance(value, Secret) else value.encode()
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be a user whom permissions bind: root reads everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

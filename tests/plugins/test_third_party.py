@@ -1,0 +1,259 @@
+"""Plugins of other people: installed distributions, whole and broken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from references.running import fetched, opened, run
+from sealpipe import registry as registry_module
+from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
+from sealpipe.flows.resolve import resolve
+from sealpipe.reference import parse, parse_field
+from sealpipe.registry import Registry
+
+CANARY = "Canary-9b2c"
+
+HOOK = """
+from sealpipe.plugin import SourceInfo, hookimpl
+
+@hookimpl
+def sealpipe_sources(register):
+    register(SourceInfo({name!r}, "a test", "{module}_source:It", params={{"level": "how far down"}}{more}))
+"""
+SOURCE = """
+from sealpipe.plugin import *
+
+class It(Source):
+    def fetch(self, locator):
+        {body}
+"""
+
+Install = Callable[..., str]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Install a distribution: its module with the hook, and the module of its source."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    number = 0
+
+    def distribution(name: str, body: str = "return Document(b'x')", *, hook: str = HOOK, more: str = "") -> str:
+        nonlocal number
+        number += 1
+        module = f"thirdparty_{tmp_path.name.strip('_')}_{number}".replace("-", "_")
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[sealpipe]\n{name} = {module}\n")
+        (tmp_path / f"{module}.py").write_text(hook.format(name=name, module=module, more=more))
+        (tmp_path / f"{module}_source.py").write_text(SOURCE.format(body=body))
+        return module
+
+    return distribution
+
+
+def told(error: BaseException) -> str:
+    """All that any handler could print of an error, its causes and its frames' variables included."""
+    shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+    shown.stack = traceback.StackSummary([f for f in shown.stack if f.filename != __file__])  # knows the canary
+    attributes = [vars(e) for e in (error, error.__cause__, error.__context__) if e is not None]
+    return "".join(shown.format()) + repr(attributes)
+
+
+def test_an_installed_plugin_is_found_by_its_sources_name(install: Install) -> None:
+    install("attic", "return Document({'body': locator.body, 'level': locator.param('level', 'none')})")
+    fields = fetched("attic://a/b?level=2#body,level", "Other=attic:a/b#level")
+    assert [(f.key, opened(f)) for f in fields] == [("body", b"a/b"), ("level", b"2"), ("Other", b"none")]
+
+
+def test_a_plugin_has_the_parameters_that_it_declares(install: Install) -> None:
+    install("attic")
+    with pytest.raises(InvalidReference, match="attic: parameter 2 is unknown") as caught:
+        fetched("attic:a?trim=1&levle=2")
+    assert caught.value.remedy == "did you mean level?"
+    with pytest.raises(InvalidReference, match="parameter 1 is unknown") as caught:
+        fetched(f"attic:a?{CANARY}=2")
+    assert "known parameters: decode, filename" in caught.value.remedy
+    assert CANARY not in f"{caught.value} {caught.value.remedy}"
+
+
+def test_entry_points_are_looked_up_only_for_what_no_built_in_has(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = install("attic")
+    looks: list[object] = []
+    look = Registry._look
+
+    def counted(self: Registry) -> None:
+        looks.append(None)
+        look(self)
+
+    monkeypatch.setattr(registry_module.Registry, "_look", counted)
+    found = Registry(environ={"A": "x"})
+    run(resolve([parse_field("env:A"), parse_field("text:t")], lambda: found))
+    assert (looks, module in sys.modules) == ([], False)
+    run(resolve([parse_field("attic:A")], lambda: found))
+    with pytest.raises(InvalidReference):
+        found.info("nosuch")
+    with pytest.raises(InvalidReference):
+        found.info("nosuch")
+    assert len(looks) == 1
+
+
+def test_metadata_is_not_even_imported_for_built_ins() -> None:
+    code = textwrap.dedent("""
+        import sys
+        from sealpipe.flows.resolve import resolve
+        from sealpipe.reference import parse_field
+        from sealpipe.registry import Registry
+        flow, answer = resolve([parse_field("text:t"), parse_field("env:HOME")], Registry), None
+        try:
+            while True:
+                answer = flow.send(answer).work()
+        except StopIteration as end:
+            print(len(end.value), "importlib.metadata" in sys.modules)
+    """)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "2 False\n"
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        f"raise RuntimeError('{CANARY}')",
+        f"import {CANARY.replace('-', '_')}",
+        f"syntax error {CANARY}",
+        f"raise SystemExit('{CANARY}')",
+        HOOK + f"    raise RuntimeError('{CANARY}')",
+        "from sealpipe.plugin import hookimpl\n@hookimpl\ndef sealpipe_sources(unknown_argument): pass",
+        "from sealpipe.plugin import hookimpl\n@hookimpl\ndef sealpipe_sources(register): register('junk')",
+        "from sealpipe.plugin import *\n@hookimpl\ndef sealpipe_sources(register): register(SourceInfo([], '', ''))",
+        HOOK.replace("{more}", ", api=2"),
+        HOOK.replace("level", "decode"),
+    ],
+)
+def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) -> None:
+    install("broken", hook=hook if hook.startswith(HOOK[:20]) else hook.replace("{", "{{").replace("}", "}}"))
+    install("whole", "return Document(b'fine')")
+    found = Registry(environ={"A": "x"})
+    for text in ("whole:x", "env:A"):
+        assert len(run(resolve([parse_field(text)], lambda: found))) == 1
+    with pytest.raises(NotConfigured, match=r"^the plugin broken ") as caught:
+        found.info("broken")
+    assert CANARY not in told(caught.value)
+    with pytest.raises(InvalidReference, match="no source named nosuch") as unknown:
+        found.info("nosuch")
+    assert "not loaded whole: broken" in unknown.value.remedy
+    assert list(found.problems) == ["broken"]
+
+
+def test_a_broken_plugin_is_told_by_the_type_of_its_error(install: Install) -> None:
+    install("broken", hook=f"raise RuntimeError('{CANARY}')")
+    with pytest.raises(NotConfigured, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"):
+        Registry().info("broken")
+
+
+def test_half_a_plugin_is_none(install: Install) -> None:
+    install("half", hook=HOOK + "    register(SourceInfo('other', '', 'x:y'))\n    raise OSError")
+    found = Registry()
+    with pytest.raises(InvalidReference):
+        found.info("other")
+
+
+@pytest.mark.parametrize("taken", ["env", "first"])
+def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str) -> None:
+    install("first")
+    hook = HOOK.replace("{name!r}", repr(taken)) + "    register(SourceInfo('own', '', '{module}_source:It'))\n"
+    install("second", hook=hook)
+    found = Registry(environ={"A": "real"})
+    owner = found.info(taken).factory
+    assert len(run(resolve([parse_field("own:x")], lambda: found))) == 1
+    assert found.info(taken).factory == owner
+    assert found.problems == {"second": f"has a source named {taken}, and there is one already"}
+    assert opened(run(resolve([parse_field("env:A")], lambda: found))[0]) == b"real"
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        (", needs=('sealpipe[attic]',)", "RuntimeError"),
+        (", settings='os:_no_such_settings'", "AttributeError"),
+        (", settings='ipaddress:ip_address'", "TypeError"),
+    ],
+)
+def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more: str, kind: str) -> None:
+    body = "pass\nraise RuntimeError('" + CANARY + "')" if "needs" in more else "return Document(b'x')"
+    install("attic", body, more=more)
+    with pytest.raises(NotConfigured, match=rf"the source attic cannot be used here \({kind}\)") as caught:
+        fetched("attic:x")
+    error = caught.value
+    assert error.remedy == (
+        "pip install 'sealpipe[attic]'" if "needs" in more else "see `sealpipe doctor` for what it needs"
+    )
+    assert (error.locator, error.exit_code) == ("attic:x", 14)
+    assert CANARY not in told(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("raise ValueError('{}')", "the source attic failed in a way it should not (ValueError)"),
+        ("raise SystemExit('{}')", "the source attic failed in a way it should not (SystemExit)"),
+        ("raise type('Odd', (Exception,), {{}})('{}')", "failed in a way it should not (Odd)"),
+        ("secret = '{}'; return secret.nothing", "(AttributeError)"),
+        ("raise NotFound('there is none') from ValueError('{}')", "there is none"),
+        ("secret = '{}'; raise NotFound('there is none')", "there is none"),
+        ("return '{}'", "the source attic answered attic:x with str"),
+        ("return Document(['{}'])", "the source attic answered attic:x with list"),
+    ],
+)
+def test_no_stray_text_of_a_plugin_is_told(install: Install, body: str, reason: str) -> None:
+    install("attic", body.format(CANARY))
+    with pytest.raises(PluginError) as caught:
+        fetched("attic:x")
+    error = caught.value
+    assert reason in error.message
+    assert (error.locator, error.exit_code) == ("attic:x", 14)
+    assert CANARY not in told(error)
+
+
+def test_too_much_is_a_usage_error_from_a_plugin_too(install: Install) -> None:
+    install("attic", "raise TooLarge('more than 16 MiB')")
+    with pytest.raises(TooLarge):
+        fetched("attic:x")
+
+
+def test_a_batch_answers_each_and_leaves_out_none(install: Install) -> None:
+    body = (
+        "pass\n    def fetch_many(self, locators):\n"
+        "        return {l: Document(l.body) if l.body != 'no' else NotFound('none', locator=l.text) for l in locators"
+        " if l.body != 'lost'}"
+    )
+    install("attic", body)
+    found = Registry()
+    locators = [found.locate(parse(f"attic:{body}")) for body in ("a", "no", "lost")]
+    a, no, lost = (found.fetch("attic", locators)[locator] for locator in locators)
+    assert (getattr(a, "content", None), str(no)) == ("a", "none")
+    assert str(lost) == "the source attic answered attic:lost with NoneType"
+
+
+def test_an_unknown_name_gets_the_nearest_known_ones() -> None:
+    found = Registry()
+    for name, hint in (
+        ("fiel", "did you mean file?"),
+        ("ENV", "did you mean env"),
+        ("xyz", "known sources: dotenv, env"),
+    ):
+        with pytest.raises(InvalidReference, match=f"there is no source named {name}") as caught:
+            found.info(name)
+        assert caught.value.remedy.startswith(hint)
+    with pytest.raises(InvalidReference) as caught:
+        found.info("x" * 60)
+    assert "xxx" not in f"{caught.value} {caught.value.remedy}"
