@@ -28,19 +28,27 @@ class Resend(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service answered: status, headers in lower case, the whole body."""
+    """What the service answered: status, headers in lower case, the whole body.
+
+    `flaw` says why the body cannot be used, and then there is none: too long, or encoded.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
+    flaw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No whole answer. `sent` is False only where provably no byte of the request left."""
+    """No whole answer. `sent` is False only where provably no byte of the request left.
+
+    `retry_after` (seconds) tells that it was held back: the service had asked the whole client to wait.
+    """
 
     sent: bool
     detail: str
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from sealpipe.times import parse_time
 
 def json_object(answer: Answer) -> dict[str, Any]:
     """The body as a JSON object. NaN, duplicate members and endless nesting are refused."""
+    if answer.flaw:
+        raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     try:
         value = json.loads(answer.body, parse_constant=_refuse, object_pairs_hook=_members)
     except (ValueError, RecursionError):

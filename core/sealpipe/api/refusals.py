@@ -63,8 +63,8 @@ BY_STATUS: Mapping[int, type[ServiceError]] = {
 GATEWAY: Mapping[int, type[ServiceError]] = {401: CredentialRefused, 403: CredentialRefused, 407: Unreachable}
 """Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that wants a login (407)."""
 
-PROOF_OF_NOTHING = frozenset({Invalid, NoViewProtection, QuotaUsedUp, IdempotencyConflict})
-"""Answers that are given after the look for a replay: they prove that no earlier sending was carried out
+PROOF_OF_NOTHING = frozenset({19, 53, 61, 105})
+"""Codes that are answered after the look for a replay: they prove that no earlier sending was carried out
 (`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
 
 

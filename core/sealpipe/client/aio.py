@@ -13,7 +13,7 @@ import httpx
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.client import calls, http
-from sealpipe.client.pacing import Pacing
+from sealpipe.client.pacing import Pacing, held_back
 from sealpipe.client.setup import ClientSetup
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.session import Session
@@ -39,7 +39,7 @@ class Network:
         started = time.monotonic()
         pause = self._pacing.pause()
         if pause >= timeout:
-            return Failure(sent=False, detail="the service asked to wait for longer than there is time")
+            return held_back(pause)
         await asyncio.sleep(pause)
         result = await self._exchange(operation, started + timeout - time.monotonic())
         self._pacing.note(result)
@@ -59,13 +59,14 @@ class Network:
         try:
             async with asyncio.timeout(timeout):
                 response = await self._transport.handle_async_request(request)
-                gathering = http.Gathering(operation.limit)
+                gathering = http.Gathering(response, operation.limit)
                 try:
                     async for piece in response.aiter_raw():
-                        gathering.add(piece)
+                        if gathering.full(piece):
+                            break
                 finally:
                     await response.aclose()
-            return http.answer(response, gathering.body)
+            return gathering.answer()
         except Exception as error:
             failure = http.failure(error, watch)
             if failure is None:
@@ -96,7 +97,7 @@ async def run(
 ) -> T:
     """Drive a flow to its result."""
     result: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     while True:
         try:
             step = flow.send(result) if error is None else flow.throw(error)
@@ -110,11 +111,11 @@ async def run(
                     state.begin(operation)
                     result = await send(operation, timeout)
                 case Wait(seconds):
-                    state.check()
+                    state.pause()
                     await asyncio.sleep(seconds)
                 case Do(work):
                     result = await asyncio.to_thread(work)
-        except Exception as raised:  # noqa: BLE001 - the flow decides what an exception means
+        except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; a cancellation lets go of locks
             error = raised
 
 
@@ -127,7 +128,11 @@ class _RunState:
 
     def begin(self, operation: Operation[Any]) -> None:
         self.check()
-        self.changing = self.changing or operation.resend is not Resend.READ
+        self.changing = operation.resend is not Resend.READ
+
+    def pause(self) -> None:
+        self.check()
+        self.changing = False  # the attempt has its answer; the next has not begun
 
     def check(self) -> None:
         if self.cancelled:

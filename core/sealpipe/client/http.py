@@ -15,12 +15,8 @@ from sealpipe.api.refusals import printable
 from sealpipe.client.trust import proxy_for, tls_context
 from sealpipe.flows.session import Session
 
-PIECE = 64 * 1024
+PIECE = 256 * 1024
 """Bytes of a body that are handed to the socket at a time: httpx copies a whole one again and again."""
-
-
-class AnswerTooLong(Exception):
-    """The answer's body passed the operation's limit."""
 
 
 def pool_options(session: Session) -> dict[str, Any]:
@@ -79,23 +75,27 @@ class Watch:
 
 
 class Gathering:
-    """An answer's body as it comes in, up to the operation's limit."""
+    """An answer as it comes in, up to the operation's limit."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, response: httpx.Response, limit: int) -> None:
+        self._response = response
         self._limit = limit
-        self.body = bytearray()
+        self._body = bytearray()
+        encoding = response.headers.get("content-encoding", "identity").lower()
+        self._flaw = "" if encoding == "identity" else "is encoded, though that was not asked for"
 
-    def add(self, piece: bytes) -> None:
-        self.body += piece
-        if len(self.body) > self._limit:
-            raise AnswerTooLong
+    def full(self, piece: bytes) -> bool:
+        """Add a piece; True where nothing more is wanted."""
+        self._body += piece
+        if len(self._body) > self._limit:
+            self._flaw = f"has more than {self._limit} bytes"
+        return bool(self._flaw)
 
-
-def answer(response: httpx.Response, body: bytearray) -> Answer:
-    """What came back, as a value. A content encoding that was not asked for leaves a body that nobody reads."""
-    encoded = response.headers.get("content-encoding", "identity").lower() != "identity"
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(response.status_code, headers, b"" if encoded else bytes(body))
+    def answer(self) -> Answer:
+        """What came back, as a value."""
+        headers = {name.lower(): value for name, value in self._response.headers.items()}
+        body = b"" if self._flaw else bytes(self._body)
+        return Answer(self._response.status_code, headers, body, self._flaw)
 
 
 def failure(error: Exception, watch: Watch) -> Failure | None:
@@ -111,7 +111,6 @@ def _cause(error: Exception) -> str:
 
 
 _SAID: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], str]], ...] = (
-    ((AnswerTooLong,), lambda _: "the answer is longer than it may be"),
     ((httpx.ConnectTimeout, httpx.PoolTimeout), lambda _: "no connection came about in time"),
     ((httpx.TimeoutException, TimeoutError), lambda _: "the time ran out"),
     ((httpx.ConnectError,), lambda error: f"no connection: {_cause(error)}"),

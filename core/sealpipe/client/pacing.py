@@ -10,8 +10,21 @@ from sealpipe.api.operation import Answer, Failure
 from sealpipe.api.refusals import retry_after
 
 
+LONGEST = 300.0
+
+
+def held_back(pause: float) -> Failure:
+    """What a call gets that may not leave in time."""
+    return Failure(
+        sent=False, detail="the service asked to wait for longer than there is time", retry_after=round(pause, 3)
+    )
+
+
 class Pacing:
-    """When the next request may leave, shared by every call of one client. Seconds, monotonic clock."""
+    """When the next request may leave, shared by every call of one client. Seconds, monotonic clock.
+
+    An absurd Retry-After must not end a client for good: none holds for longer than `LONGEST`.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -30,4 +43,4 @@ class Pacing:
         seconds = retry_after(result.headers.get("retry-after"))
         if seconds is not None:
             with self._lock:
-                self._not_before = max(self._not_before, self._clock() + seconds)
+                self._not_before = max(self._not_before, self._clock() + min(seconds, LONGEST))

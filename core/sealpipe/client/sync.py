@@ -13,7 +13,7 @@ import httpx
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.client import calls, http
 from sealpipe.client.deadline import Deadline, DeadlineBackend
-from sealpipe.client.pacing import Pacing
+from sealpipe.client.pacing import Pacing, held_back
 from sealpipe.client.setup import ClientSetup
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.session import Session
@@ -37,7 +37,7 @@ class Network:
         started = time.monotonic()
         pause = self._pacing.pause()
         if pause >= timeout:
-            return Failure(sent=False, detail="the service asked to wait for longer than there is time")
+            return held_back(pause)
         time.sleep(pause)
         result = self._exchange(operation, started + timeout)
         self._pacing.note(result)
@@ -53,13 +53,14 @@ class Network:
         request = http.request(self._session, operation, end - time.monotonic(), content, watch.note)
         try:
             response = self._transport.handle_request(request)
-            gathering = http.Gathering(operation.limit)
+            gathering = http.Gathering(response, operation.limit)
             try:
                 for piece in response.iter_raw():
-                    gathering.add(piece)
+                    if gathering.full(piece):
+                        break
             finally:
                 response.close()
-            return http.answer(response, gathering.body)
+            return gathering.answer()
         except Exception as error:
             failure = http.failure(error, watch)
             if failure is None:
@@ -79,7 +80,7 @@ class _Transport(httpx.HTTPTransport):
 def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]) -> T:
     """Drive a flow to its result."""
     result: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     while True:
         try:
             step = flow.send(result) if error is None else flow.throw(error)
@@ -95,7 +96,7 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]
                     time.sleep(seconds)
                 case Do(work):
                     result = work()
-        except Exception as raised:  # noqa: BLE001 - the flow decides what an exception means
+        except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; an interrupt lets go of locks
             error = raised
 
 

@@ -70,12 +70,18 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False) -> F
         outcome = _judge(operation, (yield Send(operation, budget.one_try())))
         if isinstance(outcome, _Settled):
             return outcome.value
-        last, unclear = outcome.error, unclear or outcome.unclear
-        wait = _wait(last, budget, tries)
+        unclear = unclear or outcome.unclear
+        if not _answered(last) or _answered(outcome.error):
+            last = outcome.error  # what the service said tells more than the silence after it
+        wait = _wait(outcome.error, budget, tries)
         if not outcome.again or tries == TRIES or wait >= budget.left():
             break
         yield Wait(wait)
     raise _final(operation, last, unclear=unclear)
+
+
+def _answered(error: ServiceError) -> bool:
+    return error.status is not None or isinstance(error, ProtocolError)
 
 
 def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _Problem:
@@ -91,6 +97,9 @@ def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _
 
 
 def _unanswered(operation: Operation[Any], failure: Failure) -> _Problem:
+    if failure.retry_after is not None:
+        limited = RateLimited(f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after)
+        return _Problem(limited, again=False, unclear=False)
     if not failure.sent:
         return _Problem(Unreachable(f"could not {operation.name}: {failure.detail}"), again=True, unclear=False)
     error = OutcomeUnknown(f"no whole answer came: {failure.detail}")
@@ -114,7 +123,7 @@ def _wait(error: ServiceError, budget: Budget, tries: int) -> float:
 
 
 def _final(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
-    last.unclear = unclear and operation.resend is not Resend.READ and type(last) not in PROOF_OF_NOTHING
+    last.unclear = unclear and operation.resend is not Resend.READ and last.error_code not in PROOF_OF_NOTHING
     if operation.resend is Resend.READ and isinstance(last, OutcomeUnknown):
         return _as(TriesSpent, f"could not {operation.name}: {last.message}", last)
     if last.unclear and not isinstance(last, ProtocolError):

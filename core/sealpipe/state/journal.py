@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from sealpipe.errors import StateError
 from sealpipe.state import files
@@ -24,7 +27,7 @@ from sealpipe.state import files
 PIECE = 1024 * 1024
 """Bytes of a payload in one record: large payloads are cut, so that sealing them takes no second copy."""
 
-_NONCE = 12
+_LENGTH, _NONCE, _TAG = 4, 12, 16
 _LINE_LIMIT = 64 * 1024
 Record = tuple[bytes, bytes | memoryview]
 """One tag byte, and the payload."""
@@ -46,7 +49,7 @@ class Journal:
         sealer = _Sealer(key, line)
         count = 0
 
-        def pieces() -> Iterator[bytes]:
+        def pieces() -> Iterator[bytes | memoryview]:
             nonlocal count
             yield line
             for count, (tag, payload) in enumerate(_cut(records), start=1):
@@ -101,17 +104,30 @@ def read_header(path: Path) -> dict[str, Any]:
 
 class _Sealer:
     def __init__(self, key: bytes, line: bytes) -> None:
-        self._aead = AESGCM(key)
+        self._key = key
         self._bound = sha256(line).digest()
+        self._buffer = memoryview(b"")
 
-    def seal(self, number: int, tag: bytes, payload: bytes | memoryview) -> bytes:
+    def seal(self, number: int, tag: bytes, payload: bytes | memoryview) -> memoryview:
+        """A record as it is written. It stands in one buffer for all: the next call writes over it."""
+        body = _LENGTH + _NONCE
+        end = body + len(tag) + len(payload) + _TAG
+        if len(self._buffer) < end:
+            self._buffer = memoryview(bytearray(end))
         nonce = os.urandom(_NONCE)
-        sealed = self._aead.encrypt(nonce, tag + bytes(payload), self._associated(number))
-        return (_NONCE + len(sealed)).to_bytes(4) + nonce + sealed
+        encryptor = Cipher(AES256(self._key), GCM(nonce)).encryptor()
+        encryptor.authenticate_additional_data(self._associated(number))
+        self._buffer[:body] = (end - _LENGTH).to_bytes(_LENGTH) + nonce
+        # The library asks for a block of room beyond the data: where the authentication tag will stand.
+        encryptor.update_into(tag, self._buffer[body:])
+        encryptor.update_into(payload, self._buffer[body + len(tag) :])
+        encryptor.finalize()
+        self._buffer[end - _TAG : end] = encryptor.tag
+        return self._buffer[:end]
 
     def open(self, number: int, sealed: bytes) -> tuple[bytes, bytes]:
         try:
-            plain = self._aead.decrypt(sealed[:_NONCE], sealed[_NONCE:], self._associated(number))
+            plain = AESGCM(self._key).decrypt(sealed[:_NONCE], sealed[_NONCE:], self._associated(number))
         except (InvalidTag, ValueError):
             raise StateError(
                 "an outbox entry does not open with this credential, or was changed",
@@ -131,13 +147,13 @@ def _read(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]
     records: list[tuple[bytes, bytes]] = []
     end = len(line)
     while True:
-        head = file.read(4)
+        head = file.read(_LENGTH)
         length = int.from_bytes(head)
         sealed = file.read(length)
-        if len(head) < 4 or len(sealed) < length:
+        if len(head) < _LENGTH or len(sealed) < length:
             return sealer, records, end
         records.append(sealer.open(len(records), sealed))
-        end += 4 + length
+        end += _LENGTH + length
 
 
 def _cut(records: Iterable[Record]) -> Iterator[Record]:
