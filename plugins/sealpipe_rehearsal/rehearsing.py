@@ -55,6 +55,6 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait()
     except BaseException as error:
-        process.send_signal(signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM)
+        process.send_signal(getattr(error, "number", signal.SIGTERM))
         process.wait()
         raise

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe.cli import output
-from sealpipe.errors import NotDelivered, UsageError
+from sealpipe.errors import NotDelivered, StateError, UsageError
 from sealpipe.flows.share import Share
 from sealpipe.state import files
 from sealpipe.state.outbox import kept
@@ -90,7 +90,11 @@ def finish(share: Share, to: Targets, *, as_json: bool) -> None:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = f"the share {share.short_code} exists; `sealpipe resume {entry_id}` delivers its link"
             raise
-        share.delivered()
+        try:
+            share.delivered()
+        except StateError as error:
+            output.note(f"sealpipe: {error.message}")
+            output.note(f"  {error.remedy}")
 
 
 def _write(path: Path, content: bytes, share: Share) -> None:

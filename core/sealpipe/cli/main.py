@@ -70,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command line to its exit code."""
     _occupy_standard_streams()
     as_json = _wants_json(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
+    _listen_to_signals()
     try:
         code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
     except SealpipeError as error:
@@ -83,22 +83,33 @@ def run(arguments: Sequence[str]) -> int:
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         output.failure(UsageError(output.printable(error.format_message()), remedy=hint), as_json=as_json)
         return 2
-    except (KeyboardInterrupt, click.Abort, Terminated) as error:
-        for line in ["sealpipe: interrupted", *getattr(error, "__notes__", ())]:
+    except Interrupted as interruption:
+        for line in ["sealpipe: interrupted", *getattr(interruption, "__notes__", ())]:
             output.note(line)
-        return 143 if isinstance(error, Terminated) else 130
+        return 128 + interruption.number
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
         _bug(error, as_json=as_json)
         return 1
     return code if isinstance(code, int) else 0  # what Context.exit() was given
 
 
-class Terminated(BaseException):
-    """SIGTERM: what is on disk is whole at every moment, so the place where it strikes does not matter."""
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM: what is on disk is whole at every moment, so the place where it strikes does not matter."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
-def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
+def _listen_to_signals() -> None:
+    """Both by an exception of ours: click would turn KeyboardInterrupt into another, and lose what was noted on it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupted)
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
+    raise Interrupted(number)
 
 
 def _configure(ctx: click.Context) -> None:

@@ -17,6 +17,7 @@ from sealpipe.client.pacing import Pacing, held_back
 from sealpipe.client.setup import ClientSetup
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.session import Session
+from sealpipe.flows.share import Share
 from sealpipe.flows.steps import Do, Flow, Send, Wait
 
 P = ParamSpec("P")
@@ -149,7 +150,9 @@ async def _shielded(work: Coroutine[Any, Any, T], state: _RunState) -> T:
         if state.changing:
             await asyncio.wait({task}, timeout=GRACE)
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for result in await asyncio.gather(task, return_exceptions=True):
+            if isinstance(result, Share):
+                result.keep()  # nobody takes it any more: its entry is for `resume`
         raise
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.api.refusals import retry_after
 
-
 LONGEST = 300.0
 
 

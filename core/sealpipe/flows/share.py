@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, Literal
 
 from sealpipe.api import shares
 from sealpipe.api.models import CreatedShare
-from sealpipe.errors import CustodyNotStored, Invalid, ServiceError, StateError, UsageError
+from sealpipe.errors import CustodyNotStored, Invalid, Missing, OutcomeUnknown, ServiceError, StateError, UsageError
 from sealpipe.flows.expire import expire_share
 from sealpipe.flows.resolve import Cache, resolve, resolve_value
 from sealpipe.flows.retry import Budget, call
@@ -74,10 +75,16 @@ class Share:
     entry: Entry | None = field(default=None, repr=False)
 
     def delivered(self) -> None:
-        """The link is safe where it belongs: ends the outbox entry (nothing to do without one)."""
-        if self.entry is not None:
-            self.entry.end()
-            self.entry = None
+        """The link is safe where it belongs: ends the outbox entry. Raises StateError where that fails."""
+        entry, self.entry = self.entry, None
+        if entry is not None:
+            entry.end()
+
+    def keep(self) -> None:
+        """Leave the outbox entry to `resume`, now or in another process."""
+        entry, self.entry = self.entry, None
+        if entry is not None:
+            entry.close()
 
 
 def plan(
@@ -183,13 +190,13 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
             if entry is not None and error.unclear:
                 error.outbox_id = entry.id
                 error.remedy = f"run `sealpipe resume {entry.id}`: it sends the same bytes under the same key"
-            elif entry is not None:
-                entry.end()
+            else:
+                _nothing_to_keep(entry)
             raise
         except UsageError:
             # A setting of the network is wrong (a certificate file, a proxy): nothing was sent.
-            if entry is not None and not unclear:
-                entry.end()
+            if not unclear:
+                _nothing_to_keep(entry)
             raise
     yield Do(partial(_keep_answer, posting, created))
     return Share(
@@ -223,8 +230,21 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
     return (yield from call(shares.create(posting.body, posting.key), budget))
 
 
+def _nothing_to_keep(entry: Entry | None) -> None:
+    if entry is not None:
+        with suppress(StateError):  # why the share failed matters more than a file that could not be removed
+            entry.end()
+
+
 def _take_back(session: Session, created: CreatedShare) -> Flow[None]:
-    yield from expire_share(session, created.short_code)
+    try:
+        yield from expire_share(session, created.short_code)
+    except Missing:
+        pass  # an earlier try to take it back got through
+    except ServiceError as error:
+        kept = OutcomeUnknown(f"the share {created.short_code} has not the custody required: {error.message}")
+        kept.unclear = True
+        raise kept from None
     raise CustodyNotStored(
         f"custody was required and the service answered {created.custody!r}: the share {created.short_code} "
         "was expired again, its link was given to nobody"

@@ -12,13 +12,18 @@ from pathlib import Path
 from sealpipe.errors import StateError
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
+_NO_NAMELESS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
+_BY_DESCRIPTOR = Path("/proc/self/fd")
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def private_folder(path: Path) -> Path:
     """Make the folder (0700) where it is missing; refuse one that is another user's or a link."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in reversed((path, *path.parents)):
+            # Parents too: mkdir would leave theirs to the umask, and in a CI job that is often 0.
+            if not folder.exists():
+                folder.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
         if not stat.S_ISDIR(found.st_mode):
             raise StateError(f"{path} is not a folder")
@@ -37,29 +42,32 @@ def create(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def create_locked(path: Path, pieces: Iterable[bytes | memoryview]) -> int:
-    """Write a new 0600 file under another name, then give it its own; return it open, and locked by us.
+    """Write a new 0600 file that has no name until it is whole; return it open, and locked by us.
 
     Never over a file, never through a link: raises FileExistsError where something is there already, OSError
-    where it cannot be written. After a kill there is at most a file with the other name, which the next call
-    for the same path clears away.
+    where it cannot be written. A kill leaves nothing behind (where the system knows no nameless files, at most
+    one with another name, which the next call for the same path clears away).
     """
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, _NEW, 0o600)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fchmod(descriptor, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        for piece in pieces:
-            write_all(descriptor, piece)
-        os.fsync(descriptor)
-        _name(temporary, path)
-        sync_folder(path.parent)
-    except BaseException:
-        os.close(descriptor)
-        raise
+        descriptor, temporary = _unnamed(path)
+        try:
+            os.fchmod(descriptor, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            for piece in pieces:
+                write_all(descriptor, piece)
+            os.fsync(descriptor)
+            _name(temporary or descriptor, path, folder)
+            _sync_name(path, folder)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        finally:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+        return descriptor
     finally:
-        temporary.unlink(missing_ok=True)
-    return descriptor
+        os.close(folder)
 
 
 def open_locked(path: Path) -> int:
@@ -73,17 +81,43 @@ def open_locked(path: Path) -> int:
     return descriptor
 
 
-def _name(temporary: Path, path: Path) -> None:
+def _unnamed(path: Path) -> tuple[int, Path | None]:
+    """An open file in the path's folder, without a name; or with one, where the system wants one."""
+    if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
+        try:
+            return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), None
+        except OSError as error:
+            if error.errno not in _NO_NAMELESS:
+                raise
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    return os.open(temporary, _NEW, 0o600), temporary
+
+
+def _name(file: Path | int, path: Path, folder: int) -> None:
     """Give the finished file its name, refusing to replace another."""
+    if isinstance(file, int):
+        # With dst_dir_fd it is linkat, which follows the link in /proc to the file itself.
+        os.link(_BY_DESCRIPTOR / str(file), path.name, dst_dir_fd=folder, follow_symlinks=True)
+        return
     try:
-        os.link(temporary, path, follow_symlinks=False)
+        os.link(file, path, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
         # The look and the rename are two steps there: the best that such a file system allows.
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-        temporary.rename(path)
+        file.rename(path)
+
+
+def _sync_name(path: Path, folder: int) -> None:
+    """Make the new name survive a power cut; where that fails, the file is not there."""
+    try:
+        os.fsync(folder)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
@@ -94,15 +128,10 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file for good; one that is gone already is fine."""
+    """Remove a file for good; one that is gone already is fine. Raises OSError."""
     path.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def sync_folder(path: Path) -> None:
-    """Make a new or removed name survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        os.fsync(folder)
     finally:
-        os.close(descriptor)
+        os.close(folder)

@@ -83,9 +83,16 @@ class Entry:
         return not -_SKEW <= now - self.created_at <= RESENDABLE
 
     def end(self) -> None:
-        """Nothing is left to do: the entry goes."""
-        files.remove(self.path)
-        self.journal.close()
+        """Nothing is left to do: the entry goes. Raises StateError where it cannot be removed."""
+        try:
+            files.remove(self.path)
+        except OSError as error:
+            raise StateError(
+                f"outbox entry {self.id} is done with, but cannot be removed: {error.strerror}",
+                remedy=f"drop it later with `sealpipe resume {self.id} --discard`",
+            ) from None
+        finally:
+            self.journal.close()
 
     def close(self) -> None:
         """Keep the entry for `resume`, and let go of it."""
@@ -128,7 +135,7 @@ class Outbox:
         }
         path = files.private_folder(self.folder) / f"{entry_id}.sealed"
         try:
-            records: list[Record] = [(_META, _dump(meta)), (_BODY, memoryview(body))]
+            records: list[Record] = [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
             journal = Journal.create(path, self._key(salt), header, records)
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
@@ -185,8 +192,12 @@ class Outbox:
                 f"there is no outbox entry {entry_id}",
                 remedy="`sealpipe resume --list --all` tells which there are",
             ) from None
-        files.remove(path)
-        os.close(descriptor)
+        try:
+            files.remove(path)
+        except OSError as error:
+            raise StateError(f"outbox entry {entry_id} cannot be removed: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
 
     def _path(self, entry_id: str) -> Path:
         if not _ID.fullmatch(entry_id):
@@ -207,8 +218,14 @@ class Outbox:
 def _replay(
     entry_id: str, created_at: datetime, journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
 ) -> Entry:
-    meta = json.loads(records[0][1])
+    meta = json.loads(records[0][1]) if records and records[0][0] == _META else {}
     body = b"".join(payload for tag, payload in records if tag == _BODY)
+    if not meta or len(body) != meta["body_size"]:
+        journal.close()
+        raise StateError(
+            f"outbox entry {entry_id} is not whole: it was cut off by something other than sealpipe",
+            remedy=f"look at `sealpipe shares list`, then drop it with `sealpipe resume {entry_id} --discard`",
+        )
     entry = Entry(entry_id, created_at, meta, body, journal, path, key=meta["idempotency_key"])
     for tag, payload in records:
         if tag == _EVENT:
