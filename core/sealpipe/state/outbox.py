@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sealpipe.credential import Credential
-from sealpipe.errors import CredentialError, StateError
+from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.state import files
 from sealpipe.state.journal import Journal, Record, read_header
 from sealpipe.times import format_time, parse_time
@@ -239,7 +239,7 @@ def _listed(path: Path) -> Listed | None:
     try:
         header = read_header(path)
         return Listed(header["id"], header["key_id"], parse_time(header["created_at"]), header["run"])
-    except (FileNotFoundError, StateError, KeyError):
+    except (OSError, UsageError, KeyError, TypeError):
         return None
 
 
