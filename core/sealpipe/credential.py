@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, field
 
 from sealpipe.errors import CredentialError, WireError
-from sealpipe.secret import Secret
+from sealpipe.secret import Secret, closed
+from sealpipe.sheltered import sheltered
 from sealpipe.wire import encoding
 
 _PREFIX = re.compile(r"([a-z][a-z0-9]{0,15})_sk_live_", re.ASCII)
@@ -28,9 +29,10 @@ class Credential:
     custody_secret: Secret | None = field(default=None, repr=False)
 
     @classmethod
+    @sheltered
     def parse(cls, text: str | Secret) -> Credential:
         """The three parts of the text; CredentialError says what is wrong and never shows any of it."""
-        raw = text.reveal() if isinstance(text, Secret) else text
+        raw = closed(text).reveal()
         prefix = _PREFIX.match(raw)
         if prefix is None or raw != raw.strip():
             raise _wrong_start(raw)

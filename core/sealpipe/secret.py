@@ -56,6 +56,11 @@ class Secret:
         raise TypeError("a Secret is not pickled: pass reveal() on by hand where that is meant")
 
 
+def closed(value: str | Secret) -> Secret:
+    """Text that may have been given open, closed: from here on no traceback's locals show it."""
+    return value if isinstance(value, Secret) else Secret(value)
+
+
 def _comparable(secret: Secret) -> bytes:
     value = secret._Secret__value  # type: ignore[attr-defined]
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value

@@ -19,6 +19,7 @@ from sealpipe.flows.paging import Walk
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Share
 from sealpipe.flows.steps import Do, Flow, Send, Wait
+from sealpipe.sheltered import bare
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -163,7 +164,12 @@ def _driven(
 
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        return await self.run(call(self.session, *args, **options))
+        try:
+            return await self.run(call(self.session, *args, **options))
+        except Exception as error:  # noqa: BLE001 - as `sheltered` does it
+            fault = error
+        del args, options
+        raise bare(fault)
 
     return method
 

@@ -63,8 +63,12 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._deadline)
+        try:
+            left = self._deadline.left(timeout, httpcore.ConnectTimeout)
+            return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._deadline)
+        except BaseException:
+            self._stream.close()  # whoever asked for TLS forgets the plain stream
+            raise
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

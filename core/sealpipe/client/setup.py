@@ -8,11 +8,13 @@ from typing import Self
 from sealpipe.flows.session import Session, open_session
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
+from sealpipe.sheltered import sheltered
 
 
 class ClientSetup:
     """Holds the session."""
 
+    @sheltered
     def __init__(
         self,
         *,
@@ -34,6 +36,7 @@ class ClientSetup:
         )
 
     @classmethod
+    @sheltered
     def from_settings(cls) -> Self:
         """A client from SEALPIPE_* of the environment and the user's config file. Raises SettingError."""
         from sealpipe.client.from_settings import load

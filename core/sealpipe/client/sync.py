@@ -18,6 +18,7 @@ from sealpipe.client.setup import ClientSetup
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Wait
+from sealpipe.sheltered import sheltered
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,6 +107,7 @@ def _driven(
     """The method of a flow: same arguments, same docstring, no body of its own."""
 
     @wraps(call)
+    @sheltered
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
         return self.run(call(self.session, *args, **options))
 

@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknown, StateError
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import Posting, Share, post
+from sealpipe.flows.share import Posting, Share, link_of, post
 from sealpipe.flows.steps import Flow
-from sealpipe.secret import Secret
 from sealpipe.state.outbox import Entry
 from sealpipe.times import parse_time
-from sealpipe.wire import link
 
 
 def resume(session: Session, entry: Entry) -> Flow[Share]:
@@ -47,7 +45,7 @@ def resume(session: Session, entry: Entry) -> Flow[Share]:
 def _answered(entry: Entry) -> Share:
     answer, meta = entry.answered or {}, entry.meta
     return Share(
-        Secret(link.share_link(meta["link_base_url"], answer["short_code"], link.decode_fragment(meta["fragment"]))),
+        link_of(meta, answer["short_code"]),
         answer["short_code"],
         None if answer["expires_at"] is None else parse_time(answer["expires_at"]),
         answer["custody"],

@@ -200,7 +200,7 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
             raise
     yield Do(partial(_keep_answer, posting, created))
     return Share(
-        Secret(link.share_link(meta["link_base_url"], created.short_code, link.decode_fragment(meta["fragment"]))),
+        link_of(meta, created.short_code),
         created.short_code,
         created.expires_at,
         created.custody,
@@ -209,6 +209,11 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
         tuple(posting.warnings),
         entry,
     )
+
+
+def link_of(meta: Mapping[str, Any], short_code: str) -> Secret:
+    """The link of a share whose short code is known."""
+    return Secret(link.share_link(meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())))
 
 
 def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedShare]:
@@ -276,8 +281,8 @@ def _meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping
         "idempotency_key": str(uuid.uuid4()),
         "base_url": session.base_url,
         "link_base_url": session.link_base_url,
-        "fragment": sealed.fragment.reveal(),
-        "passcode": None if sealed.passcode is None else sealed.passcode.reveal(),
+        "fragment": sealed.fragment,
+        "passcode": sealed.passcode,
         "wrap_at": sealed.wrap_at,
         "custody": plan.custody,
         "title": plan.title,

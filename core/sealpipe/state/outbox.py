@@ -19,6 +19,8 @@ from typing import Any, Literal
 
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
+from sealpipe.secret import Secret
+from sealpipe.sheltered import sheltered
 from sealpipe.state import files
 from sealpipe.state.journal import Journal, Record, read_header
 from sealpipe.times import format_time, parse_time
@@ -29,6 +31,8 @@ RESENDABLE = timedelta(hours=23)
 
 _SKEW = timedelta(minutes=10)  # an entry from further in the future tells of a clock that was set back
 _INFO = b"sealpipe-outbox"
+SECRET = frozenset({"fragment", "passcode"})
+"""Members of an entry's notes that are Secrets."""
 _META, _BODY, _EVENT = b"M", b"B", b"E"
 _ID = re.compile(r"[0-9a-f]{12}")
 
@@ -155,6 +159,7 @@ class Outbox:
             raise StateError(f"the outbox in {self.folder} cannot be read: {error.strerror}") from None
         return sorted(found, key=lambda listed: (listed.created_at, listed.id))
 
+    @sheltered
     def open(self, entry_id: str) -> Entry | Literal["busy", "gone"]:
         """The entry, locked; `busy` where another process works on it, `gone` where it ended.
 
@@ -218,7 +223,7 @@ class Outbox:
 def _replay(
     entry_id: str, created_at: datetime, journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
 ) -> Entry:
-    meta = json.loads(records[0][1]) if records and records[0][0] == _META else {}
+    meta = _load(records[0][1]) if records and records[0][0] == _META else {}
     body = b"".join(payload for tag, payload in records if tag == _BODY)
     if not meta or len(body) != meta["body_size"]:
         journal.close()
@@ -244,4 +249,10 @@ def _listed(path: Path) -> Listed | None:
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+    return json.dumps(value, separators=(",", ":"), default=Secret.reveal).encode()
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    """What was put away, its secrets closed again: a traceback's locals must not show them."""
+    meta: dict[str, Any] = json.loads(data)
+    return {name: Secret(value) if value and name in SECRET else value for name, value in meta.items()}
