@@ -37,9 +37,11 @@ def parse_time(text: str) -> datetime:
     if match["zone"] is None:
         raise UsageError(f"{_shown(text)} has no time zone", remedy=remedy)
     try:
-        return datetime.fromisoformat(text.upper())
-    except ValueError:
+        moment = datetime.fromisoformat(text.upper())
+        moment.astimezone(UTC)  # at the calendar's two ends, not every zone's time has one in UTC
+    except (ValueError, OverflowError):
         raise UsageError(f"{_shown(text)} is not a day or time that exists", remedy=remedy) from None
+    return moment
 
 
 def format_time(moment: datetime) -> str:
@@ -49,7 +51,7 @@ def format_time(moment: datetime) -> str:
             "a time without a time zone could mean any of them",
             remedy="give the datetime a tzinfo, such as datetime.UTC",
         )
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def _shown(text: str) -> str:

@@ -1,15 +1,14 @@
-"""From options to a session and an outbox."""
+"""From options to a session and an outbox. What they need is imported when they are made: help needs none of it."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sealpipe import configuration
-from sealpipe.credential import Credential
-from sealpipe.flows.session import Session, open_session
-from sealpipe.state.outbox import Outbox
-from sealpipe.state.place import current_run, state_folder
+if TYPE_CHECKING:
+    from sealpipe.credential import Credential
+    from sealpipe.flows.session import Session
+    from sealpipe.state.outbox import Outbox
 
 COMMON = (
     "api_key_file",
@@ -26,6 +25,8 @@ COMMON = (
 
 def session(values: dict[str, Any]) -> Session:
     """The session that the global options and the environment describe."""
+    from sealpipe import configuration
+    from sealpipe.flows.session import open_session
     from sealpipe.registry import Registry
 
     return open_session(
@@ -41,5 +42,8 @@ def session(values: dict[str, Any]) -> Session:
 
 def outbox(values: dict[str, Any], credential: Credential | None) -> Outbox:
     """The outbox in the state folder, for this CI run."""
+    from sealpipe.state.outbox import Outbox
+    from sealpipe.state.place import current_run, state_folder
+
     folder = state_folder(os.environ, values["state_dir"]) / "outbox"
     return Outbox(folder, credential, current_run(os.environ))

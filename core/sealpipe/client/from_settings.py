@@ -44,12 +44,20 @@ class _Base(BaseSettings):
         return init_settings, env_settings, _ConfigFile(settings_cls)
 
 
+class _WrongError(ValueError):
+    """What pydantic passes on: the message, and what to do next beside it."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
 def _validator(setting: Setting) -> Callable[[object], object]:
     def validate(value: object) -> object:
         try:
             return setting.parse(value) if isinstance(value, str) else value
         except UsageError as error:
-            raise ValueError(error.message) from None
+            raise _WrongError(error.message, error.remedy) from None
 
     return validate
 
@@ -72,9 +80,10 @@ def load() -> dict[str, Any]:
     try:
         found = model()().model_dump()
     except ValidationError as error:
-        # Only location and message of ours: the error's other parts hold the input.
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        # Only location, message and remedy, all ours: the error's other parts hold the input.
+        first = error.errors(include_input=False, include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+        remedy = getattr(first.get("ctx", {}).get("error"), "remedy", None)
+        raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}", remedy=remedy) from None
     key = api_key(os.environ, found["api_key_file"])
     return {"api_key": key, **{name: found[name] for name in _CLIENT}}

@@ -67,6 +67,8 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False) -> F
     """
     last: ServiceError = Unreachable(f"could not {operation.name}: there was no time for a single try")
     for tries in range(1, TRIES + 1):
+        if budget.left() <= 0:
+            break  # the machine slept through it
         outcome = _judge(operation, (yield Send(operation, budget.one_try())))
         if isinstance(outcome, _Settled):
             return outcome.value

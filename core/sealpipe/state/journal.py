@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -34,7 +34,9 @@ Record = tuple[bytes, bytes | memoryview]
 
 
 class Journal:
-    """An open journal, locked by this process until `close()`."""
+    """An open journal, locked by this process until `close()`. It cannot be copied: the lock cannot be, either."""
+
+    _descriptor = -1
 
     def __init__(self, descriptor: int, sealer: _Sealer, count: int, end: int) -> None:
         self._descriptor = descriptor
@@ -85,15 +87,18 @@ class Journal:
         self._count += 1
         self._end += len(record)
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("an open journal is not copied or pickled")
+
     def __del__(self) -> None:
         # A cancelled call drops its entry: the lock must not outlive it.
         self.close()
 
     def close(self) -> None:
         """Let go of the file and its lock."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1  # first of all: an interrupt must not close it twice
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def read_header(path: Path) -> dict[str, Any]:
