@@ -12,7 +12,7 @@ from sealpipe.cli import output
 from sealpipe.errors import NotDelivered, StateError, UsageError
 from sealpipe.flows.share import Share
 from sealpipe.state import files
-from sealpipe.state.outbox import kept
+from sealpipe.state.entry import kept
 from sealpipe.times import format_time
 
 Targets = Mapping[str, str | None]

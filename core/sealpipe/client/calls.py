@@ -21,7 +21,8 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.share import DEFAULT_EXPIRY, Custody, Share
 from sealpipe.flows.steps import Flow
 from sealpipe.secret import Secret
-from sealpipe.state.outbox import Entry, Outbox
+from sealpipe.state.entry import Entry
+from sealpipe.state.outbox import Outbox
 from sealpipe.wire.fields import Field
 
 

@@ -9,7 +9,7 @@ from sealpipe.errors import OutcomeUnknown, StateError
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Posting, Share, link_of, post
 from sealpipe.flows.steps import Flow
-from sealpipe.state.outbox import Entry
+from sealpipe.state.entry import Entry
 from sealpipe.times import parse_time
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
@@ -15,50 +14,20 @@ from sealpipe.api import shares
 from sealpipe.api.models import CreatedShare
 from sealpipe.errors import CustodyNotStored, Invalid, Missing, OutcomeUnknown, ServiceError, StateError, UsageError
 from sealpipe.flows.expire import expire_share
-from sealpipe.flows.resolve import Cache, resolve, resolve_value
+from sealpipe.flows.planning import DEFAULT_EXPIRY as DEFAULT_EXPIRY
+from sealpipe.flows.planning import Custody as Custody
+from sealpipe.flows.planning import SharePlan as SharePlan
+from sealpipe.flows.planning import plan as plan
 from sealpipe.flows.retry import Budget, call
+from sealpipe.flows.sealing import SealedShare as SealedShare
+from sealpipe.flows.sealing import prepare as prepare
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.reference import FieldSpec, Reference, parse_field
 from sealpipe.secret import Secret
-from sealpipe.settings import NOTIFY_ON
-from sealpipe.state.outbox import Entry, Outbox, kept
+from sealpipe.state.entry import Entry, kept
+from sealpipe.state.outbox import Outbox
 from sealpipe.times import format_time
-from sealpipe.wire import envelope, fields, link, tokens
-
-Custody = Literal["auto", "require", "off"]
-DEFAULT_EXPIRY = timedelta(hours=72)
-
-
-@dataclass(frozen=True, slots=True)
-class SharePlan:
-    """What is to be shared, checked as far as that goes without a source or the service.
-
-    `expires_at` None: no end. `views` None: as often as one likes.
-    """
-
-    fields: tuple[fields.Field | FieldSpec, ...]
-    title: str | None = None
-    description: str | None = None
-    expires_at: datetime | None = None
-    views: int | None = 1
-    passcode: Secret | Reference | None = field(default=None, repr=False)
-    custody: Custody = "auto"
-    timed_view: int | None = None
-    notify_on: tuple[str, ...] | None = None
-    organization_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SealedShare:
-    """A share as it will be posted: the exact body, where its wrap begins, and the key for the link."""
-
-    body: bytearray = field(repr=False)
-    wrap_at: int | None
-    fragment: Secret
-    passcode: Secret | None
-    labels: tuple[tuple[str, str], ...]
-    """Each field's label and type, for who wants to tell what was sealed."""
+from sealpipe.wire import link
 
 
 @dataclass(slots=True)
@@ -85,76 +54,6 @@ class Share:
         entry, self.entry = self.entry, None
         if entry is not None:
             entry.close()
-
-
-def plan(
-    items: Sequence[fields.Field | FieldSpec | str],
-    *,
-    title: str | None = None,
-    description: str | None = None,
-    expires_in: timedelta | None = DEFAULT_EXPIRY,
-    expires_at: datetime | None = None,
-    views: int | None = 1,
-    passcode: str | Secret | Reference | None = None,
-    custody: Custody = "auto",
-    timed_view: int | None = None,
-    notify_on: Sequence[str] | None = None,
-    organization_id: str | None = None,
-) -> SharePlan:
-    """Check what is asked for. A string among the items is a reference, such as `Root=vault:secret/app#root`.
-
-    `expires_at` stands before `expires_in`. Raises UsageError; nothing is fetched or sent.
-    """
-    if not items:
-        raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
-    now = datetime.now(UTC)
-    if expires_at is None and expires_in is not None:
-        expires_at = now + expires_in
-    if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
-        raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
-    if expires_at is not None and expires_at <= now:
-        raise UsageError("the share would be over before it begins", remedy="give an expiry in the future")
-    for name, number in (("views", views), ("timed_view", timed_view)):
-        if number is not None and number < 1:
-            raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
-    if custody not in ("auto", "require", "off"):
-        raise UsageError(f"custody {custody!r} is not one of auto, require, off")
-    if notify_on is not None and (set(notify_on) - set(NOTIFY_ON) or len(set(notify_on)) < len(notify_on)):
-        raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
-    if isinstance(passcode, str | Secret):
-        passcode = _checked(passcode if isinstance(passcode, Secret) else Secret(passcode))
-    return SharePlan(
-        tuple(parse_field(item) if isinstance(item, str) else item for item in items),
-        title,
-        description,
-        expires_at,
-        views,
-        passcode,
-        custody,
-        timed_view,
-        None if notify_on is None else tuple(notify_on),
-        organization_id,
-    )
-
-
-def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
-    """Fetch what the plan names, and seal it. Everything but sending."""
-    if plan.custody == "require" and session.credential.custody_secret is None:
-        raise UsageError(
-            "custody is required and the credential has no custody secret",
-            remedy="use the whole credential, all three parts, or --custody auto",
-        )
-    cache: Cache = {}
-    found = yield from resolve(plan.fields, session.registry, cache)
-    passcode = plan.passcode
-    if isinstance(passcode, Reference):
-        value = yield from resolve_value(passcode, session.registry, cache)
-        if value is None:
-            # Sealing without it would drop the protection that was asked for.
-            raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
-        passcode = _checked(value)
-    sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
-    return sealed
 
 
 def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
@@ -288,48 +187,3 @@ def _meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping
         "title": plan.title,
         **notes,
     }
-
-
-def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:
-    content_key = os.urandom(32)
-    code = None if passcode is None else passcode.reveal()
-    body, wrap_at = shares.build_body(
-        lambda out: envelope.seal_chunks(content_key, fields.chunks(found), code, out=out),
-        access_token=tokens.access_token(content_key),
-        passcode_verifier=None if code is None else tokens.passcode_verifier(code),
-        title=plan.title,
-        description=plan.description,
-        expires_at=plan.expires_at,
-        views=plan.views,
-        timed_view=plan.timed_view,
-        notify_on=plan.notify_on,
-        organization_id=plan.organization_id,
-        item_key_wrap=None if plan.custody == "off" else _wrap(content_key, session),
-    )
-    labels = tuple((item.key, item.type) for item in found)
-    return SealedShare(body, wrap_at, Secret(link.encode_fragment(content_key)), passcode, labels)
-
-
-def _wrap(content_key: bytes, session: Session) -> str | None:
-    custody_secret = session.credential.custody_secret
-    if custody_secret is None:
-        return None
-    from sealpipe.wire import keys, sealed_box  # elliptic curves: only for who has custody
-
-    tag = session.credential.tag
-    return sealed_box.seal(keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag)
-
-
-def _checked(passcode: Secret) -> Secret:
-    """A passcode that a person can type: not empty, one line, nothing unprintable."""
-    text = passcode.reveal()
-    if not text:
-        raise UsageError("the passcode is empty", remedy="leave it out, or give one")
-    if text.endswith(("\n", "\r")):
-        raise UsageError(
-            "the passcode ends in a line end, which nobody can type",
-            remedy="add ?trim=1 to its reference, or write the file without a final newline",
-        )
-    if not text.isprintable():
-        raise UsageError("the passcode holds a character that nobody can type", remedy="use printable characters")
-    return passcode

@@ -1,0 +1,101 @@
+"""What is to be shared, checked before anything is fetched or sent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from sealpipe.errors import UsageError
+from sealpipe.reference import FieldSpec, Reference, parse_field
+from sealpipe.secret import Secret
+from sealpipe.settings import NOTIFY_ON
+from sealpipe.wire import fields
+
+Custody = Literal["auto", "require", "off"]
+DEFAULT_EXPIRY = timedelta(hours=72)
+
+
+@dataclass(frozen=True, slots=True)
+class SharePlan:
+    """What is to be shared, checked as far as that goes without a source or the service.
+
+    `expires_at` None: no end. `views` None: as often as one likes.
+    """
+
+    fields: tuple[fields.Field | FieldSpec, ...]
+    title: str | None = None
+    description: str | None = None
+    expires_at: datetime | None = None
+    views: int | None = 1
+    passcode: Secret | Reference | None = field(default=None, repr=False)
+    custody: Custody = "auto"
+    timed_view: int | None = None
+    notify_on: tuple[str, ...] | None = None
+    organization_id: str | None = None
+
+
+def plan(
+    items: Sequence[fields.Field | FieldSpec | str],
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    expires_in: timedelta | None = DEFAULT_EXPIRY,
+    expires_at: datetime | None = None,
+    views: int | None = 1,
+    passcode: str | Secret | Reference | None = None,
+    custody: Custody = "auto",
+    timed_view: int | None = None,
+    notify_on: Sequence[str] | None = None,
+    organization_id: str | None = None,
+) -> SharePlan:
+    """Check what is asked for. A string among the items is a reference, such as `Root=vault:secret/app#root`.
+
+    `expires_at` stands before `expires_in`. Raises UsageError; nothing is fetched or sent.
+    """
+    if not items:
+        raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
+    now = datetime.now(UTC)
+    if expires_at is None and expires_in is not None:
+        expires_at = now + expires_in
+    if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
+        raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
+    if expires_at is not None and expires_at <= now:
+        raise UsageError("the share would be over before it begins", remedy="give an expiry in the future")
+    for name, number in (("views", views), ("timed_view", timed_view)):
+        if number is not None and number < 1:
+            raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
+    if custody not in ("auto", "require", "off"):
+        raise UsageError(f"custody {custody!r} is not one of auto, require, off")
+    if notify_on is not None and (set(notify_on) - set(NOTIFY_ON) or len(set(notify_on)) < len(notify_on)):
+        raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
+    if isinstance(passcode, str | Secret):
+        passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+    return SharePlan(
+        tuple(parse_field(item) if isinstance(item, str) else item for item in items),
+        title,
+        description,
+        expires_at,
+        views,
+        passcode,
+        custody,
+        timed_view,
+        None if notify_on is None else tuple(notify_on),
+        organization_id,
+    )
+
+
+def checked_passcode(passcode: Secret) -> Secret:
+    """A passcode that a person can type: not empty, one line, nothing unprintable."""
+    text = passcode.reveal()
+    if not text:
+        raise UsageError("the passcode is empty", remedy="leave it out, or give one")
+    if text.endswith(("\n", "\r")):
+        raise UsageError(
+            "the passcode ends in a line end, which nobody can type",
+            remedy="add ?trim=1 to its reference, or write the file without a final newline",
+        )
+    if not text.isprintable():
+        raise UsageError("the passcode holds a character that nobody can type", remedy="use printable characters")
+    return passcode

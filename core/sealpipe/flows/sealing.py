@@ -1,0 +1,80 @@
+"""From a plan to the bytes that will be posted: fetch what it names, and seal it once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from sealpipe.api import shares
+from sealpipe.errors import UsageError
+from sealpipe.flows.planning import SharePlan, checked_passcode
+from sealpipe.flows.resolve import Cache, resolve, resolve_value
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.reference import Reference
+from sealpipe.secret import Secret
+from sealpipe.wire import envelope, fields, link, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class SealedShare:
+    """A share as it will be posted: the exact body, where its wrap begins, and the key for the link."""
+
+    body: bytearray = field(repr=False)
+    wrap_at: int | None
+    fragment: Secret
+    passcode: Secret | None
+    labels: tuple[tuple[str, str], ...]
+    """Each field's label and type, for who wants to tell what was sealed."""
+
+
+def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
+    """Fetch what the plan names, and seal it. Everything but sending."""
+    if plan.custody == "require" and session.credential.custody_secret is None:
+        raise UsageError(
+            "custody is required and the credential has no custody secret",
+            remedy="use the whole credential, all three parts, or --custody auto",
+        )
+    cache: Cache = {}
+    found = yield from resolve(plan.fields, session.registry, cache)
+    passcode = plan.passcode
+    if isinstance(passcode, Reference):
+        value = yield from resolve_value(passcode, session.registry, cache)
+        if value is None:
+            # Sealing without it would drop the protection that was asked for.
+            raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
+        passcode = checked_passcode(value)
+    sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
+    return sealed
+
+
+def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:
+    content_key = os.urandom(32)
+    code = None if passcode is None else passcode.reveal()
+    body, wrap_at = shares.build_body(
+        lambda out: envelope.seal_chunks(content_key, fields.chunks(found), code, out=out),
+        access_token=tokens.access_token(content_key),
+        passcode_verifier=None if code is None else tokens.passcode_verifier(code),
+        title=plan.title,
+        description=plan.description,
+        expires_at=plan.expires_at,
+        views=plan.views,
+        timed_view=plan.timed_view,
+        notify_on=plan.notify_on,
+        organization_id=plan.organization_id,
+        item_key_wrap=None if plan.custody == "off" else _wrap(content_key, session),
+    )
+    labels = tuple((item.key, item.type) for item in found)
+    return SealedShare(body, wrap_at, Secret(link.encode_fragment(content_key)), passcode, labels)
+
+
+def _wrap(content_key: bytes, session: Session) -> str | None:
+    custody_secret = session.credential.custody_secret
+    if custody_secret is None:
+        return None
+    from sealpipe.wire import keys, sealed_box  # elliptic curves: only for who has custody
+
+    tag = session.credential.tag
+    return sealed_box.seal(keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag)

@@ -1,0 +1,122 @@
+"""One entry of the outbox: a sealed journal of notes, the exact body, and what has happened since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sealpipe.errors import StateError
+from sealpipe.secret import Secret
+from sealpipe.state import files
+from sealpipe.state.journal import Journal, Record
+
+RESENDABLE = timedelta(hours=23)
+"""Older entries are never resent: the service forgets an idempotency key after 24 hours."""
+
+_SKEW = timedelta(minutes=10)  # an entry from further in the future tells of a clock that was set back
+SECRET = frozenset({"fragment", "passcode"})
+"""Members of an entry's notes that are Secrets."""
+_META, _BODY, _EVENT = b"M", b"B", b"E"
+
+
+@contextmanager
+def kept(entry: Entry | None) -> Iterator[None]:
+    """Whatever ends the block early tells, as a note, that the entry is kept; its lock is let go."""
+    try:
+        yield
+    except BaseException as error:
+        if entry is not None and entry.path.exists():
+            error.add_note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it")
+            entry.close()
+        raise
+
+
+@dataclass(slots=True)
+class Entry:
+    """An open entry, locked by this process. What is told to it is on disk before the call returns."""
+
+    id: str
+    created_at: datetime
+    meta: Mapping[str, Any] = field(repr=False)
+    body: bytes | bytearray = field(repr=False)
+    journal: Journal = field(repr=False)
+    path: Path
+    answered: Mapping[str, Any] | None = None
+    key: str = field(default="", repr=False)
+
+    def note_answer(self, answer: Mapping[str, Any]) -> None:
+        """The service has answered: short code, expiry, custody, outcome."""
+        self._note({"answered": answer})
+        self.answered = answer
+
+    def note_new_key(self, idempotency_key: str) -> None:
+        """The one re-creation: from now on the body goes without its wrap, under this key."""
+        self._note({"key": idempotency_key})
+        self.key = idempotency_key
+
+    def too_old(self, now: datetime) -> bool:
+        """Whether the service may have forgotten the idempotency key."""
+        return not -_SKEW <= now - self.created_at <= RESENDABLE
+
+    def end(self) -> None:
+        """Nothing is left to do: the entry goes. Raises StateError where it cannot be removed."""
+        try:
+            files.remove(self.path)
+        except OSError as error:
+            raise StateError(
+                f"outbox entry {self.id} is done with, but cannot be removed: {error.strerror}",
+                remedy=f"drop it later with `sealpipe resume {self.id} --discard`",
+            ) from None
+        finally:
+            self.journal.close()
+
+    def close(self) -> None:
+        """Keep the entry for `resume`, and let go of it."""
+        self.journal.close()
+
+    def _note(self, event: Mapping[str, object]) -> None:
+        try:
+            self.journal.append(_EVENT, _dump(event))
+        except OSError as error:
+            raise StateError(f"outbox entry {self.id} cannot be written: {error.strerror}") from None
+
+
+def records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
+    """What a new entry's journal begins with."""
+    return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
+
+
+def replay(
+    entry_id: str, created_at: datetime, journal: Journal, path: Path, records: list[tuple[bytes, bytes]]
+) -> Entry:
+    """The entry that a journal holds. StateError where the journal is not whole."""
+    meta = _load(records[0][1]) if records and records[0][0] == _META else {}
+    body = b"".join(payload for tag, payload in records if tag == _BODY)
+    if not meta or len(body) != meta["body_size"]:
+        journal.close()
+        raise StateError(
+            f"outbox entry {entry_id} is not whole: it was cut off by something other than sealpipe",
+            remedy=f"look at `sealpipe shares list`, then drop it with `sealpipe resume {entry_id} --discard`",
+        )
+    entry = Entry(entry_id, created_at, meta, body, journal, path, key=meta["idempotency_key"])
+    for tag, payload in records:
+        if tag == _EVENT:
+            event = json.loads(payload)
+            entry.answered = event.get("answered", entry.answered)
+            entry.key = event.get("key", entry.key)
+    return entry
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), default=Secret.reveal).encode()
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    """What was put away, its secrets closed again: a traceback's locals must not show them."""
+    meta: dict[str, Any] = json.loads(data)
+    return {name: Secret(value) if value and name in SECRET else value for name, value in meta.items()}
