@@ -50,6 +50,17 @@ class SealpipeError(Exception):
         self.remedy = self.default_remedy if remedy is None else remedy
 
 
+class Note(str):
+    """A line of ours on an exception (`add_note`). Anybody else's may hold a secret, and is not shown."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def on(error: BaseException) -> list[str]:
+        """The lines of ours on an exception."""
+        return [line for line in getattr(error, "__notes__", ()) if isinstance(line, Note)]
+
+
 # -- before anything is sent ------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from sealpipe.cli import output
-from sealpipe.errors import SealpipeError, UsageError
+from sealpipe.errors import Note, SealpipeError, UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Seal secrets and make a link to them."),
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
         output.failure(UsageError(output.printable(error.format_message()), remedy=hint), as_json=as_json)
         return 2
     except Interrupted as interruption:
-        for line in ["sealpipe: interrupted", *getattr(interruption, "__notes__", ())]:
+        for line in ["sealpipe: interrupted", *Note.on(interruption)]:
             output.note(line)
         return 128 + interruption.number
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
@@ -165,6 +165,6 @@ def _bug(error: Exception, *, as_json: bool) -> None:
         f"a bug of ours: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
         remedy="please report it with these lines; they hold no secret",
     )
-    for line in getattr(error, "__notes__", ()):
+    for line in Note.on(error):
         bug.add_note(line)
     output.failure(bug, as_json=as_json)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from sealpipe.errors import NotDelivered, PluginError, SealpipeError, ServiceError, WireError
+from sealpipe.errors import NotDelivered, Note, PluginError, SealpipeError, ServiceError, WireError
 
 SCHEMA = 1
 
@@ -43,7 +43,7 @@ def note(text: str) -> None:
 def failure(error: SealpipeError, *, as_json: bool) -> None:
     """What went wrong and what to do next; as JSON one object, the last line on stderr."""
     # Whoever knows the outbox entry has said how to finish it.
-    notes = [] if getattr(error, "outbox_id", None) else getattr(error, "__notes__", [])
+    notes = [] if getattr(error, "outbox_id", None) else Note.on(error)
     if as_json:
         note(_json({"error": describe(error)}).rstrip("\n"))
         return

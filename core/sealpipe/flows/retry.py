@@ -79,8 +79,6 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False) -> F
         if not outcome.again or tries == TRIES or wait >= budget.left():
             break
         yield Wait(wait)
-        if budget.left() <= 0:
-            break  # the machine woke us too late: a try without time would only blur what is known
     raise _final(operation, last, unclear=unclear)
 
 

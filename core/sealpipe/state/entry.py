@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sealpipe.errors import StateError
+from sealpipe.errors import Note, StateError
 from sealpipe.secret import Secret
 from sealpipe.state import files
 from sealpipe.state.journal import Journal, Record
@@ -31,7 +31,7 @@ def kept(entry: Entry | None) -> Iterator[None]:
         yield
     except BaseException as error:
         if entry is not None and entry.path.exists():
-            error.add_note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it")
+            error.add_note(Note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it"))
             entry.close()
         raise
 
