@@ -78,8 +78,9 @@ def describe(share: Share, to: Targets) -> dict[str, Any]:
 
 
 def finish(share: Share, to: Targets, *, as_json: bool) -> None:
-    """Deliver, print, and end the entry: one share, one link, whatever is killed when."""
+    """Tell, deliver, print, and end the entry: one share, one link, whatever is killed when."""
     with kept(share.entry):
+        announce(share)
         try:
             deliver(share, to)
             if as_json:
@@ -100,7 +101,7 @@ def finish(share: Share, to: Targets, *, as_json: bool) -> None:
 def _write(path: Path, content: bytes, share: Share) -> None:
     """Write a new file; one that holds the same already was written before a kill."""
     try:
-        files.create(path, [content])
+        files.create(path, lambda: [content])
     except OSError as error:
         if isinstance(error, FileExistsError) and _holds(path, content):
             return

@@ -75,7 +75,6 @@ def _finish(client: Client, outbox: Outbox, name: str, *, asked_for: bool, as_js
     to = entry.meta.get("deliver") or {}
     deliver.refuse_open_log(to.get("link_file"))
     share = client.resume(entry)
-    deliver.announce(share)
     deliver.finish(share, to, as_json=as_json)
 
 

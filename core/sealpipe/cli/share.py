@@ -49,7 +49,6 @@ def share(ctx: click.Context, /, **values: Any) -> None:
             return
         outbox = context.outbox(values, session.credential)
         made = client.run(sharing.share(session, plan, outbox, deliver=to))
-        deliver.announce(made)
         deliver.finish(made, to, as_json=as_json)
 
 

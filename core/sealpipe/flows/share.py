@@ -97,7 +97,7 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
             if not unclear:
                 _nothing_to_keep(entry)
             raise
-    yield Do(partial(_keep_answer, posting, created))
+        yield Do(partial(_keep_answer, posting, created))
     return Share(
         link_of(meta, created.short_code),
         created.short_code,

@@ -6,13 +6,13 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sealpipe.errors import StateError
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
-_NO_NAMELESS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
+_NOT_THAT_WAY = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
 _BY_DESCRIPTOR = Path("/proc/self/fd")
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -36,21 +36,35 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def create(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+Pieces = Callable[[], Iterable[bytes | memoryview]]
+"""What makes a file's content; called again where a first way of writing turns out not to work."""
+
+
+def create(path: Path, pieces: Pieces) -> None:
     """Write a new 0600 file, whole and on disk before this returns; see `create_locked`."""
     os.close(create_locked(path, pieces))
 
 
-def create_locked(path: Path, pieces: Iterable[bytes | memoryview]) -> int:
+def create_locked(path: Path, pieces: Pieces) -> int:
     """Write a new 0600 file that has no name until it is whole; return it open, and locked by us.
 
     Never over a file, never through a link: raises FileExistsError where something is there already, OSError
     where it cannot be written. A kill leaves nothing behind (where the system knows no nameless files, at most
     one with another name, which the next call for the same path clears away).
     """
+    if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
+        try:
+            return _written(path, None, pieces())
+        except OSError as error:
+            if error.errno not in _NOT_THAT_WAY:
+                raise
+    return _written(path, path.with_name(f".{path.name}.new"), pieces())
+
+
+def _written(path: Path, temporary: Path | None, pieces: Iterable[bytes | memoryview]) -> int:
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        descriptor, temporary = _unnamed(path)
+        descriptor = _unnamed(path) if temporary is None else _named(temporary)
         try:
             os.fchmod(descriptor, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -70,6 +84,15 @@ def create_locked(path: Path, pieces: Iterable[bytes | memoryview]) -> int:
         os.close(folder)
 
 
+def _unnamed(path: Path) -> int:
+    return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
+def _named(temporary: Path) -> int:
+    temporary.unlink(missing_ok=True)
+    return os.open(temporary, _NEW, 0o600)
+
+
 def open_locked(path: Path) -> int:
     """Open a file for reading and writing, locked by us. Raises BlockingIOError where another has the lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -79,19 +102,6 @@ def open_locked(path: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _unnamed(path: Path) -> tuple[int, Path | None]:
-    """An open file in the path's folder, without a name; or with one, where the system wants one."""
-    if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
-        try:
-            return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), None
-        except OSError as error:
-            if error.errno not in _NO_NAMELESS:
-                raise
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    return os.open(temporary, _NEW, 0o600), temporary
 
 
 def _name(file: Path | int, path: Path, folder: int) -> None:
@@ -115,7 +125,7 @@ def _sync_name(path: Path, folder: int) -> None:
     """Make the new name survive a power cut; where that fails, the file is not there."""
     try:
         os.fsync(folder)
-    except OSError:
+    except BaseException:
         path.unlink(missing_ok=True)
         raise
 

@@ -57,7 +57,7 @@ class Journal:
             for count, (tag, payload) in enumerate(_cut(records), start=1):
                 yield sealer.seal(count - 1, tag, payload)
 
-        descriptor = files.create_locked(path, pieces())
+        descriptor = files.create_locked(path, pieces)
         return cls(descriptor, sealer, count, os.lseek(descriptor, 0, os.SEEK_END))
 
     @classmethod

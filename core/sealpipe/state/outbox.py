@@ -69,9 +69,12 @@ class Outbox:
         path = files.private_folder(self.folder) / f"{entry_id}.sealed"
         try:
             journal = Journal.create(path, self._key(salt), header, records(meta, body))
+            return Entry(entry_id, moment, meta, body, journal, path, key=meta["idempotency_key"])
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
-        return Entry(entry_id, moment, meta, body, journal, path, key=meta["idempotency_key"])
+        except BaseException:
+            path.unlink(missing_ok=True)  # interrupted before anything was sent: nothing to keep
+            raise
 
     def list(self, *, every_run: bool = False) -> list[Listed]:
         """The entries of this run (or of every run), oldest first. A file that is none of ours is passed over."""

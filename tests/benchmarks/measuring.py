@@ -1,0 +1,98 @@
+"""What a whole process costs: instructions as callgrind counts them, else CPU seconds; wall time; peak memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from statistics import median
+
+LAUNCHER = Path(__file__).with_name("launching.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line and what its environment has beyond the usual."""
+
+    words: Sequence[str | Path]
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One run: milliseconds, bytes, and what it wrote to stdout."""
+
+    wall: float
+    cpu: float
+    peak: int
+    out: str
+
+
+class Failed(Exception):
+    """A command that is measured ended with an error: then there is no figure."""
+
+
+class Meter:
+    """Runs commands in a home of their own. `callgrind` is None where it is not installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.callgrind = shutil.which("valgrind")
+
+    def run(self, command: Command) -> Cost:
+        """Run it once."""
+        out, err = self._folder / "out", self._folder / "err"
+        launcher = [sys.executable, "-I", "-S", LAUNCHER, out, err, *command.words]
+        done = subprocess.run(launcher, env=self._environ(command), capture_output=True, text=True, check=True)
+        told = json.loads(done.stdout)
+        if told.pop("code") != 0:
+            raise Failed(f"{' '.join(map(str, command.words))}: {err.read_text()}")
+        return Cost(out=out.read_text(), **told)
+
+    def instructions(self, command: Command) -> float:
+        """Instructions of one run, in millions, in user space. Only where there is callgrind."""
+        log = self._folder / "callgrind"
+        valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={log}"]
+        self.run(Command([*valgrind, *command.words], command.environ))
+        return int(re.findall(r"Collected : (\d+)", log.read_text())[-1]) / 1e6
+
+    def cpu(self, command: Command) -> float:
+        """User and system time of one run, in milliseconds."""
+        return self.run(command).cpu
+
+    def _environ(self, command: Command) -> dict[str, str]:
+        bin_folder = Path(sys.executable).parent
+        usual = {
+            "PATH": os.pathsep.join([str(bin_folder), os.environ.get("PATH", os.defpath)]),
+            "HOME": str(self._folder),
+            "LANG": "C.UTF-8",
+        }
+        return usual | dict(command.environ)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One figure of ours and theirs: medians, and the median of the ratios of runs that followed each other."""
+
+    ours: float
+    theirs: float
+    ratio: float
+
+    @classmethod
+    def of(cls, ours: Sequence[float], theirs: Sequence[float]) -> Pair:
+        """From runs that were made by turns."""
+        ratios = [mine / other if other else inf for mine, other in zip(ours, theirs, strict=True)]
+        return cls(median(ours), median(theirs), median(ratios))
+
+
+def by_turns(ours: Command, theirs: Command, runs: int, figure: Callable[[Command], float]) -> Pair:
+    """Measure both, one after the other, `runs` times."""
+    found = [(figure(ours), figure(theirs)) for _ in range(runs)]
+    return Pair.of([mine for mine, _ in found], [other for _, other in found])

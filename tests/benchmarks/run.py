@@ -1,0 +1,75 @@
+"""Measures what sealpipe costs beside what one would write instead, and prints the table of docs/benchmarks.md.
+
+    python tests/benchmarks/run.py [--runs N] [--short] [--json FILE]
+
+Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
+Python that runs it, with the extra `rehearsal`, and credenshare 0.4.0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+import large
+import sharing
+import starting
+from bench import COUNTS, Bench
+from measuring import Meter
+from other_end import OtherEnd
+from table import Row, markdown
+
+PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare")
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=11, help="how often each time is taken (11)")
+    parser.add_argument("--short", action="store_true", help="once, and with small sizes: to see that it works")
+    parser.add_argument("--json", type=Path, help="new file for the same figures")
+    chosen = parser.parse_args()
+    runs = 1 if chosen.short else chosen.runs
+    with tempfile.TemporaryDirectory(prefix="sealpipe-benchmarks-") as folder, OtherEnd() as other:
+        bench = Bench(Path(folder), Meter(Path(folder)), other, runs, chosen.short)
+        rows = list(_measured(bench))
+    if chosen.short:
+        print("A short run: only to see that it works. Its figures mean nothing.\n")
+    print(_machine(bench) + "\n\n" + markdown(rows), end="")
+    if chosen.json:
+        chosen.json.write_text(json.dumps([asdict(row) | {"met": row.met} for row in rows], indent=1))
+
+
+def _measured(bench: Bench) -> Iterator[Row]:
+    for group in (starting, sharing, large):
+        yield from group.rows(bench)
+
+
+def _machine(bench: Bench) -> str:
+    times = f"times: median of {bench.runs}"
+    counted = "no callgrind" if bench.meter.callgrind is None else f"instructions: callgrind, median of {COUNTS}"
+    return ", ".join(
+        [
+            f"{os.cpu_count()} cores",
+            f"{platform.system()} {platform.machine()}",
+            f"Python {platform.python_version()}",
+            *_versions(PACKAGES),
+            counted,
+            times,
+        ]
+    )
+
+
+def _versions(names: Sequence[str]) -> list[str]:
+    return [f"{name} {version(name)}" for name in names]
+
+
+if __name__ == "__main__":
+    main()

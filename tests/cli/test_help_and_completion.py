@@ -1,0 +1,101 @@
+"""What the command line tells about itself; none of it holds anything of the environment."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+
+import pytest
+
+from sealpipe.settings import COMMANDS, GLOBAL
+from support.parts import program
+from support.terminal import Terminal
+
+EVERY = (
+    "", "share", "shares", "shares list", "shares show", "shares expire", "resume", "rehearse", "rehearsal",
+    "rehearsal serve", "rehearsal key", "rehearsal key create", "completion",
+)  # fmt: skip
+
+
+def test_the_version_is_the_packages(bare: Terminal) -> None:
+    expected = f"sealpipe {importlib.metadata.version('sealpipe')}\n"
+    assert bare.sealpipe("--version").out == expected
+    assert bare.run(["sealpipe", "--version"]).out == expected
+    assert bare.sealpipe("--version", SEALPIPE_OUTPUT="json").out == expected
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_help_goes_to_stdout_and_holds_nothing_of_the_environment(bare: Terminal, command: str) -> None:
+    every = {setting.variable() for setting in GLOBAL}
+    every |= {setting.variable(name) for name, settings in COMMANDS.items() for setting in settings}
+    done = bare.sealpipe(*command.split(), "--help", **dict.fromkeys(every, "c4nary"), DB_PASSWORD="c4nary")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: sealpipe {command}".rstrip())
+    assert "c4nary" not in done.out
+
+
+@pytest.mark.parametrize("command", ["", "shares", "rehearsal", "rehearsal key"])
+def test_a_group_without_a_command_tells_its_commands_and_ends_with_2(bare: Terminal, command: str) -> None:
+    done = bare.sealpipe(*command.split())
+    assert (done.code, done.out) == (2, "")
+    assert "Commands:" in done.err
+
+
+def test_no_option_takes_a_secret(bare: Terminal) -> None:
+    for command in EVERY:
+        options = re.findall(r"--[a-z-]+", bare.sealpipe(*command.split(), "--help").out)
+        assert not {"--api-key", "--api-key-previous", "--passcode", "--password", "--value"} & set(options)
+
+
+@pytest.mark.parametrize("command", ["shrae", "rehearsal start", "shares delete"])
+def test_an_unknown_command_ends_with_2(bare: Terminal, command: str) -> None:
+    done = bare.sealpipe(*command.split())
+    assert (done.code, done.out) == (2, "")
+    assert "--help" in done.err
+
+
+# -- completion ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shell", "holds"),
+    [
+        ("bash", "complete -o nosort -F"),
+        ("zsh", "#compdef sealpipe"),
+        ("fish", "complete --no-files --command sealpipe"),
+    ],
+)
+def test_each_shells_script_is_printed(bare: Terminal, shell: str, holds: str) -> None:
+    done = bare.sealpipe("completion", shell)
+    assert (done.code, done.err) == (0, "")
+    assert holds in done.out
+
+
+def test_a_shell_that_is_unknown_is_refused(bare: Terminal) -> None:
+    done = bare.sealpipe("completion", "tcsh")
+    assert (done.code, done.out) == (2, "")
+    assert "bash" in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "offers"),
+    [
+        ("sealpipe sh", {"share", "shares"}),
+        ("sealpipe shares ", {"list", "show", "expire"}),
+        ("sealpipe share --expires-", {"--expires-in", "--expires-at"}),
+        ("sealpipe share --custody ", {"auto", "require", "off"}),
+        ("sealpipe rehearsal ", {"serve", "key"}),
+    ],
+)
+def test_bash_completes_with_the_script_that_we_print(bare: Terminal, line: str, offers: set[str]) -> None:
+    ask = """
+        eval "$(sealpipe completion bash)"
+        COMP_WORDS=($1); [[ $1 == *' ' ]] && COMP_WORDS+=('')
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        function_name=$(complete -p sealpipe | sed -E 's/.*-F ([^ ]+) .*/\\1/')
+        "$function_name" sealpipe "${COMP_WORDS[COMP_CWORD]}" ''
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    done = bare.run([program("bash"), "--norc", "-c", ask, "bash", line])
+    assert (done.code, done.err) == (0, "")
+    assert set(done.out.split()) == offers

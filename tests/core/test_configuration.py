@@ -1,0 +1,218 @@
+"""The environment, the config file and the credential's file, read without a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sealpipe import Client, CredentialError, SettingError, StateError
+from sealpipe.configuration import api_key, config_path, read_config, unknown_variables
+from sealpipe.state.place import current_run, state_folder
+
+GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / ".config/sealpipe").mkdir(parents=True)
+    (tmp_path / ".config/sealpipe/config.toml").write_text('base_url = "https://home.example/v1"\n')
+    (tmp_path / "xdg/sealpipe").mkdir(parents=True)
+    (tmp_path / "xdg/sealpipe/config.toml").write_text('base_url = "https://xdg.example/v1"\n')
+    (tmp_path / "named.toml").write_text('base_url = "https://named.example/v1"\n')
+    return tmp_path
+
+
+def test_the_config_file_is_the_named_one_else_that_of_xdg_else_that_of_the_home(home: Path) -> None:
+    environ = {"HOME": str(home)}
+    assert read_config(environ) == {"base_url": "https://home.example/v1"}
+    environ["XDG_CONFIG_HOME"] = str(home / "xdg")
+    assert read_config(environ) == {"base_url": "https://xdg.example/v1"}
+    environ["SEALPIPE_CONFIG"] = str(home / "named.toml")
+    assert read_config(environ) == {"base_url": "https://named.example/v1"}
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"XDG_CONFIG_HOME": "xdg"}, {"HOME": "."}])
+def test_a_relative_place_is_none(home: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
+    monkeypatch.chdir(home)
+    assert config_path(environ) is None
+
+
+def test_stores_and_plugins_are_left_to_whom_they_belong(home: Path) -> None:
+    file = home / "named.toml"
+    file.write_text('[stores.prod-vault]\nplugin = "vault"\n[plugins]\nprefer = "x"\n[share]\nviews = 3\n')
+    assert read_config({"SEALPIPE_CONFIG": str(file)})["share"] == {"views": 3}
+
+
+def test_the_credential_is_the_variable_or_the_file_and_never_both(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{GOOD}\n")
+    file.chmod(0o600)
+    assert api_key({}, None) is None
+    assert api_key({"SEALPIPE_API_KEY": ""}, None) is None
+    for found in (api_key({"SEALPIPE_API_KEY": GOOD}, None), api_key({"SEALPIPE_API_KEY": ""}, str(file))):
+        assert found is not None
+        assert found.reveal() == GOOD
+    with pytest.raises(SettingError, match="both"):
+        api_key({"SEALPIPE_API_KEY": GOOD}, str(file))
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (f"{GOOD}\n", GOOD),
+        (f"{GOOD}\r\n", GOOD),
+        (GOOD, GOOD),
+        (f"{GOOD}\n\n", f"{GOOD}\n"),
+        ("\n", ""),
+        (" x ", " x "),
+    ],
+)
+def test_one_final_newline_of_the_file_is_dropped_and_nothing_else(tmp_path: Path, content: str, read: str) -> None:
+    file = tmp_path / "key"
+    file.write_text(content, newline="")
+    file.chmod(0o600)
+    found = api_key({}, str(file))
+    assert found is not None
+    assert found.reveal() == read
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", "é".encode()])
+def test_a_file_that_is_not_plain_text_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(content)
+    file.chmod(0o600)
+    with pytest.raises(CredentialError, match="not plain text") as caught:
+        api_key({}, str(file))
+    assert caught.value.__context__ is None
+
+
+def test_a_file_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(GOOD)
+    file.chmod(0o602)
+    with pytest.raises(CredentialError, match="everybody may write"):
+        api_key({}, str(file))
+
+
+def test_a_long_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(GOOD * 1000)
+    file.chmod(0o600)
+    found = api_key({}, str(file))
+    assert found is not None
+    assert len(found.reveal()) <= 4096
+
+
+def test_unknown_names_come_with_the_nearest_known_one() -> None:
+    far = "SEALPIPE_" + "XQ" * 20
+    environ = {"SEALPIPE_DEADLIN": "1s", far: "", "SEALPIPE_DEADLINE": "1s", "SEALPIPE_STORE__X__Y": "z"}
+    assert unknown_variables(environ) == [("SEALPIPE_DEADLIN", "SEALPIPE_DEADLINE"), (far, None)]
+    assert unknown_variables({"PATH": "/bin", "HOME": "/"}) == []
+
+
+# -- the state folder and the CI run ------------------------------------------------------------
+
+GITHUB = {"GITHUB_ACTIONS": "true", "RUNNER_TEMP": "/runner/temp", "HOME": "/home/me"}
+GITLAB = {"GITLAB_CI": "true", "CI_PROJECT_DIR": "/builds/o/r", "HOME": "/home/me"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "named", "folder"),
+    [
+        ({"HOME": "/home/me"}, "/said", "/said"),
+        ({"HOME": "/home/me", "XDG_STATE_HOME": "/xdg"}, None, "/xdg/sealpipe"),
+        ({"HOME": "/home/me", "XDG_STATE_HOME": "xdg"}, None, "/home/me/.local/state/sealpipe"),
+        ({"HOME": "/home/me", "XDG_STATE_HOME": ""}, None, "/home/me/.local/state/sealpipe"),
+        (GITHUB, None, "/runner/temp/sealpipe"),
+        (GITHUB | {"XDG_STATE_HOME": "/xdg"}, None, "/xdg/sealpipe"),
+        (GITLAB, None, "/builds/o/r.tmp/sealpipe"),
+    ],
+)
+def test_the_state_folder_is_the_first_that_is_known(environ: dict[str, str], named: str | None, folder: str) -> None:
+    assert state_folder(environ, named) == Path(folder)
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "home"}])
+def test_without_any_place_there_is_an_error_with_the_next_step(environ: dict[str, str]) -> None:
+    with pytest.raises(StateError, match="no place for the state folder") as caught:
+        state_folder(environ, None)
+    assert "SEALPIPE_STATE_DIR" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("environ", "run"),
+    [
+        ({}, ""),
+        (
+            {"GITHUB_RUN_ID": "7", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ATTEMPT": "2", "GITHUB_JOB": "build"},
+            "o/r/7/2/build",
+        ),
+        ({"CI_JOB_ID": "9", "CI_PROJECT_PATH": "g/p"}, "g/p/9"),
+        ({"GITHUB_RUN_ID": ""}, ""),
+    ],
+)
+def test_a_ci_run_has_a_name_of_its_own(environ: dict[str, str], run: str) -> None:
+    assert current_run(environ) == run
+
+
+# -- Client.from_settings() ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment with what a client needs and no more."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SEALPIPE_API_KEY", GOOD)
+    monkeypatch.setenv("SEALPIPE_BASE_URL", "https://api.example/v1")
+    monkeypatch.setenv("SEALPIPE_LINK_BASE_URL", "https://links.example")
+    return monkeypatch
+
+
+def test_a_client_is_made_from_the_environment(clean: pytest.MonkeyPatch) -> None:
+    clean.setenv("SEALPIPE_DEADLINE", "2m")
+    session = Client.from_settings().session
+    assert (session.base_url, session.link_base_url) == ("https://api.example/v1", "https://links.example")
+    assert (session.deadline, session.credential.key_id, session.ca_file) == (120.0, "CImPemhu0OnFu67o", None)
+
+
+def test_the_config_file_serves_where_the_environment_is_silent_or_empty(
+    clean: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "named.toml"
+    file.write_text('base_url = "https://file.example/v1"\ndeadline = "5s"\nlink_base_url = "https://file.example"\n')
+    clean.setenv("SEALPIPE_CONFIG", str(file))
+    clean.setenv("SEALPIPE_BASE_URL", "")
+    session = Client.from_settings().session
+    assert (session.base_url, session.deadline) == ("https://file.example/v1", 5.0)
+    assert session.link_base_url == "https://links.example"
+
+
+def test_nothing_in_the_working_directory_serves(clean: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clean.delenv("SEALPIPE_BASE_URL")
+    (tmp_path / ".env").write_text("SEALPIPE_BASE_URL=https://evil.example/v1\n")
+    (tmp_path / "config.toml").write_text('base_url = "https://evil.example/v1"\n')
+    (tmp_path / "base_url").write_text("https://evil.example/v1")
+    with pytest.raises(SettingError, match="SEALPIPE_BASE_URL is not set"):
+        Client.from_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SEALPIPE_BASE_URL", "http://api.example/v1"),
+        ("SEALPIPE_LINK_BASE_URL", "links.example"),
+        ("SEALPIPE_DEADLINE", "soon"),
+        ("SEALPIPE_SERVICE_TAG", "acme"),
+        ("SEALPIPE_SERVICE_TAG", "NO"),
+        ("SEALPIPE_API_KEY", "not a key"),
+        ("SEALPIPE_API_KEY_FILE", "/nowhere"),
+    ],
+)
+def test_what_is_wrong_is_a_setting_error_with_the_next_step(clean: pytest.MonkeyPatch, name: str, value: str) -> None:
+    clean.setenv(name, value)
+    with pytest.raises(SettingError) as caught:
+        Client.from_settings()
+    assert caught.value.remedy
+    assert caught.value.exit_code == 2

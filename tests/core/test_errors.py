@@ -1,0 +1,63 @@
+"""The tree of exceptions: drawn once, with an exit code for each, and the same as DESIGN's contract."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from sealpipe import errors
+from sealpipe.api import refusals
+from sealpipe.errors import SealpipeError, WireError
+
+CLASSES = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if inspect.isclass(kind) and issubclass(kind, Exception) and kind.__module__ == errors.__name__
+}
+CONTRACT = {
+    "SealpipeError": 1, "UsageError": 2, "CredentialRefused": 3, "PlanOrScope": 4, "Invalid": 5, "Missing": 6,
+    "RateLimited": 7, "TriesSpent": 7, "IdempotencyConflict": 8, "OutcomeUnknown": 9, "Unreachable": 10,
+    "NotDelivered": 11, "ProtocolError": 12, "WireError": 13, "PluginError": 14, "BadReference": 2,
+}  # fmt: skip
+"""Exit codes by class; those below a class have its code unless they stand here themselves."""
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_exception_ends_with_the_promised_exit_code(name: str) -> None:
+    kind = CLASSES[name]
+    nearest = next(base for base in kind.__mro__ if base.__name__ in CONTRACT)
+    if name != "ServiceError":  # never raised itself
+        assert kind.exit_code == CONTRACT[nearest.__name__]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_exception_says_what_happened_and_what_to_do(name: str) -> None:
+    kind = CLASSES[name]
+    made = kind("reason", "what happened") if issubclass(kind, WireError) else kind("what happened")
+    told = kind("reason", "it", remedy="do") if issubclass(kind, WireError) else kind("it", remedy="do")
+    assert (str(made), made.message, made.remedy) == ("what happened", "what happened", kind.default_remedy)
+    assert (told.remedy, kind.__doc__ is not None) == ("do", True)
+
+
+def test_the_drawing_at_the_top_shows_every_exception_once() -> None:
+    drawing = (errors.__doc__ or "").partition("No message")[0]
+    drawn = re.findall(r"\b[A-Z][a-z]+(?:[A-Z][a-zA-Z]*)?\b", drawing)
+    assert set(CLASSES) <= set(drawn)
+    counted = {name: drawn.count(name) for name in CLASSES}
+    assert {name: count for name, count in counted.items() if count != 1} == {}
+
+
+def test_the_drawn_exit_codes_are_the_real_ones() -> None:
+    for name, code in re.findall(r"([A-Z]\w+) +(\d+)  ", errors.__doc__ or ""):
+        assert CLASSES[name].exit_code == int(code), name
+
+
+def test_all_come_from_one_root_and_hold_an_exit_code_of_their_own() -> None:
+    assert all(issubclass(kind, SealpipeError) for kind in CLASSES.values())
+    assert {kind.exit_code for kind in CLASSES.values()} == set(range(1, 15)), "15 to 17 come with collect"
+
+
+def test_the_table_of_refusals_names_every_code_of_the_specification() -> None:
+    assert {code for _, code in refusals.BY_CODE} == {1, 11, 19, 42, 44, 53, 61, 70, 78, 98, 100, 104, 105, 106, 107}

@@ -1,0 +1,121 @@
+"""What is shipped: the wheel against the disk, and the wheel by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from support.parts import ROOT
+
+PACKAGES = ("core/sealpipe", "plugins/sealpipe_plugins", "plugins/sealpipe_rehearsal")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+    """The wheel, built from this checkout; with the hatchling of this environment, where there is one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    try:
+        import hatchling  # noqa: F401 - only whether it is there
+
+        how = ["--no-isolation"]
+    except ImportError:
+        how = []
+    command = [sys.executable, "-m", "build", "--wheel", *how, "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return zipfile.Path(built)
+
+
+def on_disk() -> set[str]:
+    """Every file of the packages, by the name that it has in a wheel."""
+    found = set()
+    for package in PACKAGES:
+        root = ROOT / package
+        for path in root.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.add(str(Path(root.name) / path.relative_to(root)))
+    return found
+
+
+def names(wheel: zipfile.Path) -> set[str]:
+    return {name for name in wheel.root.namelist() if not name.endswith("/")}
+
+
+def test_the_wheel_has_every_file_of_the_packages_and_no_other(wheel: zipfile.Path) -> None:
+    shipped = {name for name in names(wheel) if ".dist-info/" not in name}
+    assert shipped == on_disk()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_is_typed_and_every_folder_of_it_a_package(wheel: zipfile.Path, package: str) -> None:
+    name = Path(package).name
+    shipped = names(wheel)
+    assert f"{name}/py.typed" in shipped
+    folders = {str(Path(file).parent) for file in shipped if file.startswith(f"{name}/") and file.endswith(".py")}
+    assert {folder for folder in folders if f"{folder}/__init__.py" not in shipped} == set()
+
+
+def test_the_metadata_is_what_pyproject_says(wheel: zipfile.Path) -> None:
+    info = f"sealpipe-{PROJECT['version']}.dist-info"
+    metadata = Parser().parsestr((wheel / info / "METADATA").read_text())
+    assert (metadata["Name"], metadata["Version"], metadata["License-Expression"]) == (
+        "sealpipe", PROJECT["version"], "Apache-2.0",
+    )  # fmt: skip
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert set(metadata.get_all("Provides-Extra") or ()) == set(PROJECT["optional-dependencies"])
+    needed = [line for line in metadata.get_all("Requires-Dist") or () if "extra ==" not in line]
+    assert len(needed) == len(PROJECT["dependencies"]) == 5
+    assert "[console_scripts]\nsealpipe = sealpipe.__main__:main" in (wheel / info / "entry_points.txt").read_text()
+    assert (wheel / info / "licenses/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    assert (metadata.get_payload() or "").strip() == (ROOT / "README.md").read_text().strip()
+
+
+def test_the_version_is_the_same_in_both_places() -> None:
+    from sealpipe._version import __version__
+
+    assert __version__ == PROJECT["version"]
+
+
+def test_no_folder_has_a_name_that_gitignore_or_packagers_swallow() -> None:
+    swallowed = {"env", "lib", "build", "dist", "venv", "parts", "var", "wheels", "target"}
+    assert {part for name in on_disk() for part in Path(name).parts[:-1]} & swallowed == set()
+
+
+def test_everything_shipped_is_in_git() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=ROOT, check=True, capture_output=True, text=True)
+    ignored = subprocess.run(
+        ["git", "ls-files", "--others", "--ignored", "--exclude-standard", *PACKAGES],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert listed.stdout
+    assert {name for name in ignored.stdout.splitlines() if "__pycache__" not in name} == set()
+
+
+def test_the_wheel_works_by_itself(wheel: zipfile.Path, tmp_path: Path) -> None:
+    """Unpacked elsewhere, with the dependencies of this environment and nothing of the checkout."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--target", str(tmp_path / "there"), str(wheel.root.filename)], check=True)
+    environ = {"PYTHONPATH": str(tmp_path / "there"), "HOME": str(tmp_path), "PATH": os.defpath}
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-P", "-m", "sealpipe", *words]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ, cwd=tmp_path)
+        return done.stdout
+
+    where = "import sealpipe, sealpipe_plugins, sealpipe_rehearsal as r; print(sealpipe.__file__, r.__file__)"
+    done = subprocess.run([sys.executable, "-P", "-c", where], check=True, capture_output=True, text=True, env=environ)
+    assert all(path.startswith(str(tmp_path / "there")) for path in done.stdout.split())
+    assert run("--version") == f"sealpipe {PROJECT['version']}\n"
+    assert "THE RECIPIENT" in run("rehearse")
+    script = tmp_path / "there/bin/sealpipe"
+    assert subprocess.run([script, "--version"], check=True, capture_output=True, env=environ).stdout

@@ -1,0 +1,125 @@
+"""Tries inside one deadline, driven by hand: a clock that the test moves, and answers that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sealpipe import OutcomeUnknown, RateLimited, ServiceError, TriesSpent, Unreachable
+from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.flows.retry import TRIES, Budget, call
+from sealpipe.flows.steps import Send, Wait
+
+NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
+Reaction = Callable[[int], Answer | Failure]
+
+
+def operation(resend: Resend = Resend.KEYED) -> Operation[str]:
+    return Operation("do it", "POST", "/x", resend, lambda answer: answer.body.decode())
+
+
+class Clock:
+    """Monotonic seconds. Each send takes `sending`, each wait `oversleep` times what was asked for."""
+
+    def __init__(self, sending: float = 0.0, oversleep: float = 1.0) -> None:
+        self.now = 100.0
+        self.sending = sending
+        self.oversleep = oversleep
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def drive(
+    reaction: Reaction, clock: Clock, resend: Resend = Resend.KEYED, deadline: float = 60.0
+) -> tuple[str | ServiceError, list[float], list[float]]:
+    """What came out, the time that each try was given, and each wait."""
+    flow: Any = call(operation(resend), Budget(deadline, clock, lambda: 1.0))
+    given: list[float] = []
+    waits: list[float] = []
+    reply: Any = None
+    try:
+        while True:
+            step = flow.send(reply)
+            reply = None
+            if isinstance(step, Send):
+                given.append(step.timeout)
+                reply = reaction(len(given))
+                clock.now += clock.sending
+            elif isinstance(step, Wait):
+                waits.append(step.seconds)
+                clock.now += step.seconds * clock.oversleep
+    except StopIteration as stop:
+        return stop.value, given, waits
+    except ServiceError as error:
+        return error, given, waits
+
+
+def always(result: Answer | Failure) -> Reaction:
+    return lambda _: result
+
+
+def answer(status: int, **headers: str) -> Answer:
+    return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, b"")
+
+
+def test_the_pause_doubles_up_to_eight_seconds_and_there_are_five_tries() -> None:
+    error, given, waits = drive(always(answer(500)), Clock())
+    assert isinstance(error, OutcomeUnknown)
+    assert len(given) == TRIES == 5
+    assert waits == [0.5, 1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("oversleep", [1.0, 1.5, 3.0, 100.0])
+@pytest.mark.parametrize("result", [NOT_SENT, SENT, answer(503), answer(429)])
+def test_no_try_is_begun_without_time_however_late_the_machine_wakes_us(
+    result: Answer | Failure, oversleep: float
+) -> None:
+    _, given, _ = drive(always(result), Clock(sending=0.3, oversleep=oversleep), deadline=2.0)
+    assert given
+    assert min(given) > 0
+
+
+@pytest.mark.parametrize(
+    ("results", "resend", "kind"),
+    [
+        ([NOT_SENT], Resend.KEYED, Unreachable),
+        ([NOT_SENT], Resend.READ, Unreachable),
+        ([NOT_SENT, SENT], Resend.KEYED, OutcomeUnknown),
+        ([SENT, NOT_SENT], Resend.KEYED, OutcomeUnknown),
+        ([SENT], Resend.READ, TriesSpent),
+        ([SENT], Resend.REPEATABLE, OutcomeUnknown),
+        ([answer(429)], Resend.KEYED, RateLimited),
+        ([answer(500), answer(429)], Resend.KEYED, OutcomeUnknown),
+        ([answer(429, retry_after="3600")], Resend.KEYED, RateLimited),
+    ],
+)
+def test_the_error_says_what_is_known_of_the_outcome(
+    results: list[Answer | Failure], resend: Resend, kind: type[ServiceError]
+) -> None:
+    error, _, _ = drive(lambda number: results[min(number, len(results)) - 1], Clock(), resend)
+    assert type(error) is kind
+
+
+def test_what_may_never_be_sent_twice_is_sent_once() -> None:
+    for result in (SENT, answer(500), answer(503)):
+        _, given, _ = drive(always(result), Clock(), Resend.NEVER)
+        assert len(given) == 1
+
+
+@pytest.mark.parametrize("text", ["0", "7", "59"])
+def test_a_retry_after_within_the_deadline_is_waited_for_exactly(text: str) -> None:
+    results = [answer(429, retry_after=text), Answer(200, {}, b"done")]
+    value, _, waits = drive(lambda number: results[number - 1], Clock())
+    assert (value, waits) == ("done", [float(text)])
+
+
+@pytest.mark.parametrize("text", ["60", "99999999999", "999999999999999999", "-1", "1.5", "soon", "", "inf"])
+def test_a_retry_after_that_is_absurd_or_none_never_outlasts_the_deadline(text: str) -> None:
+    clock = Clock()
+    error, _, waits = drive(always(answer(429, retry_after=text)), clock)
+    assert isinstance(error, RateLimited)
+    assert clock.now - 100.0 <= 60.0
+    assert all(seconds <= 8 for seconds in waits)

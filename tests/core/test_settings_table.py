@@ -1,0 +1,130 @@
+"""The one table of settings: what is made from it cannot drift from it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import click
+import pytest
+
+from sealpipe import UsageError, settings
+from sealpipe.cli.main import cli
+from sealpipe.client.from_settings import model
+from sealpipe.configuration import known_variables
+from sealpipe.settings import COMMANDS, GLOBAL, Setting
+
+EVERY = [("", setting) for setting in GLOBAL] + [(name, each) for name, table in COMMANDS.items() for each in table]
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], click.Command]:
+    """Every command below a group, by its words."""
+    context = click.Context(group)
+    found: dict[tuple[str, ...], click.Command] = {}
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command
+        found[*path, name] = command
+        if isinstance(command, click.Group):
+            found |= commands(command, (*path, name))
+    return found
+
+
+EVERY_COMMAND = commands(cli)
+
+
+def options() -> list[tuple[tuple[str, ...], click.Option]]:
+    every = ((words, parameter) for words, command in EVERY_COMMAND.items() for parameter in command.params)
+    return [(words, parameter) for words, parameter in every if isinstance(parameter, click.Option)]
+
+
+def test_every_setting_has_an_environment_name_of_its_own() -> None:
+    names = Counter(setting.variable(command) for command, setting in EVERY)
+    assert {name: count for name, count in names.items() if count > 1} == {}
+    assert all(re.fullmatch(r"SEALPIPE_[A-Z_]+", name) for name in names)
+    assert set(names) <= known_variables()
+
+
+def test_every_option_of_every_command_has_an_environment_name_from_the_table() -> None:
+    assert len(options()) > len(EVERY)
+    for words, option in options():
+        if "--help" not in option.opts:
+            assert option.envvar in known_variables(), (words, option.opts)
+            assert option.help, (words, option.opts)
+
+
+def test_no_secret_has_an_option_or_shows_in_help() -> None:
+    hidden = {setting.option for _, setting in EVERY if setting.secret}
+    assert hidden == {"--api-key", "--api-key-previous"}
+    for words, command in EVERY_COMMAND.items():
+        shown = command.get_help(click.Context(command, info_name=" ".join(words)))
+        assert not hidden & set(re.findall(r"--[\w-]+", shown))
+
+
+def test_every_setting_of_the_table_is_an_option_somewhere() -> None:
+    there = {option.envvar for _, option in options()}
+    wanted = {setting.variable(command) for command, setting in EVERY if not setting.secret}
+    assert wanted - there == set()
+
+
+def test_every_default_is_what_its_own_parser_takes() -> None:
+    for _, setting in EVERY:
+        if setting.default is not None:
+            setting.parse(setting.default)
+            assert not setting.choices or setting.default in setting.choices
+
+
+def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
+    fields = model().model_fields
+    plain = {setting.name: setting for setting in GLOBAL if not setting.secret}
+    assert fields.keys() == plain.keys()
+    for name, setting in plain.items():
+        expected = None if setting.default is None else setting.parse(setting.default)
+        assert fields[name].default == expected
+
+
+@pytest.mark.parametrize(
+    ("parse", "good"),
+    [
+        (settings.base_url, {"https://api.example/v1": "https://api.example/v1", "http://[::1]:1/v1": "http://[::1]:1/v1"}),
+        (settings.base_url, {"https://api.example/a/v1/": "https://api.example/a/v1", "http://127.9.9.9/v1": None}),
+        (settings.link_base_url, {"https://links.example/": "https://links.example", "http://localhost:80": None}),
+        (settings.service_tag, {"svc": "svc", "acme2": "acme2"}),
+        (settings.seconds, {"60s": 60.0, "2m": 120.0}),
+        (settings.views, {"1": 1, "unlimited": None, "2147483647": 2_147_483_647}),
+        (settings.notify_on, {"viewed": ("viewed",), "deleted,viewed": ("deleted", "viewed")}),
+    ],
+)  # fmt: skip
+def test_good_values_are_taken(parse: object, good: dict[str, object]) -> None:
+    for text, value in good.items():
+        taken = parse(text)  # type: ignore[operator]
+        assert taken == (text if value is None and text != "unlimited" else value)
+
+
+@pytest.mark.parametrize(
+    ("parse", "bad"),
+    [
+        (settings.base_url, ["", "api.example/v1", "https:///v1", "https://api.example", "https://api.example/v2",
+                             "https://api.example/v1?x=1", "https://api.example/v1?", "https://api.example/v1#x",
+                             "https://me@api.example/v1", "https://api.example:99999/v1", "https://api.example:0/v1",
+                             "http://localhost.example/v1", "http://127.0.0.1.nip.io/v1", "http://0.0.0.0/v1",
+                             "http://127.1/v1", "https://api.example /v1", "https://api.example/\n/v1", "//a/v1",
+                             "https://[::1/v1", "file:///v1", "http://[::ffff:127.0.0.1]/v1"]),
+        (settings.link_base_url, ["links.example", "http://links.example", "https://links.example#x"]),
+        (settings.service_tag, ["", "S", "1a", "a_b", "a" * 17, "svc\n", "é"]),
+        (settings.seconds, ["0s", "60", "-1s", "inf"]),
+        (settings.views, ["0", "-1", "1.0", "1_0", "2147483648", "Unlimited", "", "¹", "1\n"]),
+        (settings.notify_on, ["", "viewed,", "viewed,viewed", "VIEWED", "viewed denied"]),
+    ],
+)  # fmt: skip
+def test_bad_values_are_refused_with_the_next_step(parse: object, bad: list[str]) -> None:
+    for text in bad:
+        with pytest.raises(UsageError) as caught:
+            parse(text)  # type: ignore[operator]
+        assert caught.value.remedy, text
+
+
+@pytest.mark.parametrize("setting", [setting for _, setting in EVERY], ids=lambda setting: setting.name)
+def test_help_is_a_sentence_and_the_option_is_its_name(setting: Setting) -> None:
+    assert setting.help.endswith(".")
+    assert setting.option == "--" + setting.name.replace("_", "-")

@@ -1,0 +1,80 @@
+"""One rehearsal service for all of these tests: each job has an account of its own, so none sees another's shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.server import start
+from support.faulty import Fault, Faulty, reset_after, unauthorized
+from support.job import Job
+from support.straced import Point
+from support.sweep import LINK_FILE, Sweep
+
+Lost = Callable[..., tuple[Job, Faulty]]
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[Running]:
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
+    """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
+    with ExitStack() as stack:
+
+        def make(*faults: Fault, **options: Any) -> Faulty:
+            address = (service.address.host, service.address.port)
+            return stack.enter_context(Faulty(address, *faults, **options))
+
+        yield make
+
+
+@pytest.fixture
+def job(service: Running, tmp_path: Path) -> Job:
+    """A job that talks to the service directly."""
+    return Job(tmp_path, service)
+
+
+@pytest.fixture
+def job_at(service: Running, tmp_path: Path) -> Callable[..., Job]:
+    """Make a job that talks to a `Faulty`; keyword arguments make its key."""
+    return lambda faulty, **key: Job(tmp_path, service, faulty.base_url, **key)
+
+
+@pytest.fixture(scope="session")
+def calls(service: Running, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
+    """The system calls of an undisturbed share, from the moment it touches its state folder."""
+    return Sweep(service).points(tmp_path_factory.mktemp("calls"))
+
+
+@pytest.fixture(scope="session")
+def calls_to_file(service: Running, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
+    """The same of a share whose link goes to a file."""
+    return Sweep(service, ("--link-file", LINK_FILE)).points(tmp_path_factory.mktemp("calls"))
+
+
+@pytest.fixture
+def lost(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> Lost:
+    """A share that was made and whose answer was lost, so that its entry is there; the fault is gone already.
+
+    Arguments are more options for it; `environ` changes its environment, the others make its key.
+    """
+
+    def make(*words: str, environ: Mapping[str, Any] | None = None, **key: Any) -> tuple[Job, Faulty]:
+        # Final at once, and unclear all the same: no deadline to wait for.
+        server = proxied(reset_after, then=unauthorized)
+        job = job_at(server, **key)
+        done = job.share(*words, **(environ or {}))
+        assert (done.code, done.out) == (9, ""), done
+        server.mend()
+        return job, server
+
+    return make

@@ -1,0 +1,224 @@
+"""A task of `AsyncClient` that is cancelled between commit and answer still learns its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sealpipe import AsyncClient, Field
+from sealpipe.client import aio
+from sealpipe.credential import Credential
+from sealpipe.state.entry import Entry
+from sealpipe.state.outbox import Outbox
+from support import faulty
+from support.faulty import Faulty
+from support.job import Job
+
+
+def entry_of(job: Job) -> Entry:
+    """The one entry that is there; nobody else may have it open."""
+    (entry_id,) = job.entries()
+    entry = Outbox(job.outbox, Credential.parse(job.api_key)).open(entry_id)
+    assert not isinstance(entry, str), entry
+    return entry
+
+
+def arguments(job: Job, server: Faulty) -> dict[str, Any]:
+    return {
+        "api_key": job.api_key,
+        "base_url": server.base_url,
+        "link_base_url": job.service.link_base_url,
+        "deadline": 20,
+    }
+
+
+async def cancelled(job: Job, server: Faulty, *, release_after: float | None) -> float:
+    """Start a share, cancel it once the service has it, release the answer; how long the task took to end."""
+    async with AsyncClient(**arguments(job, server)) as client:
+        field = Field("DB_PASSWORD", job.secret, type="password")
+        task = asyncio.ensure_future(client.share([field], outbox=job.outbox))
+        await reached(server)
+        task.cancel()
+        began = time.monotonic()
+        if release_after is not None:
+            asyncio.get_running_loop().call_later(release_after, server.released.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return time.monotonic() - began
+
+
+async def reached(server: Faulty) -> None:
+    assert await asyncio.to_thread(server.committed.wait, 20)
+
+
+def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    server = proxied(faulty.holds)
+    job = job_at(server)
+    seconds = asyncio.run(cancelled(job, server, release_after=0.3))
+    assert 0.25 < seconds < 4
+    entry = entry_of(job)
+    assert entry.answered is not None
+    assert job.shares() == [entry.answered["short_code"]]
+    entry.close()
+    # The answer is known: resuming needs no service at all.
+    server.refuse()
+    done = job.resume()
+    assert done.code == 0
+    assert len(server.received()) == 1
+    assert job.opens(done.out)
+    assert job.left() == []
+
+
+def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert aio.GRACE == 5.0
+    monkeypatch.setattr(aio, "GRACE", 0.3)
+    server = proxied(faulty.holds)
+    job = job_at(server)
+    seconds = asyncio.run(cancelled(job, server, release_after=None))
+    assert 0.25 < seconds < 4
+    entry = entry_of(job)
+    assert entry.answered is None
+    entry.close()
+    server.mend()
+    done = job.resume()
+    assert done.code == 0
+    assert len(server.received()) == 2
+    assert faulty.same_bytes(server.received())
+    assert len(job.shares()) == 1
+    assert job.opens(done.out)
+
+
+def test_nothing_new_is_sent_after_a_cancel(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+    """The attempt under way fails: it would be repeated, were it not cancelled."""
+    server = proxied(faulty.holds_before)
+    job = job_at(server)
+    asyncio.run(cancelled(job, server, release_after=0.2))
+    time.sleep(0.7)
+    assert len(server.received()) == 1
+    entry = entry_of(job)
+    assert entry.answered is None
+    entry.close()
+    done = job.resume()
+    assert done.code == 0
+    assert len(job.shares()) == 1
+    assert job.opens(done.out)
+
+
+def test_a_share_cancelled_while_it_waits_for_its_next_try_ends_at_once(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    def limits(exchange: faulty.Exchange) -> None:
+        faulty.envelope(429, 107, {"Retry-After": "15"})(exchange)
+        exchange.server.committed.set()
+
+    server = proxied(limits)
+    job = job_at(server)
+
+    async def scenario() -> float:
+        async with AsyncClient(**arguments(job, server)) as client:
+            task = asyncio.ensure_future(client.share([Field("DB_PASSWORD", job.secret)], outbox=job.outbox))
+            await reached(server)
+            await asyncio.sleep(0.3)
+            task.cancel()
+            began = time.monotonic()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return time.monotonic() - began
+
+    assert asyncio.run(scenario()) < 1.0
+    assert len(server.received()) == 1
+
+
+def test_reading_is_cancelled_at_once(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+    server = proxied(faulty.holds)
+    job = job_at(server)
+
+    async def scenario() -> float:
+        async with AsyncClient(**arguments(job, server)) as client:
+            task = asyncio.ensure_future(client.list_shares())
+            await reached(server)
+            began = time.monotonic()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return time.monotonic() - began
+
+    assert asyncio.run(scenario()) < 1.0
+
+
+def test_a_timeout_around_a_share_is_a_cancel_like_any_other(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    server = proxied(faulty.holds)
+    job = job_at(server)
+
+    async def scenario() -> None:
+        async with AsyncClient(**arguments(job, server)) as client:
+            field = Field("DB_PASSWORD", job.secret, type="password")
+            async with asyncio.timeout(2):
+                asyncio.get_running_loop().call_later(2.3, server.released.set)
+                await client.share([field], outbox=job.outbox)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(scenario())
+    entry = entry_of(job)
+    assert entry.answered is not None
+    entry.close()
+
+
+def test_a_second_cancel_does_not_wait_any_longer_and_leaves_the_entry_unlocked(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    server = proxied(faulty.holds)
+    job = job_at(server)
+
+    async def scenario() -> float:
+        async with AsyncClient(**arguments(job, server)) as client:
+            field = Field("DB_PASSWORD", job.secret, type="password")
+            task = asyncio.ensure_future(client.share([field], outbox=job.outbox))
+            await reached(server)
+            task.cancel()
+            await asyncio.sleep(0.2)
+            task.cancel()
+            began = time.monotonic()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return time.monotonic() - began
+
+    assert asyncio.run(scenario()) < 1.0
+    entry_of(job).close()
+    server.mend()
+    done = job.resume()
+    assert done.code == 0
+    assert len(job.shares()) == 1
+    assert job.opens(done.out)
+
+
+def test_expiring_that_is_cancelled_still_ends_its_attempt(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    server = proxied()
+    job = job_at(server)
+
+    async def scenario() -> None:
+        async with AsyncClient(**arguments(job, server)) as client:
+            share = await client.share([Field("DB_PASSWORD", job.secret)])
+            server.plan(faulty.holds)
+            task = asyncio.ensure_future(client.expire_share(share.short_code))
+            await reached(server)
+            task.cancel()
+            asyncio.get_running_loop().call_later(0.2, server.released.set)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(scenario())
+    assert job.live_shares() == []
+    assert [request.method for request in server.received()] == ["POST", "DELETE"]

@@ -1,0 +1,468 @@
+"""Every byte that a share writes, sends, executes or leaves on disk, on success and on each way to fail.
+
+Each secret is looked for in all of that, in every encoding, and must stand only where it belongs: the link where
+the user wants it, the auth part in the Authorization header, everything else nowhere at all. Each case is one
+real process under strace with a umask of 0, between it and the service a server that makes the faults.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import secrets
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from leaks.needles import Detector, Found
+from leaks.watching import Watched, watch
+from sealpipe.wire import keys
+from sealpipe_rehearsal.running import Running
+from support.faulty import Fault, Faulty, holds, holds_before, passes, reset_after, says
+from support.terminal import SEALPIPE, Terminal
+
+FIELDS = ["-f", "Password=env:CANARY_ENV", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "-f", "Piped=stdin:"]
+SHARE = ["share", *FIELDS, "--passcode-from", "file:passcode", "--title", "Staging", "--deadline", "1s"]
+LINK_FILE = "left in work/out/link"
+
+
+def canary(kind: str) -> str:
+    """A made-up secret with what shells, JSON, URLs and terminals treat as theirs."""
+    return f"{kind[:2]}{secrets.token_hex(8)} é\"'\\%&+={secrets.token_urlsafe(18)}"
+
+
+class Canaries:
+    """The secrets of one user, and a terminal that has them all."""
+
+    def __init__(self, user: Terminal, service: Running, base_url: str, **key: object) -> None:
+        self.user = user
+        self.values = {kind: canary(kind) for kind in ("environment", "file", "dotenv", "stdin", "passcode")}
+        credential = service.create_key(**key).reveal()  # type: ignore[arg-type]
+        previous = service.create_key().reveal()
+        self.authorization = "Bearer " + credential.rpartition(".")[0]
+        for name, text in (("key", credential), ("previous key", previous)):
+            _, auth, custody = text.split(".")
+            pair = keys.from_custody_secret(custody)
+            self.values |= {f"{name}: auth part": auth, f"{name}: custody part": custody}
+            self.bytes = {f"{name}: custody seed": bytes(pair.seed), f"{name}: custody scalar": bytes(pair.scalar)}
+        user.file("secret.pem", f"-----BEGIN-----\n{self.values['file']}\n")
+        user.file("prod.env", f"TOKEN={json.dumps(self.values['dotenv'])}\n")
+        user.file("passcode", self.values["passcode"])
+        user.environ |= {
+            "SEALPIPE_API_KEY": credential,
+            "SEALPIPE_API_KEY_PREVIOUS": previous,
+            "SEALPIPE_BASE_URL": base_url,
+            "SEALPIPE_LINK_BASE_URL": service.link_base_url,
+            "CANARY_ENV": self.values["environment"],
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def watch(self, *words: str, **how: object) -> Watched:
+        stdin = self.values["stdin"].encode()
+        return watch(self.user, [*SEALPIPE, *words], stdin=stdin, **how)  # type: ignore[arg-type]
+
+    def secrets(self, watched: Watched) -> dict[str, bytes]:
+        """All that must be kept, what the process drew as its content key included."""
+        text = {name: value.encode() for name, value in self.values.items()}
+        raw = {
+            f"{name}, decoded": base64.urlsafe_b64decode(f"{v}=") for name, v in self.values.items() if "part" in name
+        }
+        drawn = {f"content key {n}": value for n, value in enumerate(watched.drawn) if len(value) == 32}
+        return {**text, **raw, **self.bytes, **drawn}
+
+
+def leaks(canaries: Canaries, watched: Watched, requests: int, link: str | None, at: str | None) -> list[Found]:
+    """What stands where it does not belong. What belongs is cut out first, as often as it belongs and no more."""
+    header = re.compile(rb"\r\nauthorization: " + re.escape(canaries.authorization).encode() + rb"\r\n", re.IGNORECASE)
+    found: list[Found] = []
+    detector = Detector(canaries.secrets(watched))
+    headers = 0
+    for place, data in watched.places():
+        if place.startswith("TCP:"):
+            data, count = header.subn(b"\r\n", data)
+            headers += count
+        if link is not None and place == at:
+            assert data.count(link.encode()) == 1
+            data = data.replace(link.encode(), b"")
+        elif link is not None and at == LINK_FILE and place.startswith("work/out/") and data == f"{link}\n".encode():
+            continue  # the same file, before it had its name
+        found += detector.find(data, place)
+    assert headers == requests
+    return sorted(found)
+
+
+# -- the cases ----------------------------------------------------------------------------------
+
+
+def nothing(_: Canaries, __: Running) -> None:
+    """All is as it should be."""
+
+
+class Case(NamedTuple):
+    """What is run, how it ends, and where the link belongs (None: nowhere)."""
+
+    code: int
+    words: Sequence[str] = ()
+    link_at: str | None = None
+    then: Fault = passes
+    before: Callable[[Canaries, Running], object] = nothing
+    key: Mapping[str, object] = {}
+    inject: str | None = None
+    requests: int | None = None
+    kept: bool = False
+    says: str = ""
+
+
+def without_protection(_: Canaries, service: Running) -> None:
+    service.set_account(view_protection=False)
+
+
+def file(name: str, ending: bytes) -> Callable[[Canaries, Running], object]:
+    """The named file holds its secret, and then something that is wrong."""
+
+    def change(canaries: Canaries, _: Running) -> None:
+        path = canaries.user.here / name
+        path.write_bytes(path.read_bytes().rstrip() + ending)
+
+    return change
+
+
+def environ(**changes: str) -> Callable[[Canaries, Running], object]:
+    return lambda canaries, _: canaries.user.environ.update(changes)
+
+
+def planted(code: str) -> Callable[[Canaries, Running], object]:
+    """A plugin of somebody else's is installed, with a source `planted`."""
+
+    def install(canaries: Canaries, _: Running) -> None:
+        site = canaries.user.file("site/planted_plugin.py", PLUGIN + code).parent
+        canaries.user.file("site/planted-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: planted\nVersion: 1\n")
+        canaries.user.file("site/planted-1.dist-info/entry_points.txt", "[sealpipe]\nplanted = planted_plugin\n")
+        canaries.user.environ["PYTHONPATH"] = str(site)
+
+    return install
+
+
+PLUGIN = '''
+import os
+import sealpipe.flows.share, sealpipe.state.outbox, sealpipe.wire.tokens
+from sealpipe.plugin import Document, NotFound, Source, SourceInfo, hookimpl
+
+@hookimpl
+def sealpipe_sources(register):
+    register(SourceInfo("planted", "a source", "planted_plugin:Planted"))
+
+class Planted(Source):
+    def fetch(self, locator):
+        return Document(os.environ["CANARY_ENV"])
+
+class Loud(Exception):
+    """Tells everything, in every way that an exception has."""
+
+    def __init__(self, *secrets):
+        super().__init__(os.environ["CANARY_ENV"], os.environ["SEALPIPE_API_KEY"], *secrets)
+        self.add_note("a note: " + repr(self.args))
+        self.filename = os.environ["CANARY_ENV"]
+        self.__cause__ = ValueError(*self.args)
+
+def loud(*secrets, **more):
+    raise Loud(*secrets, *more.values())
+'''
+PLANT = ["-f", "Planted=planted:"]
+
+CASES = {
+    "success": Case(0, link_at="stdout", requests=1),
+    "success as JSON": Case(0, ["--output", "json"], link_at="stdout", requests=1),
+    "a link file and a receipt": Case(
+        0, ["--link-file", "out/link", "--receipt", "out/receipt"], link_at=LINK_FILE, requests=1
+    ),
+    "a link file, as JSON": Case(
+        0, ["--link-file", "out/link", "--output", "json"], link_at=LINK_FILE, requests=1
+    ),
+    "without custody": Case(0, ["--custody", "off"], link_at="stdout", requests=1),
+    "a key without custody": Case(0, link_at="stdout", key={"custody": "none"}, requests=2),
+    "a dry run": Case(0, ["--dry-run"], requests=0, says="would post to"),
+    "a dry run as JSON": Case(0, ["--dry-run", "--output", "json"], requests=0),
+    "help": Case(0, ["--help"], requests=0),
+    "refused by scope": Case(4, key={"scopes": ["shares:read"]}, requests=1, says="error_code 78"),
+    "refused by plan": Case(4, before=without_protection, requests=1, says="error_code 53"),
+    "refused by the gateway": Case(3, then=says(403, '{"Message": "Forbidden"}'), requests=1),
+    "refused as invalid": Case(
+        5, then=says(400, '{"error_code": 19, "message": "no", "additional_data": {"title": "why"}}'), requests=1
+    ),
+    "nobody listens": Case(10, before=environ(SEALPIPE_BASE_URL="http://127.0.0.1:9/v1"), requests=0),
+    "500 for ever": Case(9, then=says(500), kept=True),
+    "500 for ever, as JSON": Case(9, ["--output", "json"], then=says(500), kept=True),
+    "429 for ever": Case(7, then=says(429)),
+    "no answer": Case(9, then=reset_after, kept=True),
+    "bad JSON": Case(12, then=says(201, '{"short_code": "x'), kept=True),
+    "a redirect": Case(
+        12, then=says(307, headers={"Location": "http://127.0.0.1:9/elsewhere"}), requests=1, kept=True
+    ),
+    "a missing variable": Case(14, ["-f", "env:NOT_SET"], requests=0),
+    "a missing file": Case(14, ["-f", "file:nowhere"], requests=0),
+    "a missing key": Case(14, ["-f", "dotenv:prod.env#NO"], requests=0),
+    "a broken dotenv file": Case(14, before=file("prod.env", b"\n= broken 'line\n"), requests=0),
+    "not UTF-8": Case(14, before=file("secret.pem", b"\xff\xfe"), requests=0),
+    "not base64": Case(14, ["-f", "file:secret.pem?decode=base64"], requests=0),
+    "not hex, as JSON": Case(14, ["-f", "file:secret.pem?decode=hex", "--output", "json"], requests=0),
+    "no JSON": Case(14, ["-f", "file:secret.pem?format=json#x"], requests=0),
+    "no place in it": Case(2, ["-f", "file:secret.pem#/x/y"], requests=0),
+    "a passcode that ends in a newline": Case(2, before=file("passcode", b"\n"), requests=0),
+    "a passcode with a tab": Case(2, before=file("passcode", b"\tx"), requests=0),
+    "a malformed credential": Case(
+        2, before=lambda canaries, _: canaries.user.environ.update(SEALPIPE_API_KEY=canaries.authorization), requests=0
+    ),
+    "a bad option": Case(2, ["--views", "none"], requests=0),
+    "an unknown option, as JSON": Case(2, ["--view", "1", "--output", "json"], requests=0),
+    "two credentials": Case(2, ["--api-key-file", "passcode"], requests=0),
+    "a full disk": Case(2, inject="fsync:error=ENOSPC:when=1", requests=0),
+    "a disk that is full after the answer": Case(0, inject="fsync:error=ENOSPC:when=3", link_at="stdout", requests=1),
+    "a plugin that works": Case(0, PLANT, link_at="stdout", before=planted(""), requests=1),
+    "a plugin that fails": Case(14, PLANT, before=planted("Planted.fetch = loud"), requests=0, says="(Loud)"),
+    "a plugin that fails, as JSON": Case(
+        14, [*PLANT, "--output", "json"], before=planted("Planted.fetch = loud"), requests=0
+    ),
+    "a plugin that cannot be made": Case(14, PLANT, before=planted("Planted.__init__ = loud"), requests=0),
+    "a plugin that cannot be imported": Case(14, PLANT, before=planted("loud()"), requests=0),
+    "a bug of ours while sealing": Case(
+        1, PLANT, before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0, says="a bug of ours: Loud"
+    ),
+    "a bug of ours while sealing, as JSON": Case(
+        1, [*PLANT, "--output", "json"], before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0
+    ),
+    "a bug of ours while writing the outbox": Case(
+        1, PLANT, before=planted("sealpipe.state.outbox.Journal.create = loud"), requests=0
+    ),
+    "a bug of ours after the answer": Case(
+        1, PLANT, before=planted("sealpipe.flows.share._keep_answer = loud"), requests=1, kept=True
+    ),
+    "GitLab without a file for the link": Case(2, before=environ(GITLAB_CI="true"), requests=0),
+}  # fmt: skip
+
+
+@pytest.fixture
+def faulty(service: Running) -> Iterator[Faulty]:
+    with Faulty((service.address.host, service.address.port)) as server:
+        yield server
+
+
+def check(canaries: Canaries, watched: Watched, faulty: Faulty, case: Case) -> str | None:
+    """Hold what all cases have in common; the link, if there is one."""
+    assert watched.done.code == case.code, watched.done
+    assert case.says in watched.done.out + watched.done.err
+    requests = len(faulty.received())
+    assert case.requests in (None, requests)
+    link = _link(canaries.user, watched, case)
+    assert leaks(canaries, watched, requests, link, case.link_at) == []
+    detector = Detector(canaries.secrets(watched))
+    for received in faulty.received():
+        head = received.head.replace(canaries.authorization.encode(), b"")
+        assert detector.find(head + received.body) == set()
+    assert watched.executed == [], "a share starts no other program"
+    assert ("resume" in watched.done.err, len(canaries.user.outbox())) == ((True, 1) if case.kept else (False, 0))
+    return link
+
+
+def _link(user: Terminal, watched: Watched, case: Case) -> str | None:
+    if case.link_at is None:
+        assert "#1" not in watched.done.out
+        return None
+    text = watched.done.out if case.link_at == "stdout" else (user.here / "out/link").read_text()
+    link = json.loads(text)["link"] if text.startswith("{") else text.rstrip("\n")
+    key = base64.urlsafe_b64decode(link.partition("#1")[2] + "=")
+    assert key in watched.drawn, "the content key was seen as it was drawn"
+    return str(link)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_secret_stands_only_where_it_belongs(bare: Terminal, service: Running, faulty: Faulty, name: str) -> None:
+    case = CASES[name]
+    canaries = Canaries(bare, service, faulty.base_url, **case.key)
+    bare.file("out/.keep", "")
+    faulty.plan(then=case.then)
+    case.before(canaries, service)
+    watched = canaries.watch(*SHARE, *case.words, inject=case.inject)
+    check(canaries, watched, faulty, case)
+
+
+LEAKING = {
+    "a value on stderr": 'os.write(2, os.environ["CANARY_ENV"].encode())',
+    "a part of the passcode in a file": 'open("log", "w").write(open("passcode").read()[4:14])',
+    "the environment, handed to a program": 'os.spawnlp(os.P_WAIT, "true", "true")',
+    "the auth part, in another header": """
+wrapped = sealpipe.client.http.request
+def request(session, *rest):
+    made = wrapped(session, *rest)
+    made.headers["x-debug"] = session.credential.auth_secret.reveal()
+    return made
+sealpipe.client.http.request = request""",
+    "the custody part, in the URL": """
+wrapped = sealpipe.client.http.request
+def request(session, operation, *rest):
+    made = wrapped(session, operation, *rest)
+    made.url = made.url.copy_add_param("k", session.credential.custody_secret.reveal())
+    return made
+sealpipe.client.http.request = request""",
+    "the content key, in a header": """
+wrapped = sealpipe.api.shares.create
+def create(body, key):
+    made = wrapped(body, key)
+    made.headers["x-key"] = base64.b64encode(sealpipe.wire.envelope.kept[0]).decode()
+    return made
+sealpipe.api.shares.create = create
+sealed = sealpipe.wire.envelope.seal_chunks
+def seal_chunks(content_key, *rest, **more):
+    sealpipe.wire.envelope.kept = [content_key]
+    return sealed(content_key, *rest, **more)
+sealpipe.wire.envelope.seal_chunks = seal_chunks""",
+    "the link, on stderr too": """
+announce = sealpipe.cli.deliver.announce
+def told(share):
+    announce(share)
+    sealpipe.cli.output.note(share.link.reveal())
+sealpipe.cli.deliver.announce = told""",
+}
+IMPORTS = "import base64, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.output, sealpipe.client.http\n"
+
+
+@pytest.mark.parametrize("name", LEAKING)
+def test_a_share_that_leaks_does_not_pass(bare: Terminal, service: Running, faulty: Faulty, name: str) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    planted(IMPORTS + LEAKING[name])(canaries, service)
+    watched = canaries.watch(*SHARE, *PLANT)
+    assert watched.done.code == 0, watched.done
+    link = watched.done.out.rstrip("\n")
+    assert leaks(canaries, watched, len(faulty.received()), link, "stdout") != []
+
+
+@pytest.mark.parametrize("fault", [holds, holds_before])
+def test_nothing_leaks_when_sigterm_strikes_while_the_answer_is_awaited(
+    bare: Terminal, service: Running, faulty: Faulty, fault: Fault
+) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    faulty.plan(then=fault)
+    watched = canaries.watch(*SHARE, "--deadline", "60s", interrupt=lambda: faulty.committed.wait(30))
+    check(canaries, watched, faulty, Case(143, requests=1, kept=True))
+
+
+def test_nothing_leaks_where_nobody_takes_the_link(bare: Terminal, service: Running, faulty: Faulty) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        watched = canaries.watch(*SHARE, stdout=writing)
+    finally:
+        os.close(writing)
+    # The link was offered to stdout, whose reader is gone: it is the kernel that did not take it.
+    link = bytes(watched.streams["stdout"]).decode().rstrip("\n")
+    assert watched.done.code == 11
+    assert leaks(canaries, watched, 1, link, "stdout") == []
+    assert len(bare.outbox()) == 1
+
+
+def test_resuming_leaks_nothing_either(bare: Terminal, service: Running, faulty: Faulty) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    faulty.plan(then=says(500, commits=True))
+    assert canaries.watch(*SHARE).done.code == 9
+    (entry,) = bare.outbox()
+    sealed = entry.read_bytes()
+    sent = len(faulty.received())
+
+    def resume(*words: str, **environ: str) -> tuple[Watched, int]:
+        before = len(faulty.received())
+        return canaries.watch("resume", *words, environ=environ), len(faulty.received()) - before
+
+    watched, requests = resume("--list")
+    assert (watched.done.code, leaks(canaries, watched, 0, None, None), requests) == (0, [], 0)
+    watched, requests = resume(entry.stem, SEALPIPE_API_KEY=service.create_key().reveal())
+    assert (watched.done.code, leaks(canaries, watched, 0, None, None), requests) == (2, [], 0)
+    entry.write_bytes(sealed[:-1] + bytes([sealed[-1] ^ 1]))
+    watched, requests = resume(entry.stem, "--output", "json")
+    assert (watched.done.code, leaks(canaries, watched, 0, None, None), requests) == (2, [], 0)
+    entry.write_bytes(sealed)
+    watched, requests = resume(entry.stem)
+    assert (watched.done.code, leaks(canaries, watched, requests, None, None)) == (9, [])
+    faulty.mend()
+    watched, requests = resume()
+    link = watched.done.out.rstrip("\n")
+    assert (watched.done.code, requests, len(faulty.received()) > sent) == (0, 1, True)
+    key = base64.urlsafe_b64decode(link.partition("#1")[2] + "=")
+    assert leaks(canaries, watched, 1, link, "stdout") == []
+    assert Detector({**canaries.secrets(watched), "content key": key}).find(sealed) == set()
+
+
+def test_what_can_be_listed_and_expired_leaks_nothing(bare: Terminal, service: Running, faulty: Faulty) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    code = json.loads(canaries.watch(*SHARE, "--output", "json").done.out)["short_code"]
+    for words in (["list"], ["show", code], ["expire", code], ["expire", code], ["list", "--output", "json"]):
+        before = len(faulty.received())
+        watched = canaries.watch("shares", *words)
+        assert leaks(canaries, watched, len(faulty.received()) - before, None, None) == []
+
+
+# -- who else may look --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a link file and a receipt", "500 for ever"])
+def test_under_a_umask_of_0_everything_that_is_made_is_for_its_owner_only(
+    bare: Terminal, service: Running, faulty: Faulty, name: str
+) -> None:
+    case = CASES[name]
+    canaries = Canaries(bare, service, faulty.base_url)
+    bare.file("out/.keep", "")
+    before = set(bare.home.parent.rglob("*"))
+    faulty.plan(then=case.then)
+    watched = canaries.watch(*SHARE, *case.words, inject=case.inject)
+    assert watched.done.code == case.code
+    made = {path: stat.S_IMODE(path.stat().st_mode) for path in set(bare.home.parent.rglob("*")) - before}
+    assert made
+    assert {str(path): oct(mode) for path, mode in made.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+    assert {mode for _, mode in watched.created} == {0o600}, "from the first moment on"
+
+
+def test_a_state_folder_that_is_open_to_others_is_closed(bare: Terminal, service: Running, faulty: Faulty) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    outbox = bare.home / ".local/state/sealpipe/outbox"
+    outbox.mkdir(parents=True)
+    outbox.chmod(0o777)
+    assert canaries.watch(*SHARE).done.code == 0
+    assert stat.S_IMODE(outbox.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("what", ["a link elsewhere", "a file"])
+def test_an_outbox_that_is_no_folder_of_ours_is_refused(
+    bare: Terminal, service: Running, faulty: Faulty, tmp_path: Path, what: str
+) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    outbox = bare.home / ".local/state/sealpipe/outbox"
+    outbox.parent.mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if what == "a file":
+        outbox.write_text("")
+    else:
+        outbox.symlink_to(elsewhere)
+    watched = canaries.watch(*SHARE)
+    assert (watched.done.code, faulty.received(), list(elsewhere.iterdir())) == (2, [], [])
+
+
+def test_the_environment_of_the_process_is_its_only_copy(bare: Terminal, service: Running, faulty: Faulty) -> None:
+    """A program that the user runs beside us sees what the kernel shows of us: our words, and they hold no value."""
+    canaries = Canaries(bare, service, faulty.base_url)
+    faulty.plan(then=holds)
+    shown: list[bytes] = []
+
+    def look() -> None:
+        faulty.committed.wait(30)
+        found = subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout
+        shown.append(found)
+
+    watched = canaries.watch(*SHARE, "--deadline", "60s", interrupt=look)
+    assert Detector(canaries.secrets(watched)).find(shown[0]) == set()

@@ -1,0 +1,158 @@
+"""Watch a process from outside: every byte that it and its children write, send, execute or leave on disk.
+
+strace sees all system calls. What a process reads, and what it was started with, came from its user; all other
+strings that it hands to the kernel are kept. Bytes could also leave by ways that show no string: those are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.parts import program
+from support.terminal import PATIENCE, Done, Terminal
+
+WRITING = frozenset(["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg", "sendmmsg"])
+SILENT = frozenset(["sendfile", "splice", "vmsplice", "copy_file_range", "io_uring_setup", "process_vm_writev"])
+"""Ways for bytes to leave that show none of them: none of our processes has a use for them."""
+TELLING = ["add_key", "keyctl", "prctl", "memfd_create", "setxattr", "fsetxattr", "lsetxattr", "mmap", "fsync"]
+
+CALL = re.compile(r"(\d+) +(\w+)\((.*)", re.DOTALL)
+RESUMED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)", re.DOTALL)
+UNFINISHED = " <unfinished ...>"
+STRING = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
+MADE = re.compile(r"O_(?:CREAT|TMPFILE)[^,]*, (0\d*)")
+TARGET = re.compile(r"(\d+)<([^>]*)>")
+
+
+@dataclass
+class Watched:
+    """What was seen. `streams` are the bytes by where they went, `words` all other strings with their call."""
+
+    done: Done
+    streams: dict[str, bytearray] = field(default_factory=dict)
+    words: list[tuple[str, bytes]] = field(default_factory=list)
+    executed: list[list[bytes]] = field(default_factory=list)
+    drawn: list[bytes] = field(default_factory=list)
+    """What the kernel's random generator gave."""
+    created: list[tuple[str, int]] = field(default_factory=list)
+    """Files that were made, each with the mode that it was made with."""
+    left: dict[str, bytes] = field(default_factory=dict)
+    """Files that are there afterwards and were not before."""
+
+    def places(self) -> Iterator[tuple[str, bytes]]:
+        """Everything that could hold a secret, with where it is."""
+        for name, stream in self.streams.items():
+            yield name, bytes(stream)
+        for name, word in self.words:
+            yield name, word
+        for name, content in self.left.items():
+            yield f"left in {name}", content
+            yield "left as a name", name.encode()
+
+
+def watch(
+    user: Terminal,
+    command: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    environ: Mapping[str, str | None] | None = None,
+    stdout: int = subprocess.PIPE,
+    inject: str | None = None,
+    interrupt: Callable[[], object] | None = None,
+) -> Watched:
+    """Run a command to its end. `inject` makes system calls fail (see strace); once `interrupt` returns, SIGTERM."""
+    before = set(_files(user))
+    trace = user.home.parent / "trace"
+    calls = ",".join(["%file", "%process", "%network", "getrandom", *WRITING, *SILENT, *TELLING])
+    under = [program("strace"), "-f", "-v", "-xx", "-yy", "-s", "10000000", "-o", str(trace), "-e", f"trace={calls}"]
+    process = subprocess.Popen(
+        [*under, *(["-e", f"inject={inject}"] if inject else []), *command],
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env=user.with_environ(environ or {}),
+        cwd=user.here,
+        umask=0,
+    )
+    if interrupt is not None:
+        _feed(process, stdin)
+        interrupt()
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(child), signal.SIGTERM)
+    out, err = process.communicate(None if interrupt else stdin, timeout=PATIENCE)
+    seen = Watched(Done(process.returncode, (out or b"").decode("utf-8", "replace"), err.decode("utf-8", "replace")))
+    for number, (name, rest) in enumerate(_calls(trace.read_text())):
+        _note(seen, name, rest, first=number == 0)
+    root = f"{user.home.parent}/"
+    seen.streams = {name.removeprefix(root): stream for name, stream in seen.streams.items()}
+    trace.unlink()
+    seen.left = {name: _content(user.home.parent / name) for name in set(_files(user)) - before}
+    assert "stdout" in seen.streams or not seen.done.out, "strace saw what we saw"
+    return seen
+
+
+def _feed(process: subprocess.Popen[bytes], stdin: bytes) -> None:
+    assert process.stdin
+    with process.stdin as pipe:
+        pipe.write(stdin)
+    process.stdin = None
+
+
+def _files(user: Terminal) -> Iterator[str]:
+    for folder in (user.home, user.here, user.tmp):
+        for path in folder.rglob("*"):
+            if path.is_symlink() or not path.is_dir():
+                yield str(path.relative_to(user.home.parent))
+
+
+def _content(path: Path) -> bytes:
+    return os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+
+
+def _calls(trace: str) -> Iterator[tuple[str, str]]:
+    """Each system call and all that was printed of it; one that another thread cut in two is put together."""
+    begun: dict[str, tuple[str, str]] = {}
+    for line in trace.splitlines():
+        if resumed := RESUMED.fullmatch(line):
+            name, rest = begun.pop(resumed[1])
+            yield name, rest + resumed[2]
+        elif call := CALL.fullmatch(line):
+            if call[3].endswith(UNFINISHED):
+                begun[call[1]] = call[2], call[3].removesuffix(UNFINISHED)
+            else:
+                yield call[2], call[3]
+    yield from begun.values()  # cut off by the end
+
+
+def _note(seen: Watched, name: str, rest: str, *, first: bool) -> None:
+    assert name not in SILENT, f"{name} moves bytes that nobody sees"
+    assert not (name == "mmap" and "PROT_WRITE" in rest and "MAP_SHARED" in rest), "memory written into a file"
+    strings = [bytes.fromhex(text.replace("\\x", "")) for text in STRING.findall(rest)]
+    if name == "getrandom":
+        seen.drawn += strings
+    elif name in WRITING:
+        seen.streams.setdefault(_target(rest), bytearray()).extend(b"".join(strings))
+    elif name.startswith("recv") or (name == "execve" and first):
+        return
+    else:
+        seen.words += [(name, word) for word in strings]
+        if name == "execve":
+            seen.executed.append(strings)
+        elif made := MADE.search(rest):
+            seen.created.append((os.fsdecode(strings[0]), int(made[1], 8)))
+
+
+def _target(rest: str) -> str:
+    found = TARGET.match(rest)
+    if found is None:
+        return "a closed descriptor"
+    if found[1] in ("1", "2"):
+        return {"1": "stdout", "2": "stderr"}[found[1]]
+    where = re.sub(r"\\x([0-9a-f]{2})", lambda digits: chr(int(digits[1], 16)), found[2])
+    return where if where.startswith(("/", "TCP")) else f"descriptor {found[1]}, {where}"

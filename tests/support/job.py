@@ -1,0 +1,124 @@
+"""A CI job that shares one secret: its own account and key at the service, its own home and state folder."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from sealpipe_rehearsal.running import Running
+from support.terminal import PATIENCE, SEALPIPE, Done, Terminal, addresses, opened
+
+
+class Job:
+    """`place` is a folder of the test. Keyword arguments make the key. `base_url`: a `Faulty`'s, in between."""
+
+    def __init__(self, place: Path, service: Running, base_url: str | None = None, **key: Any) -> None:
+        self.service = service
+        self.account = f"account-{secrets.token_hex(8)}"
+        self.api_key = service.create_key(account=self.account, **key).reveal()
+        # Not ASCII, and with characters that JSON, a shell and a URL each treat as theirs.
+        self.secret = f'cänary "\\$ &#{secrets.token_hex(12)}'
+        self.state = place / "state"
+        self.terminal = Terminal(
+            place,
+            **addresses(service),
+            SEALPIPE_API_KEY=self.api_key,
+            SEALPIPE_STATE_DIR=str(self.state),
+            DB_PASSWORD=self.secret,
+        )
+        if base_url is not None:
+            self.terminal.environ["SEALPIPE_BASE_URL"] = base_url
+
+    @property
+    def outbox(self) -> Path:
+        return self.state / "outbox"
+
+    def share(self, *words: str, under: Sequence[str] = (), **environ: str | None) -> Done:
+        """Run `sealpipe share` of the secret to its end, `under` another program such as strace."""
+        return self.run("share", "-f", "env:DB_PASSWORD", *words, under=under, **environ)
+
+    def resume(self, *words: str, under: Sequence[str] = (), **environ: str | None) -> Done:
+        return self.run("resume", *words, under=under, **environ)
+
+    def run(self, *words: str, under: Sequence[str] = (), **environ: str | None) -> Done:
+        return self.terminal.run([*under, *SEALPIPE, *words], environ=environ)
+
+    def start(
+        self,
+        *words: str,
+        stdout: int | IO[bytes] = subprocess.PIPE,
+        umask: int = -1,
+        environ: Mapping[str, str | None] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start `sealpipe share` (or `sealpipe WORDS`) and leave it running."""
+        return subprocess.Popen(
+            [*SEALPIPE, *(words or ("share", "-f", "env:DB_PASSWORD"))],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=self.terminal.with_environ(environ or {}),
+            cwd=self.terminal.here,
+            umask=umask,
+        )
+
+    def entries(self) -> list[str]:
+        """The ids of the outbox's entries."""
+        return sorted(path.stem for path in self.outbox.glob("*.sealed")) if self.outbox.is_dir() else []
+
+    def left(self) -> list[str]:
+        """Every file in the state folder, whatever it is called."""
+        return sorted(str(path.relative_to(self.state)) for path in self.state.rglob("*") if not path.is_dir())
+
+    def shares(self) -> list[str]:
+        """The short code of every share of this account that there ever was."""
+        return self.live_shares() + self._codes("&status=expired")
+
+    def live_shares(self) -> list[str]:
+        """The short codes of those that can still be opened."""
+        return self._codes("")
+
+    def opens(self, link: str) -> bool:
+        """Whether a link shows its recipient the secret. Spends its view."""
+        return opened(self.service, link) == {"DB_PASSWORD": self.secret}
+
+    def _codes(self, query: str) -> list[str]:
+        connection = http.client.HTTPConnection(self.service.address.host, self.service.address.port, timeout=PATIENCE)
+        try:
+            header = {"Authorization": f"Bearer {self.api_key.rpartition('.')[0]}"}
+            connection.request("GET", f"/v1/shares?limit=100{query}", headers=header)
+            answer = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        return [share["short_code"] for share in answer["shares"]]
+
+
+def ended(process: subprocess.Popen[bytes]) -> Done:
+    """Wait for a process that was started, and take what it wrote."""
+    out, err = process.communicate(timeout=PATIENCE)
+    return Done(process.returncode, (out or b"").decode(), err.decode())
+
+
+def full_pipe() -> tuple[int, int, int]:
+    """A pipe that nobody reads and that takes no byte more: reading end, writing end, bytes in it."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    filled = 0
+    try:
+        while True:
+            # One byte at a time at the end: a write of a few bytes must find no room at all.
+            filled += os.write(writing, b"\0" * 4096)
+    except BlockingIOError:
+        pass
+    try:
+        while True:
+            filled += os.write(writing, b"\0")
+    except BlockingIOError:
+        pass
+    os.set_blocking(writing, True)
+    return reading, writing, filled

@@ -1,0 +1,49 @@
+"""Small and read-only file systems, where the user may mount."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def tmpfs(place: Path, *, size: str = "1m") -> Iterator[Path]:
+    """A file system in memory of that size. Skips the test where this user may not mount."""
+    place.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() != 0 or _mount("-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(place)) != 0:
+        pytest.skip("this user may not mount a file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def make_read_only(place: Path) -> None:
+    """Nothing in a mounted file system can be written any more."""
+    assert _mount("-o", "remount,ro", str(place)) == 0
+
+
+def make_writable(place: Path) -> None:
+    assert _mount("-o", "remount,rw", str(place)) == 0
+
+
+def fill(place: Path) -> Path:
+    """Take all the room there is; the file that takes it."""
+    file = place / "filler"
+    with file.open("wb", buffering=0) as filler:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    filler.write(b"\0" * size)
+            except OSError:
+                pass
+    return file
+
+
+def _mount(*words: str) -> int:
+    return subprocess.run(["mount", *words], capture_output=True, check=False).returncode

@@ -1,0 +1,37 @@
+"""Fixtures: one rehearsal service for a folder's tests, forgotten between them, and a user's terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.server import start
+from support.terminal import Terminal
+
+
+@pytest.fixture(scope="session")
+def one_service() -> Iterator[Running]:
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def service(one_service: Running) -> Running:
+    """A rehearsal service that has seen nothing yet."""
+    one_service.reset()
+    return one_service
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Terminal:
+    """A terminal where nothing of sealpipe is set."""
+    return Terminal(tmp_path)
+
+
+@pytest.fixture
+def user(bare: Terminal, service: Running) -> Terminal:
+    """A terminal whose settings are at the service, with a key that has every scope and custody `self`."""
+    return bare.at(service)

@@ -1,0 +1,135 @@
+"""A user at a terminal: real processes, in a home of their own, with an environment that inherits nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sealpipe_rehearsal.running import Running
+
+SEALPIPE = (sys.executable, "-m", "sealpipe")
+PATIENCE = 60
+"""Seconds after which a process that hangs fails its test."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A process that ended: its exit code and its streams."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """stdout, which is one line of JSON and nothing else."""
+        assert self.out.endswith("\n"), self
+        assert self.out.count("\n") == 1, self
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error object: the last line of stderr, with `schema` first."""
+        told = json.loads(self.err.splitlines()[-1])
+        assert list(told) == ["schema", "error"], told
+        assert told["schema"] == 1
+        return told["error"]  # type: ignore[no-any-return]
+
+
+class Terminal:
+    """Where a user types commands. `here` is the working directory, `home` the home, both empty at first."""
+
+    def __init__(self, place: Path, **environ: str) -> None:
+        self.home = place / "home"
+        self.here = place / "work"
+        self.tmp = place / "tmp"
+        for folder in (self.home, self.here, self.tmp):
+            folder.mkdir(parents=True)
+        self.environ = {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
+            "HOME": str(self.home),
+            "TMPDIR": str(self.tmp),
+            "LANG": "C.UTF-8",
+            **environ,
+        }
+
+    def at(self, service: Running, **key: Any) -> Terminal:
+        """Point SEALPIPE_* at a service, with a new key there. Returns itself."""
+        self.environ |= addresses(service)
+        self.environ["SEALPIPE_API_KEY"] = service.create_key(**key).reveal()
+        return self
+
+    def with_environ(self, environ: Mapping[str, str | None]) -> dict[str, str]:
+        """The environment with some variables changed; None takes one away."""
+        changed = {**self.environ, **environ}
+        return {name: value for name, value in changed.items() if value is not None}
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        environ: Mapping[str, str | None] | None = None,
+    ) -> Done:
+        """Run a program to its end."""
+        done = subprocess.run(
+            command,
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            env=self.with_environ(environ or {}),
+            cwd=self.here,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def start(self, *words: str, environ: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
+        """Start `sealpipe WORDS`, its streams to be read as it runs."""
+        return subprocess.Popen(
+            [*SEALPIPE, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.with_environ(environ or {}),
+            cwd=self.here,
+            text=True,
+        )
+
+    def sealpipe(self, *words: str, stdin: str | bytes = b"", **environ: str | None) -> Done:
+        """Run `sealpipe WORDS` to its end; keyword arguments change the environment, None takes a name away."""
+        return self.run([*SEALPIPE, *words], stdin=stdin, environ=environ)
+
+    def file(self, name: str, content: str | bytes, mode: int = 0o600) -> Path:
+        """A file in the working directory (or wherever an absolute name says)."""
+        path = self.here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(mode)
+        return path
+
+    def outbox(self) -> list[Path]:
+        """The files in the outbox, of a user who sets nothing."""
+        return sorted((self.home / ".local/state/sealpipe/outbox").glob("*"))
+
+
+def addresses(service: Running) -> dict[str, str]:
+    """Where a service is, as settings."""
+    return {"SEALPIPE_BASE_URL": service.base_url, "SEALPIPE_LINK_BASE_URL": service.link_base_url}
+
+
+def opened(service: Running, link: str, passcode: str | None = None) -> dict[str, str]:
+    """What the recipient of a link sees: label to value."""
+    fields = service.recipient().open_link(link.rstrip("\n"), passcode)
+    return {field.key: field.value if isinstance(field.value, str) else field.value.reveal() for field in fields}
+
+
+def created(service: Running) -> list[dict[str, Any]]:
+    """The bodies of every create that the service received."""
+    sent = [seen for seen in service.seen() if (seen.method, seen.target) == ("POST", "/v1/shares")]
+    return [json.loads(seen.body) for seen in sent]

@@ -1,0 +1,94 @@
+"""Servers that sit on the wire: one that speaks TLS before the rehearsal, and a proxy that keeps what it is told."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from typing import Self
+
+LOOPBACK = "127.0.0.1"
+_SECONDS = 30.0
+
+
+class Wire:
+    """A listening socket on loopback; each connection is handed to `serve` in a thread of its own."""
+
+    def __init__(self, serve: Callable[[socket.socket], object]) -> None:
+        self._serve = serve
+        self._socket = socket.create_server((LOOPBACK, 0))
+        self.port: int = self._socket.getsockname()[1]
+        self.connections = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            client.settimeout(_SECONDS)
+            threading.Thread(target=self._run, args=(client,), daemon=True).start()
+
+    def _run(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            self._serve(client)
+
+
+def tls(context: ssl.SSLContext, service: tuple[str, int]) -> Wire:
+    """TLS, and behind it the service."""
+
+    def serve(client: socket.socket) -> None:
+        with context.wrap_socket(client, server_side=True) as secure, socket.create_connection(service) as upstream:
+            _pump_both(secure, upstream)
+
+    return Wire(serve)
+
+
+class Proxy(Wire):
+    """An HTTP proxy that tunnels every host to one port of this machine. `heard` is all that clients told it."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(self._tunnel)
+        self.heard = bytearray()
+        self._port = port
+
+    def _tunnel(self, client: socket.socket) -> None:
+        head = bytearray()
+        while not head.endswith(b"\r\n\r\n"):
+            byte = client.recv(1)
+            if not byte:
+                return
+            head += byte
+        self.heard += head
+        client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+        with socket.create_connection((LOOPBACK, self._port)) as upstream:
+            _pump_both(client, upstream, self.heard)
+
+
+def _pump_both(client: socket.socket, upstream: socket.socket, heard: bytearray | None = None) -> None:
+    back = threading.Thread(target=_pump, args=(upstream, client), daemon=True)
+    back.start()
+    _pump(client, upstream, heard)
+    with contextlib.suppress(OSError):
+        upstream.shutdown(socket.SHUT_RDWR)
+    back.join(_SECONDS)
+
+
+def _pump(source: socket.socket, target: socket.socket, heard: bytearray | None = None) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            if heard is not None:
+                heard += data
+            target.sendall(data)
