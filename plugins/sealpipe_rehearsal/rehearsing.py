@@ -7,7 +7,8 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from sealpipe.cli import output
@@ -19,11 +20,12 @@ def run_command(running: Running, command: Sequence[str]) -> int:
     """Run the command with SEALPIPE_* pointing at the service; its exit code, 128+N where signal N ended it."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder))
-        try:
-            process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
-        except OSError as error:
-            raise UsageError(f"{output.printable(command[0])} cannot be run: {error.strerror}") from None
-        code = _wait(process)
+        with _held_back() as arrived:
+            try:
+                process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
+            except OSError as error:
+                raise UsageError(f"{output.printable(command[0])} cannot be run: {error.strerror}") from None
+        code = _wait(process, arrived)
     return code if code >= 0 else 128 - code
 
 
@@ -50,9 +52,26 @@ def go_on(running: Running) -> None:
     threading.Event().wait()
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
+@contextmanager
+def _held_back() -> Iterator[list[int]]:
+    """Signals that arrive meanwhile, to be raised again: one in the midst of Popen would leave its child to nobody."""
+    arrived: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # the child inherits that
+                signal.signal(number, lambda number, _: arrived.append(number))
+        yield arrived
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(process: subprocess.Popen[bytes], arrived: Sequence[int]) -> int:
     """Wait for it; what interrupts us interrupts it, too, and it is given the time to end by itself."""
     try:
+        for number in arrived:
+            signal.raise_signal(number)
         return process.wait()
     except BaseException as error:
         process.send_signal(getattr(error, "number", signal.SIGTERM))

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench import SEALPIPE, Bench
@@ -59,8 +60,9 @@ def _command(bench: Bench, large: Path, tiny: Path, size: int) -> Iterator[Row]:
         return Pair.of([figure(turn[0]) for turn in turns], [figure(turn[1]) for turn in turns])
 
     def above_start(figure: Callable[[Cost], float]) -> Pair:
-        ours = [figure(turn[0]) - figure(turn[2]) for turn in turns]
-        return Pair.of(ours, [figure(turn[1]) - figure(turn[3]) for turn in turns])
+        starts = [median(figure(turn[number]) for turn in turns) for number in (2, 3)]
+        ours = [figure(turn[0]) - starts[0] for turn in turns]
+        return Pair.of(ours, [figure(turn[1]) - starts[1] for turn in turns])
 
     what = f"`sealpipe share -f file:`, {size // 1_000_000} MB, above start; the naive script"
     yield Row("large-cpu", what, "ms CPU", above_start(lambda cost: cost.cpu), 0.5)

@@ -1,6 +1,6 @@
 """Measures what sealpipe costs beside what one would write instead, and prints the table of docs/benchmarks.md.
 
-    python tests/benchmarks/run.py [--runs N] [--short] [--json FILE]
+    python tests/benchmarks/run.py [--runs N] [--short] [--only GROUP] [--json FILE]
 
 Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
 Python that runs it, with the extra `rehearsal`, and credenshare 0.4.0.
@@ -13,7 +13,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +26,7 @@ from measuring import Meter
 from other_end import OtherEnd
 from table import Row, markdown
 
+GROUPS = {"starting": starting, "sharing": sharing, "large": large}
 PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare")
 
 
@@ -34,12 +35,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=11, help="how often each time is taken (11)")
     parser.add_argument("--short", action="store_true", help="once, and with small sizes: to see that it works")
+    parser.add_argument("--only", choices=GROUPS, action="append", help="a group of figures; may be repeated")
     parser.add_argument("--json", type=Path, help="new file for the same figures")
     chosen = parser.parse_args()
     runs = 1 if chosen.short else chosen.runs
     with tempfile.TemporaryDirectory(prefix="sealpipe-benchmarks-") as folder, OtherEnd() as other:
         bench = Bench(Path(folder), Meter(Path(folder)), other, runs, chosen.short)
-        rows = list(_measured(bench))
+        rows = list(_measured(bench, chosen.only or GROUPS))
     if chosen.short:
         print("A short run: only to see that it works. Its figures mean nothing.\n")
     print(_machine(bench) + "\n\n" + markdown(rows), end="")
@@ -47,9 +49,9 @@ def main() -> None:
         chosen.json.write_text(json.dumps([asdict(row) | {"met": row.met} for row in rows], indent=1))
 
 
-def _measured(bench: Bench) -> Iterator[Row]:
-    for group in (starting, sharing, large):
-        yield from group.rows(bench)
+def _measured(bench: Bench, names: Iterable[str]) -> Iterator[Row]:
+    for name in names:
+        yield from GROUPS[name].rows(bench)
 
 
 def _machine(bench: Bench) -> str:

@@ -140,6 +140,16 @@ def test_what_interrupts_us_interrupts_the_command_and_the_code_tells_which_sign
     assert (process.returncode, out) == (143, "ended\n")
 
 
+def test_a_command_that_has_only_just_begun_is_not_left_behind(bare: Terminal) -> None:
+    script = "trap 'echo ended; exit 0' TERM; echo ready; for n in $(seq 60); do sleep 0.05; done"
+    begun = [bare.start("rehearse", "--", "sh", "-c", script) for _ in range(12)]
+    for process in begun:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+    assert {process.communicate(timeout=PATIENCE)[0] for process in begun} == {"ended\n"}
+
+
 def test_keep_goes_on_serving_until_interrupted(bare: Terminal) -> None:
     process = bare.start("rehearse", "--keep", "--", "true")
     assert process.stderr

@@ -56,11 +56,7 @@ def assert_resumed(job: Job, done: Done | None = None) -> None:
     ("call", "error"),
     [
         ("mkdir", "EROFS"),
-        ("mkdir", "ENOSPC"),
-        ("mkdir", "EACCES"),
         ("fsync", "ENOSPC"),
-        ("fsync", "EIO"),
-        ("linkat", "ENOSPC"),
         ("linkat", "EIO"),
         ("fchmod", "EPERM"),
         ("flock", "ENOLCK"),
@@ -73,15 +69,12 @@ def test_nothing_is_sent_while_the_entry_cannot_be_put_away(call: str, error: st
     assert "SEALPIPE_STATE_DIR" in done.err
 
 
-@pytest.mark.parametrize("error", ["ENOSPC", "EDQUOT", "EIO"])
-def test_nothing_is_sent_whichever_write_of_the_entry_fails(
-    error: str, job: Job, calls: list[Point], tmp_path: Path
-) -> None:
+def test_nothing_is_sent_whichever_write_of_the_entry_fails(job: Job, calls: list[Point], tmp_path: Path) -> None:
     named = calls.index(first(calls, "linkat"))
     writes = only(calls[:named], ["write"])
     assert len(writes) >= 2
     for write in writes:
-        assert_nothing_sent(job.share(under=failing(write, error, tmp_path / "log"), **HASH_SEED), job)
+        assert_nothing_sent(job.share(under=failing(write, "EDQUOT", tmp_path / "log"), **HASH_SEED), job)
 
 
 def test_an_entry_is_put_away_where_there_are_no_hard_links(job: Job, tmp_path: Path) -> None:
@@ -297,8 +290,16 @@ def to_shell(job: Job, redirection: str, *words: str) -> Done:
     return job.terminal.run(["/bin/sh", "-c", command])
 
 
-@pytest.mark.parametrize("redirection", [">&-", ">/dev/full", ">&- <&-", "</dev/null >/dev/full"])
-@pytest.mark.parametrize("words", [(), ("--output", "json")], ids=["text", "json"])
+@pytest.mark.parametrize(
+    ("redirection", "words"),
+    [
+        (">&-", ()),
+        (">/dev/full", ()),
+        (">&- <&-", ()),
+        (">&-", ("--output", "json")),
+        (">/dev/full", ("--output", "json")),
+    ],
+)
 def test_a_link_that_stdout_does_not_take_is_kept_for_resume(
     redirection: str, words: tuple[str, ...], job: Job
 ) -> None:
@@ -401,8 +402,17 @@ def test_a_link_file_that_cannot_be_written_is_written_by_resume(
     assert job.opens((job.terminal.here / LINK_FILE).read_text())
 
 
-@pytest.mark.parametrize("option", ["--link-file", "--receipt"])
-@pytest.mark.parametrize("kind", ["file", "folder", "symlink", "dangling symlink"])
+@pytest.mark.parametrize(
+    ("option", "kind"),
+    [
+        ("--link-file", "file"),
+        ("--link-file", "folder"),
+        ("--link-file", "symlink"),
+        ("--link-file", "dangling symlink"),
+        ("--receipt", "file"),
+        ("--receipt", "dangling symlink"),
+    ],
+)
 def test_whatever_stands_in_a_files_place_is_refused_before_anything_is_sent(kind: str, option: str, job: Job) -> None:
     path = job.terminal.here / "out"
     target = job.terminal.here / "target"

@@ -71,7 +71,7 @@ def test_a_certificate_that_nobody_trusts_is_provably_nothing_sent(
 ) -> None:
     server = proxied(tls=tls)
     job = job_at(server)
-    done = job.share("--deadline", "2s")
+    done = job.share("--deadline", "1s")
     assert (done.code, done.out) == (10, "")
     assert server.received() == []
     assert_nothing_left(job)
@@ -82,7 +82,7 @@ def test_plain_text_where_tls_is_expected_is_provably_nothing_sent(
 ) -> None:
     server = proxied(greets=lambda _, client: client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     job = job_at(server)
-    done = job.share("--deadline", "2s", SEALPIPE_BASE_URL=server.base_url.replace("http:", "https:"))
+    done = job.share("--deadline", "1s", SEALPIPE_BASE_URL=server.base_url.replace("http:", "https:"))
     assert (done.code, done.out) == (10, "")
     assert_nothing_left(job)
 
@@ -108,7 +108,7 @@ def test_a_connection_that_is_reset_at_once_is_finished_by_resume(
     """The request may have left before the RST came: nothing is proven."""
     server = proxied(greets=faulty.hangs_up)
     job = job_at(server)
-    done = job.share("--deadline", "2s")
+    done = job.share("--deadline", "1s")
     assert (done.code, done.out) == (9, "")
     assert job.shares() == []
     server.mend()
@@ -167,7 +167,7 @@ def test_a_proxy_that_refuses_to_connect_is_provably_nothing_sent(
     proxy = proxied(then=says(status, "<!DOCTYPE html>", {"Proxy-Authenticate": "Basic"}))
     job = job_at(proxy)
     environ: dict[str, Any] = through(proxy, ca_file)
-    done = job.share("--deadline", "2s", **environ)
+    done = job.share("--deadline", "1s", **environ)
     assert (done.code, done.out) == (10, ""), done
     assert {request.method for request in proxy.received()} == {"CONNECT"}
     assert_nothing_left(job)
@@ -179,7 +179,7 @@ def test_a_proxy_that_hangs_is_provably_nothing_sent(
     proxy = proxied(then=faulty.holds_before)
     job = job_at(proxy)
     environ: dict[str, Any] = through(proxy, ca_file)
-    done = job.share("--deadline", "2s", **environ)
+    done = job.share("--deadline", "1s", **environ)
     assert (done.code, done.out) == (10, ""), done
     assert_nothing_left(job)
 

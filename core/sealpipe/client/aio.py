@@ -59,7 +59,8 @@ class Network:
         content = None if operation.body is None else _pieces(operation.body)
         request = http.request(self._session, operation, timeout, content, note)
         try:
-            async with asyncio.timeout(timeout):
+            # A little later than the timeouts of each phase: where one of those strikes, httpcore closes its socket.
+            async with asyncio.timeout(timeout + 0.2):
                 response = await self._transport.handle_async_request(request)
                 gathering = http.Gathering(response, operation.limit)
                 try:
