@@ -5,12 +5,12 @@ Everything below is imported when it is first used: `import sealpipe` loads no n
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from sealpipe._version import __version__ as __version__
 
+TYPE_CHECKING = False  # as typing's own: importing typing would be most of what `sealpipe --version` costs
 if TYPE_CHECKING:
+    from typing import Any
+
     from sealpipe.client.aio import AsyncClient as AsyncClient
     from sealpipe.client.sync import Client as Client
     from sealpipe.errors import *  # noqa: F403
@@ -78,6 +78,8 @@ __all__ = ["__version__", *_PLACES, *_ERRORS]
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name in _ERRORS:
         return getattr(import_module("sealpipe.errors"), name)
     if name in _PLACES:
