@@ -62,7 +62,10 @@ def test_every_link_between_pages_leads_somewhere(text: Path) -> None:
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
 def test_no_page_names_a_registry_or_a_machine(text: Path) -> None:
-    assert not re.search(r"pypi\.org|files\.pythonhosted|registry\.npm|deb\.debian", text.read_text(encoding="utf-8"))
+    # In pieces, so that this file names none either.
+    hosts = ["pypi" + ".org", "python" + "hosted", "npm" + "js.org", "registry." + "npm", "deb." + "debian"]
+    found = text.read_text(encoding="utf-8")
+    assert [host for host in hosts if host in found] == []
 
 
 def test_the_changelog_starts_with_this_version() -> None:
