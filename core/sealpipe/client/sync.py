@@ -11,7 +11,8 @@ import httpcore
 import httpx
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.client import calls, http
+from sealpipe.client import http
+from sealpipe.client.calls import shares
 from sealpipe.client.deadline import Deadline, DeadlineBackend
 from sealpipe.client.pacing import Pacing, held_back
 from sealpipe.client.setup import ClientSetup
@@ -156,10 +157,10 @@ class Client(ClientSetup):
             self._network = Network(self.session)
         return self._network.send(operation, timeout)
 
-    create_share = _driven(calls.create_share)
-    list_shares = _driven(calls.list_shares)
-    iter_shares = _walked(calls.iter_shares)
-    get_share = _driven(calls.get_share)
-    expire_share = _driven(calls.expire_share)
-    share = _driven(calls.share)
-    resume = _driven(calls.resume)
+    create_share = _driven(shares.create_share)
+    list_shares = _driven(shares.list_shares)
+    iter_shares = _walked(shares.iter_shares)
+    get_share = _driven(shares.get_share)
+    expire_share = _driven(shares.expire_share)
+    share = _driven(shares.share)
+    resume = _driven(shares.resume)

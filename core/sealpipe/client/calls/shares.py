@@ -1,7 +1,4 @@
-"""What both clients can do, once: each a function of the session that gives a flow.
-
-`Client` and `AsyncClient` make their methods of these; the docstrings are theirs, too.
-"""
+"""Shares: create, list, show, expire; sealing and sharing in one; finishing what was interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from sealpipe.api import shares
+from sealpipe.api import shares as api
 from sealpipe.api.models import CreatedShare, Page, ShareInfo
 from sealpipe.flows import expire as expiring
 from sealpipe.flows import resume as resuming
@@ -47,7 +44,7 @@ def create_share(
     `data` is standard base64 of the envelope, `access_token` and `passcode_verifier` base64url. Repeated under
     one idempotency key until it is settled. To seal and share in one, see `share`.
     """
-    body, _ = shares.build_body(
+    body, _ = api.build_body(
         lambda out: out.extend(data.encode()),
         access_token=access_token,
         passcode_verifier=passcode_verifier,
@@ -60,12 +57,12 @@ def create_share(
         organization_id=organization_id,
         item_key_wrap=item_key_wrap,
     )
-    return call(shares.create(body, idempotency_key or str(uuid.uuid4())), session.budget())
+    return call(api.create(body, idempotency_key or str(uuid.uuid4())), session.budget())
 
 
 def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Page[ShareInfo]]:
     """One page of the usable shares, newest first (specification: GET /v1/shares). `limit` is at most 100."""
-    return call(shares.list_page(page, limit), session.budget())
+    return call(api.list_page(page, limit), session.budget())
 
 
 def iter_shares(session: Session, *, limit: int = 100) -> Walk[ShareInfo]:
@@ -75,7 +72,7 @@ def iter_shares(session: Session, *, limit: int = 100) -> Walk[ShareInfo]:
 
 def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:
     """A share's metadata; spends no view (specification: GET /v1/shares/{shortCode}). Raises Missing."""
-    return call(shares.get(short_code), session.budget())
+    return call(api.get(short_code), session.budget())
 
 
 def expire_share(session: Session, short_code: str) -> Flow[None]:
