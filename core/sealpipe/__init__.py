@@ -66,11 +66,13 @@ _ERRORS = (
     "SettingError",
     "StateError",
     "TooLarge",
+    "ToolError",
     "TriesSpent",
     "Unavailable",
     "Unreachable",
     "Unsupported",
     "UsageError",
+    "WebhookError",
     "WireError",
 )
 

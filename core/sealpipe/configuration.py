@@ -12,6 +12,14 @@ from sealpipe.errors import CredentialError, SettingError
 from sealpipe.secret import Secret
 from sealpipe.settings import COMMANDS, GLOBAL
 
+OF_OUR_TESTS = {
+    "SEALPIPE_TESTS_STRICT",
+    "SEALPIPE_LIVE_BASE_URL",
+    "SEALPIPE_LIVE_LINK_BASE_URL",
+    "SEALPIPE_LIVE_API_KEY",
+}
+"""Names that mean something to the project's own tests (docs/testing.md)."""
+
 PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 """Names that plugins and named stores use; they check their own."""
 
@@ -54,7 +62,8 @@ def _check_config(path: Path, config: Mapping[str, Any]) -> None:
                 f"the config file {path} holds a credential in clear",
                 remedy="put it into a file of its own (0600) and name that with api_key_file",
             )
-        inner = {setting.name for setting in COMMANDS.get(name, ())}
+        # `plugins` is a table of its own, not the settings of the command of that name.
+        inner = {setting.name for setting in COMMANDS.get(name, ())} if name != "plugins" else set()
         unknown = set(value) - inner if isinstance(value, dict) and inner else set()
         if unknown or (name not in allowed and name not in COMMANDS and name not in ("stores", "plugins")):
             strange = f"{name}.{sorted(unknown)[0]}" if unknown else name
@@ -70,6 +79,12 @@ def api_key(environ: Mapping[str, str], file: str | None) -> Secret | None:
             remedy="unset one: it must be clear which is meant",
         )
     return Secret(value) if value else None if not file else _key_file(Path(file))
+
+
+def previous_api_key(environ: Mapping[str, str]) -> Secret | None:
+    """The credential before this one: it opens what was sealed to it, and is never sent. None where there is none."""
+    value = environ.get("SEALPIPE_API_KEY_PREVIOUS")
+    return Secret(value) if value else None
 
 
 def _key_file(path: Path) -> Secret:
@@ -90,7 +105,7 @@ def _key_file(path: Path) -> Secret:
 
 def known_variables() -> set[str]:
     """Every SEALPIPE_* name that means something."""
-    names = {setting.variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG", "SEALPIPE_TESTS_STRICT"}
+    names = {setting.variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG"} | OF_OUR_TESTS
     for command, settings in COMMANDS.items():
         names |= {setting.variable(command) for setting in settings}
     return names

@@ -9,7 +9,7 @@
     │   └── TooLarge                 2   more than 16 MiB to seal
     ├── WireError                    13  bytes that do not follow the wire format (`.reason` says how)
     │   ├── EncodingError, FieldError, EnvelopeError, FragmentError, PointError, BoxError, SeedError
-    │   └── PasscodeError
+    │   └── PasscodeError, WebhookError
     ├── PluginError                  14  a source, sink or channel failed (carries the locator, never data)
     │   └── NotFound Denied NotConfigured AuthFailed Unavailable BadReference Unsupported Conflict
     ├── ServiceError                 -   the service answered, or should have
@@ -17,6 +17,7 @@
     │   ├── PlanOrScope              4   ScopeMissing 78, NoViewProtection 53, QuotaUsedUp 61, NoApiAccess 98,
     │   │                                KeyAllowanceReached 100, CustodyNotStored
     │   ├── Invalid                  5   19 44 104: refused as invalid
+    │   ├── ToolError                5   a tool, or the tool endpoint, answered with an error
     │   ├── Missing                  6   1, 70: not on this account, or ended
     │   ├── RateLimited              7   429 to the end; nothing changed (`.retry_after` seconds)
     │   ├── TriesSpent               7   a read that never got an answer to use; nothing changed
@@ -130,6 +131,10 @@ class FragmentError(WireError):
 
 class PasscodeError(WireError):
     """A passcode that cannot be one: empty, or not encodable as UTF-8."""
+
+
+class WebhookError(WireError):
+    """A webhook that is not to be trusted: `missing-header`, `malformed-header`, `no-match` or `stale`."""
 
 
 class PointError(WireError):
@@ -279,6 +284,13 @@ class Invalid(ServiceError):
 
     exit_code = 5
     default_remedy = "mend what the service names and share anew"
+
+
+class ToolError(ServiceError):
+    """A tool answered with an error, or the tool endpoint with one of JSON-RPC (`error_code` is its code, then)."""
+
+    exit_code = 5
+    default_remedy = "see `sealpipe tools list --output json` for the tools and the arguments that they take"
 
 
 class Missing(ServiceError):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "API",
+    "FRESH",
     "PLAINTEXT_LIMIT",
     "AuthFailed",
     "BadReference",
@@ -65,6 +66,13 @@ __all__ = [
 API: Final = 1
 """The version of this contract."""
 
+FRESH: Final = "fresh"
+"""The capability of a source that makes its documents: each mention in a run is fetched by itself.
+
+Mentions that take different keys are parts of one document (the two halves of a key pair); those with the same
+parameter `name`, which such a source declares, are one document, too.
+"""
+
 hookimpl = pluggy.HookimplMarker("sealpipe")
 """Marks a function as a hook of sealpipe."""
 
@@ -73,13 +81,15 @@ class Locator(NamedTuple):
     """Which document is meant: a reference without its selector and the core's own parameters.
 
     `text` is the canonical reference, to be named in errors: safe to print. `params` are the parameters that
-    the source has declared, sorted by name. Two equal locators are fetched once.
+    the source has declared, sorted by name. Two equal locators are fetched once. `mention` tells the documents of
+    a FRESH source apart, from 0.
     """
 
     name: str
     body: str
     params: tuple[tuple[str, str], ...] = ()
     text: str = ""
+    mention: int = 0
 
     def __str__(self) -> str:
         return self.text
@@ -93,14 +103,24 @@ class Document:
     """What lives under a locator, whole; the core selects and decodes.
 
     `content` is one value, exact to the byte, or a mapping from key to value (values may be nested, as JSON
-    is; a value that was read as bytes stays bytes). `secret=False` is for what is no secret at all.
+    is; a value that was read as bytes stays bytes). `secret=False` is for what is no secret at all, `public` names
+    the mapping's keys that are none. `remark` is a line for people about it, without a value.
     """
 
-    __slots__ = ("content", "secret")
+    __slots__ = ("content", "public", "remark", "secret")
 
-    def __init__(self, content: bytes | str | Mapping[str, Any], *, secret: bool = True) -> None:
+    def __init__(
+        self,
+        content: bytes | str | Mapping[str, Any],
+        *,
+        secret: bool = True,
+        public: Collection[str] = (),
+        remark: str = "",
+    ) -> None:
         self.content = content
         self.secret = secret
+        self.public = public
+        self.remark = remark
 
     def __repr__(self) -> str:
         return f"Document(..., secret={self.secret})"
@@ -119,7 +139,8 @@ class SourceInfo(NamedTuple):
     `factory` and `settings` are import strings, `module:name`: the Source's class, and a class whose
     instance, made without arguments, is given to it (empty: it is given None). `needs` are the requirements
     that `pip install` adds where the factory does not import. `params` are its own parameters of a reference,
-    name and help. `format` (json, yaml, dotenv) is how its documents are read where a reference has none.
+    name and help. `capabilities` may hold FRESH. `format` (json, yaml, dotenv) is how its documents are read
+    where a reference has none.
     """
 
     name: str

@@ -19,7 +19,7 @@ import pluggy
 
 from sealpipe import hookspecs
 from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
-from sealpipe.plugin import API, Context, Document, Locator, Source, SourceInfo
+from sealpipe.plugin import API, Context, Document, Health, Locator, Source, SourceInfo
 from sealpipe.reference import PARAMETERS, Reference
 from sealpipe.reference.text import NAME
 
@@ -50,6 +50,7 @@ class Registry:
         self._manager = pluggy.PluginManager("sealpipe")
         self._manager.add_hookspecs(hookspecs)
         self._infos: dict[str, SourceInfo] = {}
+        self._origins: dict[str, str] = {}
         self._sources: dict[str, Source] = {}
         self._looked = False
         self._lock = threading.RLock()
@@ -71,6 +72,21 @@ class Registry:
                     remedy="install it anew with all that it needs, or ask its author",
                 )
             raise self._unknown(name)
+
+    def listing(self) -> list[tuple[SourceInfo, str]]:
+        """Every source by name, and the distribution that it comes from (empty: built in). Looks up all plugins."""
+        with self._lock:
+            if not self._looked:
+                self._look()
+            return [(self._infos[name], self._origins[name]) for name in sorted(self._infos)]
+
+    def check(self, name: str) -> Health:
+        """What a source finds out about itself. Blocks. Raises InvalidReference, and PluginError where it fails."""
+        source = self._source(name)
+        health = _guarded(f"the source {name}", source.check)
+        if not isinstance(health, Health):
+            raise PluginError(f"the source {name} answered its check with {type(health).__name__}", locator=f"{name}:")
+        return health
 
     def locate(self, ref: Reference) -> Locator:
         """The document that a reference means. InvalidReference for a parameter that nobody knows."""
@@ -122,9 +138,9 @@ class Registry:
         from importlib.metadata import entry_points  # 160 million instructions: only where it is needed
 
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-            self._add(point.name, point.load, third_party=True)
+            self._add(point.name, point.load, origin=point.dist.name if point.dist else point.module)
 
-    def _add(self, plugin: str, load: Callable[[], ModuleType], *, third_party: bool = False) -> None:
+    def _add(self, plugin: str, load: Callable[[], ModuleType], *, origin: str = "") -> None:
         found: list[SourceInfo] = []
 
         def ask() -> list[str]:
@@ -137,7 +153,7 @@ class Registry:
         try:
             problems = _guarded(plugin, ask, lambda kind: NotConfigured(f"could not be loaded ({kind})"))
         except (PluginError, TooLarge) as error:
-            if not third_party:
+            if not origin:
                 raise
             # Half of a plugin is none: nothing that it registered before it failed is taken.
             if self._manager.has_plugin(plugin):
@@ -148,7 +164,7 @@ class Registry:
             if problem:
                 self.problems[plugin] = problem
             else:
-                self._infos[info.name] = info
+                self._infos[info.name], self._origins[info.name] = info, origin
 
     def _unfit(self, info: object) -> str:
         if not isinstance(info, SourceInfo):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from sealpipe import times
 from sealpipe.errors import SettingError, UsageError
-from sealpipe.reference import parse, parse_field
+from sealpipe.reference import Reference, parse, parse_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,25 @@ def count(text: str) -> int:
     return int(text)
 
 
+def limit(text: str) -> int | str:
+    """A number of the operator's: a count, or a word that the rehearsal knows."""
+    return text if text in ("plan", "unset") else count(text)
+
+
 def port(text: str) -> int:
     """A TCP port."""
     number = count(text)
     if number > 65535:
         raise UsageError(f"{number} is not a port", remedy="a port is at most 65535")
     return number
+
+
+def param(text: str) -> tuple[str, Reference]:
+    """`NAME=REF`: a name, and where its value comes from."""
+    name, equals, ref = text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", name, re.ASCII):
+        raise UsageError("this is not NAME=REF", remedy="write it as limit=text:5 or code=env:SHORT_CODE")
+    return name, parse(ref, "what follows the first =")
 
 
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
@@ -171,19 +184,51 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("limit", "Rows a page, at most 100.", count, metavar="N"),
         Setting("all", "Walk every page.", flag=True),
     ),
+    "tools": (
+        Setting(
+            "param", "An argument, and where it comes from; may be repeated.", param, multiple=True, metavar="NAME=REF"
+        ),
+    ),
+    "requests": (
+        Setting("page", "Which page, from 1.", count, metavar="N"),
+        Setting("limit", "Rows a page, at most 100.", count, metavar="N"),
+        Setting("all", "Walk every page.", flag=True),
+        Setting("status", "List the active ones, or what has ended.", default="active", choices=("active", "expired")),
+    ),
+    "purge": (Setting("confirm", "The short code once more: what is purged is gone for good.", metavar="CODE"),),
     "resume": (
         Setting("list", "Tell what is in the outbox; do nothing.", flag=True),
         Setting("discard", "Drop the entry; its link is lost for good.", flag=True),
         Setting("all", "Take the entries of other CI runs, too.", flag=True),
     ),
-    "rehearse": (Setting("keep", "Go on serving afterwards.", flag=True),),
+    "doctor": (Setting("roundtrip", "Make a test share, too, and end it at once.", flag=True),),
+    "plugins": (Setting("all", "Tell what each needs and which parameters it takes.", flag=True),),
+    "rehearse": (
+        Setting("keep", "Go on serving afterwards.", flag=True),
+        Setting("faults", "Plan of what goes wrong on purpose (TOML).", metavar="FILE"),
+    ),
     "key": (
         Setting("name", "The key's name.", default="rehearsal"),
-        Setting("scope", "A scope; may be repeated. Without any, all of them.", multiple=True),
+        Setting("scope", "A scope, or `all`; may be repeated. Without any: shares:write.", multiple=True),
         Setting("custody", "What the key may read.", default="self", choices=("none", "self", "account")),
+        Setting("no_register", "Hold the custody public key back: the effective level stays none.", flag=True),
+        Setting("account", "Whose key it is.", default="default", metavar="NAME"),
+        Setting("org", "The organisation that the key acts in.", metavar="NAME"),
+    ),
+    "account": (
+        Setting("account", "Which account.", default="default", metavar="NAME"),
+        Setting("org", "Which organisation, in place of an account.", metavar="NAME"),
+        Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
+        Setting("rate", "Requests a minute: a number, `plan`, or `unset` (no access).", limit, metavar="N"),
+        Setting("keys", "API keys: a number, or `plan`.", limit, metavar="N"),
+        Setting("shares", "Usable shares at a time: a number, or `plan` (no limit).", limit, metavar="N"),
+        Setting("view_protection", "Whether a passcode may be set.", choices=("on", "off")),
+        Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
+        Setting("zero_knowledge_feature", "Whether the plan stores wraps.", choices=("on", "off")),
     ),
     "rehearsal": (
         Setting("port", "Port on 127.0.0.1.", port, "8765", "N"),
         Setting("state", "SQLite file that survives a restart; in memory without it.", metavar="FILE"),
+        Setting("faults", "Plan of what goes wrong on purpose (TOML).", metavar="FILE"),
     ),
 }

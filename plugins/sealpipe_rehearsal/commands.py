@@ -10,6 +10,7 @@ import click
 from sealpipe.cli import output
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import SettingError, UsageError
+from sealpipe_rehearsal.administering import account, key
 
 if TYPE_CHECKING:
     from sealpipe_rehearsal.listening import Address
@@ -19,14 +20,20 @@ if TYPE_CHECKING:
 @click.command(cls=Command, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @options("rehearse", common=("service_tag", "output"))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
-def rehearse(command: tuple[str, ...], service_tag: str | None, output: str, keep: bool) -> None:  # noqa: FBT001
+def rehearse(
+    command: tuple[str, ...],
+    service_tag: str | None,
+    output: str,
+    keep: bool,  # noqa: FBT001
+    faults: str | None,
+) -> None:
     """Rehearse on a local service, without an account.
 
     Without a COMMAND, a tour: a secret goes from the environment through real HTTP into a sealed share and back
     out of its link. With one, the command runs with SEALPIPE_* pointing at a fresh service, and its exit code
-    is passed on.
+    is passed on. With --faults, things go wrong on purpose.
     """
-    running = _start(service_tag or "svc")
+    running = _start(service_tag or "svc", faults)
     with running:
         if command:
             from sealpipe_rehearsal.rehearsing import run_command
@@ -36,6 +43,10 @@ def rehearse(command: tuple[str, ...], service_tag: str | None, output: str, kee
             from sealpipe_rehearsal.tour import tour
 
             code = tour(running, as_json=output == "json")
+        if faults:
+            from sealpipe_rehearsal.fault_file import tell_unmet
+
+            tell_unmet(running.faults())
         if keep:
             from sealpipe_rehearsal.rehearsing import go_on
 
@@ -49,12 +60,13 @@ def rehearsal() -> None:
 
 
 @rehearsal.command(cls=Command)
-@options("rehearsal", only=("port", "state"), common=("service_tag",))
-def serve(port: int, state: str | None, service_tag: str | None) -> None:
+@options("rehearsal", only=("port", "state", "faults"), common=("service_tag",))
+def serve(port: int, state: str | None, service_tag: str | None, faults: str | None) -> None:
     """Run the service until it is interrupted. With --state it remembers, across restarts, too."""
     server = _server()
     try:
-        ended_by = server.serve(port, Path(state) if state else None, service_tag or "svc", _announce)
+        file = Path(state) if state else None
+        ended_by = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults))
     except server.StateUnusable as error:
         raise SettingError(f"the state file cannot be used: {error}", remedy="name another with --state") from None
     except OSError as error:
@@ -64,47 +76,31 @@ def serve(port: int, state: str | None, service_tag: str | None) -> None:
     click.get_current_context().exit(0 if ended_by == 0 else 128 + ended_by)
 
 
-@rehearsal.group()
-def key() -> None:
-    """API keys of a running rehearsal service."""
-
-
-@key.command(cls=Command)
-@options("key", common=("output",))
-@options("rehearsal", only=("port",), common=())
-def create(port: int, name: str, scope: tuple[str, ...], custody: str, **values: Any) -> None:
-    """Make an API key at the running service; the credential is the result, shown this once."""
-    _server()
-    from sealpipe_rehearsal.door import SCOPES, DoorError, register_key
-
-    origin = f"http://127.0.0.1:{port}"
-    try:
-        credential = register_key(origin, name=name, scopes=scope or SCOPES, custody=custody)
-    except DoorError as error:
-        raise UsageError(
-            str(error),
-            remedy=f"is `sealpipe rehearsal serve --port {port}` running?" if error.status is None else None,
-        ) from None
-    if values["output"] == "json":
-        output.json_result(
-            {"api_key": credential.reveal(), "base_url": f"{origin}/v1", "scopes": list(scope or SCOPES)}
-        )
-    else:
-        output.result(f"{credential.reveal()}\n")
+rehearsal.add_command(key)
+rehearsal.add_command(account)
 
 
 def _announce(address: Address) -> None:
     output.note(f"serving on {address.origin} until interrupted; in another shell:")
     output.note(f"  export SEALPIPE_BASE_URL={address.base_url}")
     output.note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
-    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port})"')
+    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
 
 
-def _start(service_tag: str) -> Running:
+def _start(service_tag: str, faults: str | None) -> Running:
+    server = _server()
     try:
-        return _server().start(service_tag=service_tag)  # type: ignore[no-any-return]
+        return server.start(service_tag=service_tag, faults=_plan(faults))  # type: ignore[no-any-return]
     except OSError as error:
         raise SettingError(f"no port of 127.0.0.1 can be had: {error.strerror}") from None
+
+
+def _plan(file: str | None) -> list[dict[str, object]]:
+    if not file:
+        return []
+    from sealpipe_rehearsal.fault_file import read_plan
+
+    return read_plan(file)
 
 
 def _server() -> Any:

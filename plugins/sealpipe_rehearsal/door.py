@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from sealpipe.secret import Secret
 
-from .service.credentials import SCOPES
+from .service.credentials import FORM_SCOPES, SCOPES
 
-__all__ = ["SCOPES", "DoorError", "ask", "register_key"]
+__all__ = ["FORM_SCOPES", "SCOPES", "DoorError", "ask", "register_key"]
 
 _TIMEOUT_SECONDS = 30
 
@@ -23,9 +23,10 @@ _TIMEOUT_SECONDS = 30
 class DoorError(Exception):
     """The rehearsal did not answer, or refused. `status` is None where there was no answer."""
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, error_code: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.error_code = error_code
 
 
 def ask(base: str, method: str, path: str, members: object = None) -> tuple[int, Any]:
@@ -57,7 +58,7 @@ def at_control_door(base: str, method: str, path: str, members: object = None) -
         told = value if isinstance(value, dict) else {}
         reasons = "; ".join(f"{name} {reason}" for name, reason in told.get("members", {}).items())
         said = reasons or told.get("message", "not a rehearsal's answer")
-        raise DoorError(f"{said} (HTTP {status})", status=status)
+        raise DoorError(f"{said} (HTTP {status})", status=status, error_code=told.get("error_code"))
     return value
 
 
@@ -69,11 +70,14 @@ def register_key(
     custody: str = "self",
     register: bool = True,
     account: str = "default",
+    organization: str | None = None,
 ) -> Secret:
     """Mint a key for a running service and register it there; the full three-part credential.
 
     `custody` is `none`, `self` or `account`. With `register=False` the custody public key is held back,
-    so that the key's effective level stays at none. The secrets never leave this process.
+    so that the key's effective level stays at none. `organization` makes it a team key, which acts inside
+    that organisation. The secrets never leave this process. Raises DoorError, whose `error_code` is 98 or 100
+    where the plan does not allow another key.
     """
     from .keys import mint  # here, so that asking the door loads no cryptography
 
@@ -90,25 +94,61 @@ def register_key(
             "custody": custody,
             "custody_public_key": minted.custody_public_key if register and custody != "none" else None,
             "account": account,
+            "organization": organization,
         },
     )
     return minted.credential
 
 
-def set_account(base: str, name: str = "default", **switches: str | bool) -> dict[str, Any]:
-    """Change an account: `plan`, `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`."""
-    changed: dict[str, Any] = at_control_door(base, "POST", f"/accounts/{quote(name, safe='')}", switches)
+def set_account(
+    base: str, name: str = "default", *, at_once: bool = True, **changes: str | bool | int
+) -> dict[str, Any]:
+    """Change an account, or an organisation under the name `org:NAME`; how it is now.
+
+    `plan` (business, enterprise, none), the numbers that the operator can raise (`requests_per_minute`,
+    `api_keys`, `webhooks`, `shares`: a number, or "plan" for the plan's own; a rate can be "unset"), and
+    `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False` calls see
+    the change only when the entitlement is looked up again, up to 30 s later, as at the real service.
+    """
+    members = {**changes, "at_once": at_once}
+    changed: dict[str, Any] = at_control_door(base, "POST", f"/accounts/{quote(name, safe='')}", members)
     return changed
 
 
-def revoke_key(base: str, key_id: str) -> None:
+def list_keys(base: str) -> list[dict[str, Any]]:
+    """Every key, oldest first; revoked ones stay listed."""
+    keys: list[dict[str, Any]] = at_control_door(base, "GET", "/keys")["keys"]
+    return keys
+
+
+def grant_custody(base: str, key_id: str) -> dict[str, Any]:
+    """Approve custody `account` for a key that has asked for it, as one of its holder's devices does."""
+    granted: dict[str, Any] = at_control_door(base, "POST", f"/keys/{quote(key_id, safe='')}/grant")
+    return granted
+
+
+def revoke_key(base: str, key_id: str) -> dict[str, Any]:
     """Revoke a key: its next call is refused."""
-    at_control_door(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
+    revoked: dict[str, Any] = at_control_door(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
+    return revoked
 
 
 def advance_clock(base: str, seconds: float) -> None:
     """Let time pass at the service."""
     at_control_door(base, "POST", "/clock", {"advance_seconds": seconds})
+
+
+def set_faults(base: str, rows: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
+    """This plan of faults in place of the one before (none ends it); its rows as the service has them."""
+    plan = {"faults": [dict(row) for row in rows]}
+    told: list[dict[str, Any]] = at_control_door(base, "PUT", "/faults", plan)["faults"]
+    return told
+
+
+def faults(base: str) -> list[dict[str, Any]]:
+    """The rows of the plan, each with how many requests it was `applied` to and how many are `left`."""
+    told: list[dict[str, Any]] = at_control_door(base, "GET", "/faults")["faults"]
+    return told
 
 
 def reset(base: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -12,6 +13,7 @@ from types import FrameType
 
 import uvicorn
 
+from .connection import SERVER, Connection
 from .service.app import build
 from .service.context import Service
 
@@ -50,12 +52,65 @@ class Server(uvicorn.Server):
         self.ready = threading.Event()
         self.ended_by = 0
         self._announce = announce
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._address: tuple[str, int] | None = None
+        self._kept: socket.socket | None = None
+        self._again: asyncio.TimerHandle | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then tell."""
+        self._loop = asyncio.get_running_loop()
+        self.lifespan.state[SERVER] = self
+        for sock in sockets or []:
+            self._address = sock.getsockname()[:2]
         await super().startup(sockets)
         self.ready.set()
         self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End; a port that was only kept is given back."""
+        self._forget_timer()
+        if self._kept is not None:
+            self._kept.close()
+        await super().shutdown(sockets)
+
+    def refuse(self, seconds: float | None = None) -> None:
+        """Refuse connections from now on, for so long or until `listen`; those that are open stay. In the loop alone.
+
+        A socket that is bound and does not listen keeps the port from whoever asks for any that is free.
+        """
+        self._forget_timer()
+        if self._kept is None and self._address is not None:
+            for server in self.servers:
+                server.close()
+            self._kept = listen(*self._address)
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._again = loop.call_later(seconds, lambda: loop.create_task(self.listen()))
+
+    async def listen(self) -> None:
+        """Take connections again. In the loop alone."""
+        self._forget_timer()
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            await super().startup([kept])
+
+    def ask(self, refuses: bool) -> None:  # noqa: FBT001  # one question
+        """Have the loop refuse connections, or take them again; returns once that is so. From any other thread."""
+
+        async def change() -> None:
+            if refuses:
+                self.refuse()
+            else:
+                await self.listen()
+
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(change(), self._loop).result()
+
+    def _forget_timer(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -87,7 +142,7 @@ def config_of(service: Service) -> uvicorn.Config:
     """uvicorn's settings: HTTP/1.1 and nothing else, no signature, no log lines of its own."""
     return uvicorn.Config(
         build(service),
-        http="h11",
+        http=Connection,
         loop="asyncio",
         ws="none",
         lifespan="off",

@@ -1,23 +1,30 @@
-"""The people at the other end: they have a link and nothing else, and open it over real HTTP."""
+"""The people at the other end: they have a link and nothing else, and use it over real HTTP.
+
+Their exceptions come without frames: those hold links and passcodes, and a failing test would show them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from sealpipe.errors import SealpipeError
 from sealpipe.secret import Secret
-from sealpipe.wire import envelope, fields, link, tokens
+from sealpipe.sheltered import sheltered
+from sealpipe.wire import encoding, envelope, fields, link, sealed_box, tokens
 from sealpipe.wire.fields import Field
 
 from .door import ask
 
 
-class NotOpened(Exception):  # what happened to a person, as they would say it
-    """The link did not open.
+class NotOpened(SealpipeError):  # what happened to a person, as they would say it
+    """The link did not open, or took nothing.
 
-    `reason` is one of `not-found`, `time`, `views`, `attempts`, `deleted`, `passcode-required`,
-    `passcode-wrong`. `attempts_left` is how many passcode attempts remain, where one was spent.
+    Of a share's link, `reason` is one of `not-found`, `time`, `views`, `attempts`, `deleted`, `passcode-required`,
+    `passcode-wrong`; of a collect link, `not-found`, `expired`, `full`, `accesses`, `passcode`, `login`, `mfa`,
+    `domain`, `address`, `invalid`. `attempts_left` is how many passcode attempts remain, where one was spent.
     """
 
     def __init__(self, reason: str, message: str, attempts_left: int | None = None) -> None:
@@ -32,17 +39,19 @@ class Recipient:
 
     origin: str | None = None
 
+    @sheltered
     def look(self, share_link: str | Secret) -> dict[str, Any]:
         """What the page says before it opens anything: `passcode_required`, `expired_at`. Spends nothing."""
-        origin, path, _ = self._parts(share_link)
+        origin, path, _ = _parts(share_link, self.origin, "shares")
         return _told(*ask(origin, "GET", path))
 
+    @sheltered
     def open_link(self, share_link: str | Secret, passcode: str | Secret | None = None) -> list[Field]:
         """Open a link, spending a view. Raises NotOpened, and WireError for what does not decrypt.
 
         Where a passcode is wanted and none is given, nothing is spent.
         """
-        origin, path, fragment = self._parts(share_link)
+        origin, path, fragment = _parts(share_link, self.origin, "shares")
         content_key = link.decode_fragment(fragment)
         known = passcode.reveal() if isinstance(passcode, Secret) else passcode
         proof = {"access_token": tokens.access_token(content_key)}
@@ -55,18 +64,64 @@ class Recipient:
         content = _told(*ask(origin, "POST", f"{path}/open", proof))
         return fields.load(envelope.open(content_key, content["data"], known))
 
-    def _parts(self, share_link: str | Secret) -> tuple[str, str, str]:
-        text = share_link.reveal() if isinstance(share_link, Secret) else share_link
-        address = urlsplit(text)
-        code = address.path.rsplit("/", 1)[-1]  # stays encoded, as it is one segment here and there
-        origin = self.origin or f"{address.scheme}://{address.netloc}"
-        return origin, f"/rehearsal/shares/{code}", address.fragment
+
+@dataclass(frozen=True)
+class Submitter:
+    """Fills in collect links of a rehearsal. `origin` is the service's address, if the link's is another's."""
+
+    origin: str | None = None
+
+    @sheltered
+    def look(self, collect_link: str | Secret) -> dict[str, Any]:
+        """What the page says before the form: `title`, `passcode_required`, `expired_at`. Spends nothing."""
+        origin, path, _ = _parts(collect_link, self.origin, "requests")
+        return _told(*ask(origin, "GET", path))
+
+    @sheltered
+    def open_form(self, collect_link: str | Secret, **who: Any) -> dict[str, Any]:
+        """The form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Spends an access.
+
+        `who` is what the request's conditions look at: `passcode`, `signed_in_as` (an address), `mfa`, `from_ip`.
+        """
+        origin, path, _ = _parts(collect_link, self.origin, "requests")
+        return _told(*ask(origin, "POST", f"{path}/open", _shown(who)))
+
+    @sheltered
+    def submit(self, collect_link: str | Secret, values: Mapping[str, str], *, tag: str = "svc", **who: Any) -> str:
+        """Fill the form in and send it, sealed; the submission's short code. Raises NotOpened.
+
+        `values` maps a prompt to what is typed there; what is not in it stays empty. `tag` is the service's.
+        """
+        form = self.open_form(collect_link, **who)
+        typed = [Field(field["item"], values.get(field["item"], ""), field["type"]) for field in form["fields"]]
+        public_key = encoding.decode_base64url(form["public_key"])
+        return self.send(collect_link, sealed_box.seal(public_key, fields.dump(typed), tag=tag), **who)
+
+    @sheltered
+    def send(self, collect_link: str | Secret, data: str, **who: Any) -> str:
+        """Send `data` (standard base64) as it stands, sealed or not; the submission's short code."""
+        origin, path, _ = _parts(collect_link, self.origin, "requests")
+        code: str = _told(*ask(origin, "POST", f"{path}/submit", {**_shown(who), "data": data}), expected=201)[
+            "short_code"
+        ]
+        return code
 
 
-def _told(status: int, value: Any) -> dict[str, Any]:
+def _shown(who: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.reveal() if isinstance(value, Secret) else value for name, value in who.items()}
+
+
+def _parts(given: str | Secret, known_origin: str | None, what: str) -> tuple[str, str, str]:
+    text = given.reveal() if isinstance(given, Secret) else given
+    address = urlsplit(text)
+    code = address.path.rsplit("/", 1)[-1]  # stays encoded, as it is one segment here and there
+    return known_origin or f"{address.scheme}://{address.netloc}", f"/rehearsal/{what}/{code}", address.fragment
+
+
+def _told(status: int, value: Any, *, expected: int = 200) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise NotOpened("not-found", f"no rehearsal answers there (HTTP {status})")
-    if status != 200:
+    if status != expected:
         message = value.get("message", f"HTTP {status}")
         raise NotOpened(value.get("reason", "not-found"), message, value.get("attempts_left"))
     return value

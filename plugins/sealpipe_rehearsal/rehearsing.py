@@ -48,7 +48,7 @@ def go_on(running: Running) -> None:
     output.note(f"still serving on {running.origin}; interrupt to end it")
     output.note(f"  export SEALPIPE_BASE_URL={running.base_url}")
     output.note(f"  export SEALPIPE_LINK_BASE_URL={running.link_base_url}")
-    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {running.address.port})"')
+    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {running.address.port} --scope all)"')
     threading.Event().wait()
 
 

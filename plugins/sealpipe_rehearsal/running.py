@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from sealpipe.secret import Secret
@@ -12,10 +12,12 @@ from sealpipe.secret import Secret
 from . import door
 from .listening import Address, Server
 from .service.context import Service
+from .service.fault_plan import Progress
+from .service.fault_rows import parse
 from .service.log import Event, Note, Seen
 
 if TYPE_CHECKING:
-    from .people import Recipient
+    from .people import Recipient, Submitter
 
 _START_SECONDS = 10
 _STOP_SECONDS = 10
@@ -65,19 +67,30 @@ class Running:
         custody: str = "self",
         register: bool = True,
         account: str = "default",
+        organization: str | None = None,
     ) -> Secret:
         """A new key, registered through the control door; the full three-part credential."""
         return door.register_key(
-            self.origin, name=name, scopes=scopes, custody=custody, register=register, account=account
+            self.origin,
+            name=name,
+            scopes=scopes,
+            custody=custody,
+            register=register,
+            account=account,
+            organization=organization,
         )
 
-    def set_account(self, name: str = "default", **switches: str | bool) -> None:
-        """Change an account's `plan`, `view_protection`, `zero_knowledge_enrolled`, `..._feature`."""
-        door.set_account(self.origin, name, **switches)
+    def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
+        """Change an account's plan, numbers or switches: see `door.set_account`."""
+        door.set_account(self.origin, name, at_once=at_once, **changes)
 
     def revoke_key(self, credential: Secret) -> None:
         """Revoke a key that create_key made."""
-        door.revoke_key(self.origin, credential.reveal().partition("_sk_live_")[2].partition(".")[0])
+        door.revoke_key(self.origin, _key_id(credential))
+
+    def grant_custody(self, credential: Secret) -> None:
+        """Approve custody `account` for a key that has asked for it."""
+        door.grant_custody(self.origin, _key_id(credential))
 
     def advance(self, seconds: float) -> None:
         """Let time pass at the service."""
@@ -88,6 +101,12 @@ class Running:
         from .people import Recipient  # here, so that serving loads no cryptography
 
         return Recipient(self.origin)
+
+    def submitter(self) -> Submitter:
+        """Somebody who has been sent a collect link."""
+        from .people import Submitter  # as above
+
+        return Submitter(self.origin)
 
     def seen(self) -> list[Seen]:
         """Every request that the service received, oldest first, the control door's left out."""
@@ -100,6 +119,26 @@ class Running:
     def notes(self) -> list[Note]:
         """What the service noted for its operator, such as compromised keys, oldest first."""
         return self.service.log.notes()
+
+    def set_faults(self, *rows: Mapping[str, object]) -> None:
+        """This plan of faults in place of the one before; none ends it. FaultPlanError for one that cannot be.
+
+        A row is what a plan's file has under `[[fault]]`: `{"fault": "reset", "after_commit": True, "times": 2}`.
+        """
+        self.service.faults.set(parse(rows))
+
+    def faults(self) -> list[Progress]:
+        """Every row of the plan, and how far it has come."""
+        return self.service.faults.progress()
+
+    def refuse(self) -> None:
+        """Refuse connections from now on, until `mend`; those that are open stay."""
+        self._server.ask(refuses=True)
+
+    def mend(self) -> None:
+        """No fault from now on; connections are taken again."""
+        self.service.faults.set([])
+        self._server.ask(refuses=False)
 
     def reset(self) -> None:
         """Forget accounts, keys, shares, records and log."""
@@ -116,3 +155,7 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _key_id(credential: Secret) -> str:
+    return credential.reveal().partition("_sk_live_")[2].partition(".")[0]

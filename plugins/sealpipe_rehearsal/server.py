@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from .listening import LOOPBACK, Address, Server, config_of, ended_by_signals, l
 from .running import Running
 from .service.clock import Clock, system_clock
 from .service.context import Service, nothing_happens
+from .service.fault_rows import FaultPlanError, parse
 from .service.log import Log
 from .service.store import StateUnusable, Store
 
-__all__ = ["Address", "Running", "StateUnusable", "serve", "start"]
+__all__ = ["Address", "FaultPlanError", "Running", "StateUnusable", "serve", "start"]
 
 
 def start(
@@ -27,17 +28,20 @@ def start(
     clock: Callable[[], datetime] = system_clock,
     token_bytes: Callable[[int], bytes] = secrets.token_bytes,
     at: Callable[[str], None] = nothing_happens,
+    faults: Iterable[Mapping[str, object]] = (),
 ) -> Running:
     """Start a service in a background thread. Port 0 takes a free one; `state` None keeps it in memory.
 
     Raises ValueError for a host that is not loopback or a tag that cannot be one, OSError where the port
-    is taken, StateUnusable for a state file that cannot be used. `at` is `Service.at`: it is called at named
-    moments of a call.
+    is taken, StateUnusable for a state file that cannot be used, FaultPlanError for a row of `faults` that
+    cannot be. `at` is `Service.at`: it is called at named moments of a call.
     """
+    rows = parse(list(faults))
     sock = listen(host, port)
     service: Service | None = None
     try:
         service = _service(state, service_tag, clock, token_bytes, at)
+        service.faults.set(rows)
         return Running(service, Server(config_of(service)), sock)
     except BaseException:
         sock.close()
@@ -53,17 +57,20 @@ def serve(
     announce: Callable[[Address], None] = lambda _: None,
     *,
     host: str = LOOPBACK,
+    faults: Iterable[Mapping[str, object]] = (),
 ) -> int:
     """Run a service until SIGINT or SIGTERM; the number of the signal that ended it (0 for none).
 
     `announce` is called with the address as soon as the service answers. Raises as `start` does.
     """
+    rows = parse(list(faults))
     sock = listen(host, port)
     try:
         service = _service(state, service_tag, system_clock, secrets.token_bytes, nothing_happens)
     except BaseException:
         sock.close()
         raise
+    service.faults.set(rows)
     address = Address(*sock.getsockname()[:2])
     server = Server(config_of(service), lambda: announce(address))
     try:

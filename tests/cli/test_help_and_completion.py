@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+from collections.abc import Iterator
 
+import click
 import pytest
 
+from sealpipe.cli.main import cli
 from sealpipe.settings import COMMANDS, GLOBAL
 from support.parts import program
 from support.terminal import Terminal
 
-EVERY = (
-    "", "share", "shares", "shares list", "shares show", "shares expire", "resume", "rehearse", "rehearsal",
-    "rehearsal serve", "rehearsal key", "rehearsal key create", "completion",
-)  # fmt: skip
+def commands_of(group: click.Group, path: str = "") -> Iterator[str]:
+    """Every command below a group, by its words."""
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        words = f"{path} {name}".strip()
+        if isinstance(command, click.Group):
+            yield from commands_of(command, words)
+        else:
+            yield words
+
+
+EVERY = tuple(commands_of(cli))
 
 
 def test_the_version_is_the_packages(bare: Terminal) -> None:
@@ -84,7 +98,7 @@ def test_a_shell_that_is_unknown_is_refused(bare: Terminal) -> None:
         ("sealpipe shares ", {"list", "show", "expire"}),
         ("sealpipe share --expires-", {"--expires-in", "--expires-at"}),
         ("sealpipe share --custody ", {"auto", "require", "off"}),
-        ("sealpipe rehearsal ", {"serve", "key"}),
+        ("sealpipe rehearsal ", {"serve", "key", "account"}),
     ],
 )
 def test_bash_completes_with_the_script_that_we_print(bare: Terminal, line: str, offers: set[str]) -> None:

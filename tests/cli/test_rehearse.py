@@ -15,7 +15,7 @@ import pytest
 
 from sealpipe_rehearsal.door import ask
 from sealpipe_rehearsal.running import Running
-from support.terminal import PATIENCE, Terminal, addresses
+from support.terminal import PATIENCE, Done, Terminal, addresses
 
 # -- the tour -----------------------------------------------------------------------------------
 
@@ -192,8 +192,9 @@ def end(process: subprocess.Popen[str], number: int) -> int:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_service_ends_in_good_order_and_remembers_with_a_state(bare: Terminal, number: int, code: int) -> None:
     words = ["--port", str(free_port()), "--state", "state.db"]
+    scope = ["--scope", "all"]
     with serving(bare, *words) as process:
-        key = bare.sealpipe("rehearsal", "key", "create", *words[:2], "--output", "json").json
+        key = bare.sealpipe("rehearsal", "key", "create", *words[:2], *scope, "--output", "json").json
         assert list(key) == ["schema", "api_key", "base_url", "scopes"]
         bare.environ |= {"SEALPIPE_API_KEY": key["api_key"], "SEALPIPE_BASE_URL": key["base_url"]}
         bare.environ["SEALPIPE_LINK_BASE_URL"] = key["base_url"].removesuffix("/v1") + "/s"
@@ -231,6 +232,49 @@ def test_a_key_has_the_name_scopes_and_custody_that_were_asked_for(bare: Termina
     assert told["scopes"] == ["shares:read"]
     assert (key["name"], key["scopes"], key["custody_effective"]) == ("reader", ["shares:read"], "none")
     assert bare.at(service).sealpipe("share", "-f", "text:x", SEALPIPE_API_KEY=told["api_key"]).code == 4
+
+
+def test_a_key_starts_as_the_form_does_and_can_have_every_scope(bare: Terminal, service: Running) -> None:
+    create = ["rehearsal", "key", "create", "--port", str(service.address.port), "--output", "json"]
+    assert bare.sealpipe(*create).json["scopes"] == ["shares:write"]
+    assert len(bare.sealpipe(*create, "--scope", "all").json["scopes"]) == 6
+    form, _ = ask(service.origin, "GET", "/rehearsal/keys")[1]["keys"]
+    assert (form["scopes"], form["custody_effective"]) == (["shares:write"], "self")
+
+
+def test_keys_are_listed_granted_and_revoked(bare: Terminal, service: Running) -> None:
+    port = ["--port", str(service.address.port)]
+
+    def key(*words: str) -> Done:
+        return bare.sealpipe("rehearsal", "key", *words, *port)
+
+    key("create", "--name", "held back", "--no-register")
+    key("create", "--name", "team", "--org", "acme", "--custody", "account")
+    one, two = key("list", "--output", "json").json["keys"]
+    assert (one["custody_effective"], one["last_used_at"]) == ("none", "never used")
+    assert (two["organization"], two["custody_effective"]) == ("acme", "self")
+    assert "custody_effective: account" in key("grant", two["key_id"]).out
+    assert key("grant", one["key_id"]).code == 2
+    assert key("revoke", two["key_id"]).code == 0
+    first, second = key("list").out.splitlines()
+    assert first.split("\t")[1:] == ["held back", "shares:write", "none", "last used never used"]
+    assert second.split("\t")[-2:] == ["self", "revoked"]
+    assert key("revoke", "unknown").code == 2
+
+
+def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: Running) -> None:
+    port = ["--port", str(service.address.port)]
+    account = ["rehearsal", "account", *port, "--output", "json"]
+    assert bare.sealpipe(*account).json["limits"]["api_keys"] == 5
+    changed = bare.sealpipe(*account, "--plan", "enterprise", "--keys", "1", "--view-protection", "off").json
+    assert (changed["limits"]["api_keys"], changed["limits"]["view_protection"]) == (1, False)
+    create = ["rehearsal", "key", "create", *port]
+    assert [bare.sealpipe(*create).code for _ in range(2)] == [0, 4]
+    bare.sealpipe(*account, "--org", "acme", "--plan", "none")
+    refused = bare.sealpipe(*create, "--org", "acme")
+    assert (refused.code, refused.out) == (4, "")
+    assert "API access" in refused.err
+    assert bare.sealpipe(*account, "--rate", "unset").json["api_access"] is False
 
 
 @pytest.mark.parametrize(
@@ -290,7 +334,7 @@ sys.meta_path.insert(0, Blocker())
 
 
 @pytest.mark.parametrize("blocked", ["starlette", "uvicorn"])
-@pytest.mark.parametrize("command", ["rehearse", "rehearsal serve", "rehearsal key create"])
+@pytest.mark.parametrize("command", ["rehearse", "rehearsal serve"])
 def test_without_the_extra_the_pip_command_is_told(bare: Terminal, blocked: str, command: str) -> None:
     site = bare.file("site/sitecustomize.py", BLOCKER.format(blocked={blocked}))
     done = bare.sealpipe(*command.split(), PYTHONPATH=str(site.parent))

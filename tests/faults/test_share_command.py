@@ -174,7 +174,7 @@ def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_r
     begun = threading.Event()
 
     def at(moment: str) -> None:
-        if moment == "create.begun":
+        if moment == "shares.begun":
             begun.set()
             going_on.wait(30)
 

@@ -12,11 +12,16 @@ from typing import Any
 import httpx
 
 from sealpipe.secret import Secret
+from sealpipe.wire import keys
 from sealpipe_rehearsal.running import Running
 
 TOKEN = "t" * 43
 DATA = base64.b64encode(b"ciphertext that nobody looks into").decode()
 WRAP = base64.b64encode(bytes(142)).decode()
+
+SEED = bytes(range(32))
+PAIR = keys.from_seed(SEED)
+PUBLIC_KEY = base64.urlsafe_b64encode(PAIR.public_key).decode().rstrip("=")
 
 # Plain HTTP only: httpx would load the CA bundle for every client, 25 ms each.
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -27,6 +32,13 @@ _numbers = itertools.count(1)
 def body(**changes: Any) -> dict[str, Any]:
     """A create body that is accepted, with some members changed; `...` leaves one out."""
     members = {"encryption_type": "e2ee-aes256-gcm", "data": DATA, "access_token": TOKEN, **changes}
+    return {name: value for name, value in members.items() if value is not ...}
+
+
+def request_body(**changes: Any) -> dict[str, Any]:
+    """The same for a request."""
+    fields = [{"item": "Password", "type": "password"}]
+    members = {"title": "t", "public_key": PUBLIC_KEY, "fields": fields, **changes}
     return {name: value for name, value in members.items() if value is not ...}
 
 
@@ -88,8 +100,27 @@ class Api:
         code: str = response.json()["short_code"]
         return code
 
-    def codes(self, query: str = "") -> list[str]:
-        return [share["short_code"] for share in self.http.get(f"/shares{query}").json()["shares"]]
+    def codes(self, query: str = "", what: str = "shares") -> list[str]:
+        return [item["short_code"] for item in self.http.get(f"/{what}{query}").json()[what]]
+
+    def post_request(self, content: bytes, key: str | None = "", **headers: str) -> httpx.Response:
+        """POST /v1/requests, as `post` does it for shares."""
+        if key is not None:
+            headers["Idempotency-Key"] = key or f"key-{next(_numbers)}"
+        return self.http.post("/requests", content=content, headers=headers)
+
+    def ask(self, key: str | None = "", **changes: Any) -> httpx.Response:
+        return self.post_request(json.dumps(request_body(**changes)).encode(), key)
+
+    def asked(self, **changes: Any) -> str:
+        """The short code of a new request."""
+        response = self.ask(**changes)
+        assert response.status_code == 201, response.text
+        code: str = response.json()["short_code"]
+        return code
+
+    def delete_request(self, code: str) -> httpx.Response:
+        return self.http.delete(f"/requests/{code}")
 
 
 def refusal(response: httpx.Response) -> tuple[int, int]:

@@ -106,7 +106,7 @@ def test_after_24_hours_the_same_value_is_a_new_key(service: Running, api: Api) 
     assert refusal(api.post(CONTENT, "k")) == (409, 105)
 
 
-@pytest.mark.parametrize("moment", ["create.begun", "create.committed"])
+@pytest.mark.parametrize("moment", ["shares.begun", "shares.committed"])
 def test_a_second_call_while_the_first_is_in_flight_is_106(
     service: Running, api: Api, caller: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_second_call_while_the_first_is_in_flight_is_106(
     assert (api.post(CONTENT, "k").status_code, api.post(CONTENT, "k").content) == (200, answered.content)
 
 
-@pytest.mark.parametrize(("moment", "then"), [("create.begun", 201), ("create.committed", 200)])
+@pytest.mark.parametrize(("moment", "then"), [("shares.begun", 201), ("shares.committed", 200)])
 def test_a_call_that_breaks_in_flight_leaves_no_marker(
     service: Running,
     api: Api,

@@ -66,6 +66,12 @@ def test_no_link_is_made_on_a_base_that_would_break_it(base: str) -> None:
         link.collect_link(base, "c")
 
 
+def test_a_link_without_a_fragment_has_no_key() -> None:
+    with pytest.raises(FragmentError) as caught:
+        link.decode_fragment(None)
+    assert caught.value.reason == "missing-key"
+
+
 @pytest.mark.parametrize("key", [b"", KEY[:31], KEY + b"\0", "x" * 32, None])
 def test_a_key_of_another_size_is_refused_everywhere(key: Any) -> None:
     for call, error, reason in (

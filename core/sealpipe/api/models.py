@@ -35,6 +35,74 @@ class ShareInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class CreatedRequest:
+    """A secure request as its creation answered (gaps: `POST /v1/requests` response).
+
+    `public_key` is base64url of 65 bytes, the one that was sent; None where the service did not repeat it.
+    `replayed` tells that an earlier sending of the same bytes had created it.
+    """
+
+    short_code: str
+    expires_at: datetime | None
+    public_key: str | None
+    replayed: bool
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """A secure request's metadata (specification: Secure request metadata).
+
+    Both `expires_at` and `public_key` (base64url of 65 bytes) are None once it has ended or was removed.
+    `told_at` is the service's clock when it told (HTTP `Date`), None where it did not say, and in lists.
+    """
+
+    short_code: str
+    expires_at: datetime | None
+    public_key: str | None
+    told_at: datetime | None = field(default=None, compare=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What somebody sent to a request. `data` is standard base64 of a sealed box: ciphertext (gaps: sealed submission).
+
+    None where the service did not say. Nothing in it was checked by anybody, and its sender is not known.
+    """
+
+    short_code: str | None
+    data: str | None = field(repr=False)
+    created_at: datetime | None = None
+    encryption_type: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> tuple[str | None, str | None]:
+        """What tells one submission from another: its short code and its ciphertext."""
+        return self.short_code, self.data
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """Everything that was sent to a request. `skipped` were not end-to-end encrypted, and are not handed out."""
+
+    items: tuple[Submission, ...]
+    count: int | None
+    skipped: int | None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRequest:
+    """What a DELETE did to a request: `expired` (it was active) or `deleted` (it was over: gone, submissions too)."""
+
+    short_code: str
+    outcome: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Pagination:
     """Where a page stands (specification: Pagination object); None where the service did not say."""
 

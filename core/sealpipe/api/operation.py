@@ -51,12 +51,18 @@ class Failure:
     retry_after: float | None = None
 
 
+def succeeded(answer: Answer) -> bool:
+    """Whether the service says that it did what was asked."""
+    return 200 <= answer.status < 300
+
+
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[T]):
     """One call. `path` is relative to the base URL, each short code one encoded segment.
 
-    `body` is sent byte for byte. `decode` reads a successful answer's JSON object, and raises
-    ProtocolError where it breaks the protocol.
+    `body` is sent byte for byte. `decode` reads an answer that `settles` the matter, and raises ProtocolError
+    where it breaks the protocol; every other answer is a refusal. `whole`, where an answer may go on after all
+    that matters, tells whether that is there.
     """
 
     name: str
@@ -65,6 +71,10 @@ class Operation(Generic[T]):
     resend: Resend
     decode: Callable[[Answer], T] = field(repr=False)
     body: bytes | bytearray | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
     limit: int = ANSWER_LIMIT
+    settles: Callable[[Answer], bool] = field(default=succeeded, repr=False)
+    whole: Callable[[Answer], bool] | None = field(default=None, repr=False)
+    own_connection: bool = False
+    """It travels on a fresh connection that nothing else uses: none that the other side may just be closing."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+from sealpipe.api.models import Page, Pagination
 from sealpipe.api.operation import Answer
 from sealpipe.errors import ProtocolError, UsageError
 from sealpipe.times import parse_time
+
+T = TypeVar("T")
 
 
 def json_object(answer: Answer) -> dict[str, Any]:
@@ -58,6 +61,39 @@ def whole(members: Mapping[str, Any], name: str) -> int | None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise ProtocolError(f"the service's answer has a {name} that is no whole number")
     return value
+
+
+def flag(members: Mapping[str, Any], name: str) -> bool | None:
+    """True or false, or None for null or absent."""
+    value = members.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ProtocolError(f"the service's answer has a {name} that is neither true nor false")
+    return value
+
+
+def mapping(members: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object's members; none for null or absent."""
+    value = members.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise ProtocolError(f"the service's answer has a {name} that is no object")
+    return value or {}
+
+
+def rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """An array of objects; empty for null or absent."""
+    value = members.get(name)
+    if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
+        raise ProtocolError(f"the service's answer has a {name} that is no array of objects")
+    return value or []
+
+
+def page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
+    """One page of a list whose rows stand under `name`; the figures of its pagination where there are any."""
+    if not isinstance(members.get(name), list):
+        raise ProtocolError(f"the service's list has no array of {name}")
+    paging = mapping(members, "pagination")
+    figures = (whole(paging, figure) for figure in ("page", "limit", "total_pages", "total"))
+    return Page(tuple(map(item, rows(members, name))), Pagination(*figures))
 
 
 def rest(members: Mapping[str, Any], *known: str) -> dict[str, Any]:

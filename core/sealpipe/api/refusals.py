@@ -71,8 +71,7 @@ PROOF_OF_NOTHING = frozenset({19, 53, 61, 105})
 def refusal(answer: Answer) -> ServiceError:
     """The exception for an answer that is not 2xx."""
     members = _members(answer.body)
-    code = members.get("error_code")
-    code = code if isinstance(code, int) and not isinstance(code, bool) else None
+    code = _code(members)
     kind = _kind(answer.status, code)
     data = members.get("additional_data")
     return kind(
@@ -82,6 +81,16 @@ def refusal(answer: Answer) -> ServiceError:
         additional_data=data if isinstance(data, dict) else None,
         retry_after=retry_after(answer.headers.get("retry-after")),
     )
+
+
+def error_code(answer: Answer) -> int | None:
+    """The `error_code` of an error's body; None where it has none: then it is not the service itself that answered."""
+    return _code(_members(answer.body))
+
+
+def _code(members: Mapping[str, Any]) -> int | None:
+    code = members.get("error_code")
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
 def _kind(status: int, code: int | None) -> type[ServiceError]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from sealpipe.api import reading
-from sealpipe.api.models import CreatedShare, Page, Pagination, ShareInfo
+from sealpipe.api import reading, writing
+from sealpipe.api.models import CreatedShare, Page, ShareInfo
 from sealpipe.api.operation import Answer, Operation, Resend
-from sealpipe.errors import ProtocolError, UsageError
+from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
 from sealpipe.wire.link import segment
 
@@ -49,13 +48,7 @@ def build_body(
     body = bytearray(b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode())
     append_data(body)
     body += b'",'
-    try:
-        body += _compact({name: value for name, value in members.items() if value is not None})[1:]
-    except UnicodeEncodeError:
-        raise UsageError(
-            "a title, description or organisation holds half a character (a lone surrogate)",
-            remedy="give it as UTF-8 text",
-        ) from None
+    body += writing.compact(members)[1:]
     if item_key_wrap is None:
         return body, None
     wrap_at = len(body) - 1
@@ -129,21 +122,9 @@ def _item(members: Mapping[str, object]) -> ShareInfo:
 
 
 def _page(answer: Answer) -> Page[ShareInfo]:
-    members = reading.json_object(answer)
-    rows, paging = members.get("shares"), members.get("pagination") or {}
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ProtocolError("the service's list has no array of shares")
-    if not isinstance(paging, dict):
-        raise ProtocolError("the service's list has a pagination that is no object")
-    names = ("page", "limit", "total_pages", "total")
-    return Page(tuple(map(_item, rows)), Pagination(*(reading.whole(paging, name) for name in names)))
+    return reading.page(reading.json_object(answer), "shares", _item)
 
 
 def _expired(answer: Answer) -> None:
     if reading.json_object(answer).get("success") is not True:
         raise ProtocolError("the service answered 200 to expiring and does not say that it succeeded")
-
-
-def _compact(members: Mapping[str, object]) -> bytes:
-    """JSON as a browser's JSON.stringify gives it."""
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

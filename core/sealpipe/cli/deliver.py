@@ -51,6 +51,8 @@ def announce(share: Share) -> None:
     """Tell people, as soon as the service has answered."""
     ends = "does not expire" if share.expires_at is None else f"expires {format_time(share.expires_at)}"
     output.note(f"created {output.printable(share.short_code)}, {ends}")
+    for remark in share.remarks:
+        output.note(output.printable(remark))
     for warning in share.warnings:
         output.note(f"sealpipe: {warning}")
 

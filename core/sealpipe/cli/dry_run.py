@@ -23,6 +23,7 @@ def show(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets, *,
     lines += [f"  {name.replace('_', '-')}: {output.printable(members[name])}" for name in told if members[name]]
     lines += [f"  notify-on: {','.join(plan.notify_on)}"] if plan.notify_on else []
     lines += ["  passcode: yes"] if members["passcode"] else []
+    lines += [f"  {output.printable(remark)}" for remark in sealed.remarks]
     output.result("\n".join(lines) + "\n")
 
 
@@ -42,4 +43,5 @@ def _members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets
         "custody": plan.custody if sealed.wrap_at is not None else "none",
         "link_file": to["link_file"],
         "receipt": to["receipt"],
+        "remarks": sealed.remarks,
     }

@@ -18,7 +18,13 @@ from sealpipe.errors import Note, SealpipeError, UsageError
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Seal secrets and make a link to them."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
+    "stats": ("sealpipe.cli.stats:stats", "How many shares there are, and how often they were viewed."),
+    "tools": ("sealpipe.cli.tools:tools", "List and call the tools of the hosted MCP endpoint."),
+    "requests": ("sealpipe.cli.requests:requests", "List, show, expire and purge requests for secrets."),
     "resume": ("sealpipe.cli.resume:resume", "Finish what an interrupted command left in the outbox."),
+    "doctor": ("sealpipe.cli.doctor:doctor", "Look at settings, credential, way and scopes; tell what to do."),
+    "plugins": ("sealpipe.cli.plugins:plugins", "List the plugins that there are."),
+    "custody": ("sealpipe.cli.custody:custody", "Tell the custody public key of the credential."),
     "rehearse": (
         "sealpipe_rehearsal.commands:rehearse",
         "Watch the main job, or run a command, on a local service.",
@@ -27,6 +33,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "completion": ("sealpipe.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Each command's place and summary: `--help` imports none of them."""
+
+INNER = ("list", "show", "expire", "log", "submissions", "purge", "call", "serve", "key", "public-key")
+"""The commands of groups."""
 
 
 class LazyGroup(click.Group):
@@ -124,8 +133,7 @@ def _configure(ctx: click.Context) -> None:
         commands = {name: {**common, **config.get(name, {})} for name in COMMANDS}
         # A group's commands share the group's table.
         ctx.default_map = {
-            name: {**table, **dict.fromkeys(("list", "show", "expire", "serve", "key"), table)}
-            for name, table in commands.items()
+            name: {**table, **dict.fromkeys(INNER, table)} for name, table in commands.items()
         }
 
 

@@ -1,4 +1,4 @@
-"""`sealpipe shares list | show | expire`."""
+"""`sealpipe shares list | show | expire | log`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from sealpipe.cli.options import OPAQUE, Command, options
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from sealpipe.api.models import Pagination, ShareInfo
+    from sealpipe.api.optional import Access, AccessLog
     from sealpipe.client.sync import Client
 
 
 @click.group()
 def shares() -> None:
-    """List, show and expire shares. Only metadata: the service has no way to read one."""
+    """List, show and expire shares, and see who opened one. Only metadata: the service has no way to read one."""
 
 
 @shares.command("list", cls=Command)
@@ -34,7 +37,7 @@ def list_(page: int | None, limit: int | None, **values: Any) -> None:
             found = client.list_shares(page=page or 1, limit=limit or 25)
             rows, pagination = found.items, found.pagination
     if values["output"] == "json":
-        output.json_result({"shares": [_members(row) for row in rows], "pagination": _paging(pagination)})
+        output.json_result({"shares": [_members(row) for row in rows], "pagination": paging(pagination)})
         return
     output.result("".join(f"{_line(row)}\n" for row in rows))
     if pagination.total_pages and (page or 1) < pagination.total_pages:
@@ -66,6 +69,26 @@ def expire(code: str, **values: Any) -> None:
         output.json_result({"short_code": code, "outcome": "expired"})
 
 
+@shares.command(cls=Command, context_settings=OPAQUE)
+@click.argument("code")
+@options("", common=context.COMMON)
+def log(code: str, **values: Any) -> None:
+    """Who opened a share, or tried to. Not every service offers this; one that does not is no error."""
+    from sealpipe.client.calls.account import iter_share_log
+
+    entries: list[Access] = []
+    with _client(values) as client:
+        walk = iter_share_log(client.session, code)
+        while not walk.done:
+            entries += client.run(walk.next_page())
+    if walk.first is None:
+        output.note("this service offers no access log")
+    if values["output"] == "json":
+        output.json_result(_log_members(code, walk.first, entries))
+    else:
+        output.result("".join(f"{_log_line(entry)}\n" for entry in entries))
+
+
 def _client(values: dict[str, Any]) -> Client:
     from sealpipe.client.sync import Client
 
@@ -82,6 +105,36 @@ def _line(row: ShareInfo) -> str:
     return f"{output.printable(row.short_code)}\t{ends}"
 
 
-def _paging(pagination: Pagination) -> dict[str, int | None]:
+def paging(pagination: Pagination) -> dict[str, int | None]:
+    """The figures of a list as JSON members."""
     names = ("page", "limit", "total_pages", "total")
     return {name: getattr(pagination, name) for name in names}
+
+
+def _log_members(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:
+    if first is None:
+        return {"offered": False, "short_code": code, "entries": []}
+    return {
+        "offered": True,
+        "short_code": first.short_code,
+        "entries": [_access_members(entry) for entry in entries],
+        "retention_days": first.retention_days,
+        "effective_from": _time(first.effective_from),
+        "effective_to": _time(first.effective_to),
+    }
+
+
+def _access_members(entry: Access) -> dict[str, Any]:
+    names = ("accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
+    told = {name: getattr(entry, name) for name in names}
+    return {**entry.extra, "accessed_at": _time(entry.accessed_at), **told}
+
+
+def _log_line(entry: Access) -> str:
+    what = "failed passcode" if entry.failed_passcode else "opened"
+    cells = (_time(entry.accessed_at), what, entry.accessed_ip, entry.platform, entry.user_agent)
+    return "\t".join("-" if cell is None else output.printable(cell) for cell in cells)
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -13,10 +14,11 @@ import httpx
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.client import http
-from sealpipe.client.calls import shares
-from sealpipe.client.pacing import Pacing, held_back
+from sealpipe.client.calls import account, requests, shares
+from sealpipe.client.echo import Echo
+from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
 from sealpipe.client.setup import ClientSetup
-from sealpipe.flows.paging import Walk
+from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Share
 from sealpipe.flows.steps import Do, Flow, Send, Wait
@@ -35,23 +37,36 @@ class Network:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._pacing = Pacing()
+        self._echo = Echo(session.credential)
         self._transport = _Transport(session)
 
     async def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         """What came back within `timeout` seconds."""
-        started = time.monotonic()
-        pause = self._pacing.pause()
-        if pause >= timeout:
-            return held_back(pause)
-        await asyncio.sleep(pause)
-        result = await self._exchange(operation, started + timeout - time.monotonic())
-        self._pacing.note(result)
-        return result
+        end = time.monotonic() + timeout
+        turn = Turn()
+        try:
+            while pause := self._pacing.ask(turn):
+                if pause >= end - time.monotonic():
+                    return held_back(pause)
+                await asyncio.sleep(min(pause, AGAIN))
+        finally:
+            self._pacing.forget(turn)
+        result = await self._exchange(operation, end - time.monotonic())
+        self._pacing.note(turn, result)
+        return self._echo.out_of(result)
 
     async def close(self) -> None:
         await self._transport.aclose()
 
     async def _exchange(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+        if operation.own_connection:
+            async with aclosing(_Transport(self._session)) as transport:
+                return await self._exchange_over(transport, operation, timeout)
+        return await self._exchange_over(self._transport, operation, timeout)
+
+    async def _exchange_over(
+        self, transport: _Transport, operation: Operation[Any], timeout: float
+    ) -> Answer | Failure:
         watch = http.Watch()
 
         async def note(event: str, info: dict[str, Any]) -> None:
@@ -62,8 +77,8 @@ class Network:
         try:
             # A little later than the timeouts of each phase: where one of those strikes, httpcore closes its socket.
             async with asyncio.timeout(timeout + 0.2):
-                response = await self._transport.handle_async_request(request)
-                gathering = http.Gathering(response, operation.limit)
+                response = await transport.handle_async_request(request)
+                gathering = http.Gathering(response, operation)
                 try:
                     async for piece in response.aiter_raw():
                         if gathering.full(piece):
@@ -177,7 +192,7 @@ def _driven(
 
 
 def _walked(
-    call: Callable[Concatenate[Session, P], Walk[T]],
+    call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
@@ -226,3 +241,17 @@ class AsyncClient(ClientSetup):
     expire_share = _driven(shares.expire_share)
     share = _driven(shares.share)
     resume = _driven(shares.resume)
+    create_request = _driven(requests.create_request)
+    list_requests = _driven(requests.list_requests)
+    iter_requests = _walked(requests.iter_requests)
+    get_request = _driven(requests.get_request)
+    list_submissions = _driven(requests.list_submissions)
+    delete_request = _driven(requests.delete_request)
+    expire_request = _driven(requests.expire_request)
+    purge_request = _driven(requests.purge_request)
+    get_stats = _driven(account.get_stats)
+    list_tools = _driven(account.list_tools)
+    call_tool = _driven(account.call_tool)
+    get_capabilities = _driven(account.get_capabilities)
+    share_log = _driven(account.share_log)
+    iter_share_log = _walked(account.iter_share_log)

@@ -41,9 +41,11 @@ def request(session: Session, operation: Operation[Any], timeout: float, content
     # httpx.Headers hides the credential in its repr, a dict would not.
     headers = httpx.Headers(dict(operation.headers))
     headers["authorization"] = session.credential.header().reveal()
-    headers["accept"] = "application/json"
+    headers.setdefault("accept", "application/json")
     headers["accept-encoding"] = "identity"
     headers["user-agent"] = f"sealpipe/{__version__}"
+    if operation.own_connection:
+        headers["connection"] = "close"
     if operation.body is not None:
         headers["content-length"] = str(len(operation.body))
     return httpx.Request(
@@ -75,11 +77,12 @@ class Watch:
 
 
 class Gathering:
-    """An answer as it comes in, up to the operation's limit."""
+    """An answer as it comes in, up to the operation's limit, or until it is whole."""
 
-    def __init__(self, response: httpx.Response, limit: int) -> None:
+    def __init__(self, response: httpx.Response, operation: Operation[Any]) -> None:
         self._response = response
-        self._limit = limit
+        self._limit = operation.limit
+        self._whole = operation.whole
         self._body = bytearray()
         encoding = response.headers.get("content-encoding", "identity").lower()
         self._flaw = "" if encoding == "identity" else "is encoded, though that was not asked for"
@@ -89,7 +92,7 @@ class Gathering:
         self._body += piece
         if len(self._body) > self._limit:
             self._flaw = f"has more than {self._limit} bytes"
-        return bool(self._flaw)
+        return bool(self._flaw) or (self._whole is not None and b"\n" in piece and self._whole(self.answer()))
 
     def answer(self) -> Answer:
         """What came back, as a value."""

@@ -1,15 +1,32 @@
-"""A 429 makes the whole client wait, not only the call that got it."""
+"""A 429 makes the whole client wait, and afterwards its requests leave one by one at a rate that is found out.
+
+Nobody tells a client its rate. Until the first 429 nothing is held back. From then on a token bucket with room for
+one token lets requests go: slower at every further 429, a little faster after every other answer, until it stops
+being a bound at all.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from math import exp
 
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.api.refusals import retry_after
 
 LONGEST = 300.0
+"""Seconds that a Retry-After holds at most: an absurd one must not end a client for good."""
+MINUTE = 60.0
+SLOWEST, FIRST, FREE = 0.5, 1.0, 100.0
+"""Requests a second: the rate never falls below the first, begins with the second or more, ends above the third."""
+SLOWER, FASTER = 0.7, 1.02
+IDLE = 120.0
+"""Seconds after which a bucket of the service is full again: its burst is twice what a minute fills in."""
+
+AGAIN = 1.0
+"""Seconds to sleep at most before asking again: others may have gone, or got faster, meanwhile."""
 
 
 def held_back(pause: float) -> Failure:
@@ -19,27 +36,78 @@ def held_back(pause: float) -> Failure:
     )
 
 
-class Pacing:
-    """When the next request may leave, shared by every call of one client. Seconds, monotonic clock.
+class Turn:
+    """A request that wants to leave."""
 
-    An absurd Retry-After must not end a client for good: none holds for longer than `LONGEST`.
-    """
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = 0.0
+        """When it left."""
+
+
+class Pacing:
+    """Who may leave when, shared by every call of one client: first come, first served. Seconds, monotonic clock."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._waiting: deque[Turn] = deque()
         self._not_before = 0.0
+        self._rate: float | None = None
+        self._left = self._slowed = clock()
+        self._recent = 0.0  # how many left lately: each counts a little less with every second
 
-    def pause(self) -> float:
-        """Seconds to wait before the next request."""
+    def ask(self, turn: Turn) -> float:
+        """0.0 where the request leaves now; else the seconds after which to ask again."""
         with self._lock:
-            return max(0.0, self._not_before - self._clock())
+            now = self._clock()
+            pause = self._pause(turn, now)
+            if pause <= 0.0:
+                self._forget(turn)
+                self._recent = 1.0 + self._recent * exp((self._left - now) / MINUTE)
+                self._left = turn.left = now
+                return 0.0
+            return pause
 
-    def note(self, result: Answer | Failure) -> None:
-        """Learn from what came back."""
-        if not isinstance(result, Answer) or result.status != 429:
-            return
-        seconds = retry_after(result.headers.get("retry-after"))
-        if seconds is not None:
+    def forget(self, turn: Turn) -> None:
+        """It does not want to leave any more."""
+        if self._waiting:
             with self._lock:
-                self._not_before = max(self._not_before, self._clock() + min(seconds, LONGEST))
+                self._forget(turn)
+
+    def note(self, turn: Turn, result: Answer | Failure) -> None:
+        """Learn from what came back for a request that left."""
+        if not isinstance(result, Answer) or (result.status != 429 and self._rate is None):
+            return
+        with self._lock:
+            if result.status == 429:
+                self._slow_down(turn, retry_after(result.headers.get("retry-after")))
+            elif self._rate is not None and turn.left > self._slowed:
+                self._rate = self._rate * FASTER if self._rate < FREE else None
+
+    def _pause(self, turn: Turn, now: float) -> float:
+        if self._rate is None or now - max(self._left, self._not_before) > IDLE:
+            self._rate = None
+            return self._not_before - now
+        if turn not in self._waiting:
+            self._waiting.append(turn)
+        apart = 1.0 / self._rate
+        return max(self._not_before, self._left + apart) + apart * self._waiting.index(turn) - now
+
+    def _forget(self, turn: Turn) -> None:
+        if turn in self._waiting:
+            self._waiting.remove(turn)
+
+    def _slow_down(self, turn: Turn, seconds: float | None) -> None:
+        now = self._clock()
+        if seconds is not None:
+            self._not_before = max(self._not_before, now + min(seconds, LONGEST))
+        if self._rate is None:
+            # What left in the last minute is about the burst, and that is twice the rate a minute (Limits).
+            self._rate = max(FIRST, self._recent / 2.0 / MINUTE)
+        elif turn.left > self._slowed:  # one that left before we slowed down tells nothing new
+            self._rate = max(SLOWEST, self._rate * SLOWER)
+        else:
+            return
+        self._slowed = now

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -12,11 +13,12 @@ import httpx
 
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.client import http
-from sealpipe.client.calls import shares
+from sealpipe.client.calls import account, requests, shares
 from sealpipe.client.deadline import Deadline, DeadlineBackend
-from sealpipe.client.pacing import Pacing, held_back
+from sealpipe.client.echo import Echo
+from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
 from sealpipe.client.setup import ClientSetup
-from sealpipe.flows.paging import Walk
+from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Wait
 from sealpipe.sheltered import sheltered
@@ -28,34 +30,49 @@ T = TypeVar("T")
 class Network:
     """Sends operations over blocking sockets; safe to use from several threads."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, watch: Callable[[], http.Watch] = http.Watch) -> None:
         self._session = session
+        self._watch = watch
         self._deadline = Deadline()
         self._pacing = Pacing()
-        self._transport = _Transport(session, DeadlineBackend(self._deadline))
+        self._echo = Echo(session.credential)
+        self._transport = self._new_transport()
 
     def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         """What came back within `timeout` seconds."""
-        started = time.monotonic()
-        pause = self._pacing.pause()
-        if pause >= timeout:
-            return held_back(pause)
-        time.sleep(pause)
-        result = self._exchange(operation, started + timeout)
-        self._pacing.note(result)
-        return result
+        end = time.monotonic() + timeout
+        turn = Turn()
+        try:
+            while pause := self._pacing.ask(turn):
+                if pause >= end - time.monotonic():
+                    return held_back(pause)
+                time.sleep(min(pause, AGAIN))
+        finally:
+            self._pacing.forget(turn)
+        result = self._exchange(operation, end)
+        self._pacing.note(turn, result)
+        return self._echo.out_of(result)
 
     def close(self) -> None:
         self._transport.close()
 
+    def _new_transport(self) -> _Transport:
+        return _Transport(self._session, DeadlineBackend(self._deadline))
+
     def _exchange(self, operation: Operation[Any], end: float) -> Answer | Failure:
-        watch = http.Watch()
+        if operation.own_connection:
+            with closing(self._new_transport()) as transport:
+                return self._exchange_over(transport, operation, end)
+        return self._exchange_over(self._transport, operation, end)
+
+    def _exchange_over(self, transport: _Transport, operation: Operation[Any], end: float) -> Answer | Failure:
+        watch = self._watch()
         content = None if operation.body is None else http.pieces(operation.body)
         self._deadline.at = end
         request = http.request(self._session, operation, end - time.monotonic(), content, watch.note)
         try:
-            response = self._transport.handle_request(request)
-            gathering = http.Gathering(response, operation.limit)
+            response = transport.handle_request(request)
+            gathering = http.Gathering(response, operation)
             try:
                 for piece in response.iter_raw():
                     if gathering.full(piece):
@@ -116,7 +133,7 @@ def _driven(
 
 
 def _walked(
-    call: Callable[Concatenate[Session, P], Walk[T]],
+    call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[Client, P], Iterator[T]]:
     @wraps(call)
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
@@ -164,3 +181,17 @@ class Client(ClientSetup):
     expire_share = _driven(shares.expire_share)
     share = _driven(shares.share)
     resume = _driven(shares.resume)
+    create_request = _driven(requests.create_request)
+    list_requests = _driven(requests.list_requests)
+    iter_requests = _walked(requests.iter_requests)
+    get_request = _driven(requests.get_request)
+    list_submissions = _driven(requests.list_submissions)
+    delete_request = _driven(requests.delete_request)
+    expire_request = _driven(requests.expire_request)
+    purge_request = _driven(requests.purge_request)
+    get_stats = _driven(account.get_stats)
+    list_tools = _driven(account.list_tools)
+    call_tool = _driven(account.call_tool)
+    get_capabilities = _driven(account.get_capabilities)
+    share_log = _driven(account.share_log)
+    iter_share_log = _walked(account.iter_share_log)

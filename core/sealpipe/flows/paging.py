@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from sealpipe.api.models import Page
 from sealpipe.flows.steps import Flow
 
 T = TypeVar("T")
+
+
+class Pages(Protocol[T]):
+    """What a client walks: page after page, until it is done."""
+
+    done: bool
+
+    def next_page(self) -> Flow[list[T]]:
+        """The rows of the next page."""
 
 
 class Walk(Generic[T]):

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sealpipe.errors import BadReference, NotFound, PluginError, UsageError
+from sealpipe.flows.mentions import Mentions
 from sealpipe.flows.select import select
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.plugin import Document, Locator
+from sealpipe.plugin import FRESH, Document, Locator
 from sealpipe.reference import FieldSpec, Reference
 from sealpipe.secret import Secret
 from sealpipe.wire.field import Field
@@ -54,31 +55,43 @@ def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache
     return value if isinstance(value, Secret) else Secret(value)
 
 
+def remarks(cache: Cache) -> tuple[str, ...]:
+    """What the sources say of the documents that were fetched, each with its reference. Never a value."""
+    found = [(locator, answer) for locator, answer in cache.items() if isinstance(answer, Document)]
+    return tuple(f"{locator}: {document.remark}" for locator, document in found if document.remark)
+
+
 class _Resolver:
     """What the references of one flow mean, and what came back for them."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
-        self.located: dict[Reference, tuple[Locator, str]] = {}
+        self.located: list[tuple[Locator, str]] = []
+        """One for each reference, in their order: what it means, and its document's own format."""
 
     def locate(self, refs: Sequence[Reference], registry: Registry) -> dict[str, list[Locator]]:
         """The locators to fetch, each once, by source."""
         wanted: dict[str, dict[Locator, None]] = {}
+        mentions = Mentions(self.cache)
         for ref in refs:
-            locator = registry.locate(ref)
-            self.located[ref] = locator, registry.info(ref.name).format
+            locator, info = registry.locate(ref), registry.info(ref.name)
+            if FRESH in info.capabilities:
+                locator = mentions.of(locator, ref.selector)
+            self.located.append((locator, info.format))
             if locator not in self.cache:
                 wanted.setdefault(ref.name, {})[locator] = None
         return {name: list(locators) for name, locators in wanted.items()}
 
     def fields(self, specs: Sequence[FieldSpec | Field]) -> list[Field]:
         """All fields of all specs."""
-        return [field for spec in specs for field in self._fields(spec)]
+        located = iter(self.located)
+        return [
+            field
+            for spec in specs
+            for field in ([spec] if isinstance(spec, Field) else self._fields(spec, *next(located)))
+        ]
 
-    def _fields(self, spec: FieldSpec | Field) -> list[Field]:
-        if isinstance(spec, Field):
-            return [spec]
-        locator, form = self.located[spec.ref]
+    def _fields(self, spec: FieldSpec, locator: Locator, form: str) -> list[Field]:
         answer = self.cache[locator]
         if isinstance(answer, Document):
             return select(answer, spec.ref, label=spec.label, form=form)

@@ -59,14 +59,14 @@ class _Problem:
     """The service may have carried it out."""
 
 
-def call(operation: Operation[T], budget: Budget, *, unclear: bool = False) -> Flow[T]:
+def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, most: int = TRIES) -> Flow[T]:
     """The decoded answer, or a ServiceError whose kind says what is known about the outcome.
 
     `unclear` tells that an earlier process may have had it carried out already. On the error, `unclear` says
-    the same of this one.
+    the same of this one. `most` is how often it is sent at most.
     """
     last: ServiceError = Unreachable(f"could not {operation.name}: there was no time for a single try")
-    for tries in range(1, TRIES + 1):
+    for tries in range(1, most + 1):
         if budget.left() <= 0:
             break  # the machine slept through it
         outcome = _judge(operation, (yield Send(operation, budget.one_try())))
@@ -76,7 +76,7 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False) -> F
         if not _answered(last) or _answered(outcome.error):
             last = outcome.error  # what the service said tells more than the silence after it
         wait = _wait(outcome.error, budget, tries)
-        if not outcome.again or tries == TRIES or wait >= budget.left():
+        if not outcome.again or tries == most or wait >= budget.left():
             break
         yield Wait(wait)
     raise _final(operation, last, unclear=unclear)
@@ -89,7 +89,7 @@ def _answered(error: ServiceError) -> bool:
 def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _Problem:
     if isinstance(result, Failure):
         return _unanswered(operation, result)
-    if not 200 <= result.status < 300:
+    if not operation.settles(result):
         return _refused(operation, refusal(result))
     try:
         return _Settled(operation.decode(result))

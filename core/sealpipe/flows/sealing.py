@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sealpipe.api import shares
 from sealpipe.errors import UsageError
 from sealpipe.flows.planning import SharePlan, checked_passcode
-from sealpipe.flows.resolve import Cache, resolve, resolve_value
+from sealpipe.flows.resolve import Cache, remarks, resolve, resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import Reference
@@ -28,6 +28,8 @@ class SealedShare:
     passcode: Secret | None
     labels: tuple[tuple[str, str], ...]
     """Each field's label and type, for who wants to tell what was sealed."""
+    remarks: tuple[str, ...] = ()
+    """What sources say of their documents, such as the entropy of a new password; never a value."""
 
 
 def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
@@ -47,7 +49,7 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
             raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
         passcode = checked_passcode(value)
     sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
-    return sealed
+    return replace(sealed, remarks=remarks(cache))
 
 
 def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:

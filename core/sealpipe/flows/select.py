@@ -23,11 +23,12 @@ _KEYS_SHOWN: Final = 20
 
 
 class _Taken(NamedTuple):
-    """A value as the document has it, its label, and what an error calls it."""
+    """A value as the document has it, its label, what an error calls it, and the document's own key for it."""
 
     label: str
     value: Any
     where: str
+    key: str = ""
 
 
 def select(document: Document, ref: Reference, *, label: str | None = None, form: str = "") -> list[Field]:
@@ -53,7 +54,8 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
             value = trimmed(value)
         if value:
             secret = as_secret(value, taken.where)
-            fields.append(_field(label or taken.label, secret, value, ref, hidden=document.secret))
+            hidden = document.secret and taken.key not in document.public
+            fields.append(_field(label or taken.label, secret, value, ref, hidden=hidden))
         elif not ref.flag("optional"):
             raise NotFound(
                 f"{taken.where} is empty",
@@ -102,9 +104,9 @@ def _item(content: Any, item: Item, ref: Reference) -> Iterator[_Taken]:
         if not content and not ref.flag("optional"):
             raise missing(ref, f"{ref} is a map without any key")
         for key, value in content.items():
-            yield _Taken(str(key) or _last_part(ref), value, _where(ref, Key(str(key))))
+            yield _Taken(str(key) or _last_part(ref), value, _where(ref, Key(str(key))), str(key))
     elif item.name in content:
-        yield _Taken(item.label or item.name or _last_part(ref), content[item.name], _where(ref, item))
+        yield _Taken(item.label or item.name or _last_part(ref), content[item.name], _where(ref, item), item.name)
     elif not ref.flag("optional"):
         raise missing(ref, f"there is no key {_shown(item.name)} in {_whole(ref)}", _keys(content))
 
@@ -122,7 +124,7 @@ def _pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_Taken]:
             there = _keys(value) if isinstance(value, Mapping) else ""
             raise missing(ref, f"there is nothing at {Pointer(item.tokens[:number])} in {_whole(ref)}", there)
     label = item.label or item.tokens[-1] or _last_part(ref)
-    yield _Taken(label, value, _where(ref, item))
+    yield _Taken(label, value, _where(ref, item), item.tokens[0])
 
 
 def _last_part(ref: Reference) -> str:

@@ -40,6 +40,19 @@ class Session:
         return Budget(self.deadline)
 
 
+def open_credential(api_key: str | Secret | None, service_tag: str | None = None) -> Credential:
+    """The credential from what was set. SettingError where it is missing, has no form, or contradicts the tag."""
+    if not api_key:
+        raise SettingError("SEALPIPE_API_KEY is not set, or empty", remedy=_MISSING["SEALPIPE_API_KEY"])
+    credential = Credential.parse(api_key)
+    if service_tag is not None and settings.service_tag(service_tag) != credential.tag:
+        raise SettingError(
+            f"the service tag is set to {service_tag!r} and the credential is of {credential.tag!r}",
+            remedy="unset SEALPIPE_SERVICE_TAG: the credential tells the tag",
+        )
+    return credential
+
+
 def open_session(
     *,
     api_key: str | Secret | None,
@@ -54,12 +67,7 @@ def open_session(
     for name, value in zip(_MISSING, (api_key, base_url, link_base_url), strict=True):
         if not value:
             raise SettingError(f"{name} is not set, or empty", remedy=_MISSING[name])
-    credential = Credential.parse(api_key or "")
-    if service_tag is not None and settings.service_tag(service_tag) != credential.tag:
-        raise SettingError(
-            f"the service tag is set to {service_tag!r} and the credential is of {credential.tag!r}",
-            remedy="unset SEALPIPE_SERVICE_TAG: the credential tells the tag",
-        )
+    credential = open_credential(api_key, service_tag)
     if not deadline > 0:
         raise SettingError("the deadline leaves no time at all", remedy="give it as a positive number of seconds")
     return Session(

@@ -42,6 +42,7 @@ class Share:
     title: str | None = None
     warnings: tuple[str, ...] = ()
     entry: Entry | None = field(default=None, repr=False)
+    remarks: tuple[str, ...] = ()
 
     def delivered(self) -> None:
         """The link is safe where it belongs: ends the outbox entry. Raises StateError where that fails."""
@@ -63,7 +64,9 @@ def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **not
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
-    return (yield from post(session, Posting(meta, sealed.body, meta["idempotency_key"], entry), session.budget()))
+    made = yield from post(session, Posting(meta, sealed.body, meta["idempotency_key"], entry), session.budget())
+    made.remarks = sealed.remarks
+    return made
 
 
 @dataclass(slots=True)

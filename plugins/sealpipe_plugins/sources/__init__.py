@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sealpipe.plugin import SourceInfo, hookimpl
+from sealpipe.plugin import FRESH, SourceInfo, hookimpl
 
 
 @hookimpl
@@ -21,5 +21,22 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "a key of a dotenv file: dotenv:.env.prod#DB_PASSWORD",
             f"{here}.dotenv:DotenvSource",
             format="dotenv",
+        )
+    )
+    register(
+        SourceInfo(
+            "gen",
+            "a new secret, drawn here: gen:password, passphrase, pin, hex, uuid, ssh",
+            f"{here}.gen:GenSource",
+            params={
+                "length": "characters of a password (24), digits of a pin (6)",
+                "symbols": "0: a password of letters and digits only",
+                "words": "words of a passphrase (6)",
+                "separator": "what stands between the words of a passphrase (-)",
+                "bytes": "bytes of gen:hex (32)",
+                "comment": "comment of an ssh key",
+                "name": "mentions with the same name are one value; without it each is a new one",
+            },
+            capabilities=(FRESH,),
         )
     )

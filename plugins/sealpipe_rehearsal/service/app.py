@@ -17,9 +17,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from . import control, gateway, recipient
+from . import control, faults, gateway, recipient, submitter
 from .context import Incoming, Service
 from .credentials import without_custody_part
+from .exchange import LINE, Exchange
+from .fault_plan import Row
 from .log import Seen
 from .refusals import GATEWAY, Answer, answer
 
@@ -50,22 +52,31 @@ class _Endpoint:
             body = await _read(request, self._service.max_body)
         except ClientDisconnect:
             return
-        reply: Response
+        reply: Response | None
         if body is None:
             reply = _response(GATEWAY["too_long"])
             reply.headers["connection"] = "close"
         else:
-            reply = await self._answer(_incoming(request, body), _target(request))
-        await reply(scope, receive, send)
+            reply = await self._answer(_incoming(request, body), request)
+        if reply is not None:  # else a fault has seen to the connection
+            await reply(scope, receive, send)
 
-    async def _answer(self, incoming: Incoming, target: str) -> Response:
+    async def _answer(self, incoming: Incoming, request: Request) -> Response | None:
         door, private = _door(incoming)
+        target = _target(request)
+        fault = self._service.faults.take(incoming.method, incoming.segments[1:]) if _is_api(incoming) else None
         if not private:
-            self._service.log.request(_seen(self._service, incoming, target))
+            self._service.log.request(_seen(self._service, incoming, target, fault))
         if door is not gateway.handle and (reason := _from_outside(incoming, own_page=not private)):
             return _response(answer(403, {"message": reason}))
         if door is _page:
             return Response(_PAGE, media_type="text/html", headers={"cache-control": "no-store"})
+        if fault is not None:
+            line = request.scope["state"][LINE]
+            return await faults.apply(fault, Exchange(line, lambda: self._carried_out(door, incoming, target)))
+        return await self._carried_out(door, incoming, target)
+
+    async def _carried_out(self, door: Door, incoming: Incoming, target: str) -> Response:
         try:
             return _response(await asyncio.to_thread(door, self._service, incoming))
         except Exception:  # whatever broke one call must not break the service
@@ -83,11 +94,18 @@ def _door(incoming: Incoming) -> tuple[Door, bool]:
             return gateway.handle, False
         case ("rehearsal", "shares", *_):
             return _recipient, False
+        case ("rehearsal", "requests", *_):
+            return _submitter, False
         case ("rehearsal", *_):
             return control.handle, True
         case ("s", _) | ("s", "r", _) if incoming.method == "GET":
             return _page, False
     return _nothing, False
+
+
+def _is_api(incoming: Incoming) -> bool:
+    """Whether a request is for /v1: faults happen to nothing else."""
+    return incoming.segments[:1] == ("v1",)
 
 
 def _recipient(service: Service, incoming: Incoming) -> Answer:
@@ -96,6 +114,17 @@ def _recipient(service: Service, incoming: Incoming) -> Answer:
             return recipient.look(service, code)
         case "POST", (code, "open"):
             return recipient.open_share(service, code, incoming)
+    return GATEWAY["no_route"]
+
+
+def _submitter(service: Service, incoming: Incoming) -> Answer:
+    match incoming.method, incoming.segments[2:]:
+        case "GET", (code,):
+            return submitter.look(service, code)
+        case "POST", (code, "open"):
+            return submitter.open_form(service, code, incoming)
+        case "POST", (code, "submit"):
+            return submitter.submit(service, code, incoming)
     return GATEWAY["no_route"]
 
 
@@ -153,11 +182,12 @@ def _incoming(request: Request, body: bytes) -> Incoming:
     )
 
 
-def _seen(service: Service, incoming: Incoming, target: str) -> Seen:
+def _seen(service: Service, incoming: Incoming, target: str, fault: Row | None) -> Seen:
     headers = tuple(
         (name, without_custody_part(value) if name == "authorization" else value) for name, value in incoming.headers
     )
-    return Seen(service.clock.now(), incoming.method, target, headers, incoming.body)
+    applied = None if fault is None else str(fault)
+    return Seen(service.clock.now(), incoming.method, target, headers, incoming.body, applied)
 
 
 def _response(reply: Answer) -> Response:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from .clock import Clock
 from .credentials import Key
+from .fault_plan import FaultPlan
 from .idempotency import InFlight
 from .log import Log
-from .plans import Account
-from .refusals import Answer
+from .plans import Account, Entitlements
+from .rates import Rates
+from .refusals import Answer, refuse
 from .store import Store
 
 # The specification states no limit: generous, so that only nonsense meets it (413, no envelope).
@@ -25,7 +27,7 @@ def nothing_happens(moment: str) -> None:
 class Service:
     """One running service. Clock and randomness are given from outside, so that a test decides them.
 
-    `at` is called with the name of a moment ("create.begun", "create.committed", ...) in the thread that
+    `at` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the thread that
     handles the call. It is where delays and faults come in; it may block or raise.
     """
 
@@ -37,6 +39,16 @@ class Service:
     at: Callable[[str], None] = nothing_happens
     max_body: int = MAX_BODY
     in_flight: InFlight = field(default_factory=InFlight)
+    rates: Rates = field(default_factory=Rates)
+    entitlements: Entitlements = field(default_factory=Entitlements)
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    failing: dict[str, int] = field(default_factory=dict)
+
+    def fail_at(self, moment: str, refusal: str) -> None:
+        """Refuse with a row of REFUSALS where `failing` says so: how often yet, at which moment."""
+        if self.failing.get(moment, 0) > 0:
+            self.failing[moment] -= 1
+            refuse(refusal)
 
 
 @dataclass(frozen=True)

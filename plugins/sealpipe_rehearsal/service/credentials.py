@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from sqlite3 import Row
 
+from .plans import ORGANIZATION
 from .store import Store
 
 # Matching is exact. `webhooks:manage` is reserved: it can be chosen and gates nothing.
@@ -23,6 +24,8 @@ SCOPES = (
 )
 CUSTODY_LEVELS: Mapping[str, int] = {"none": 0, "self": 1, "account": 2}
 MAX_NAME = 256
+FORM_SCOPES, FORM_CUSTODY = ("shares:write",), "self"
+"""What the key-creation form starts with."""
 
 WITHHELD = "[custody part withheld]"
 
@@ -46,14 +49,23 @@ class Key:
     last_used_at: float | None
     revoked_at: float | None
     compromised_at: float | None
+    organization: str | None = None
+    granted_at: float | None = None
+
+    @property
+    def space(self) -> str:
+        """Whose shares and requests the key works on: the organisation's it acts in, else its account's."""
+        return self.account if self.organization is None else ORGANIZATION + self.organization
 
     @property
     def custody_level(self) -> int:
-        """The effective level: 0 until the custody public key is registered, then at most `self`.
+        """The effective level: 0 until the custody public key is registered, then `self`.
 
         `account` takes the approval of one of the account holder's devices, which no API key can give.
         """
-        return 0 if self.custody_public_key is None else min(self.custody_requested, 1)
+        if self.custody_public_key is None:
+            return 0
+        return min(self.custody_requested, 1 if self.granted_at is None else 2)
 
 
 @dataclass(frozen=True)
@@ -104,11 +116,22 @@ def all_keys(store: Store) -> list[Key]:
     return [_key(row) for row in store.rows("SELECT * FROM keys ORDER BY created_at, rowid", {})]
 
 
+def slots_taken(store: Store, account: str, organization: str | None) -> int:
+    """How much of a key allowance is used. A revoked key takes no slot."""
+    rows = store.rows(
+        """SELECT COUNT(*) FROM keys WHERE revoked_at IS NULL
+           AND organization IS :organization AND (:organization IS NOT NULL OR account = :account)""",
+        {"account": account, "organization": organization},
+    )
+    return int(rows[0][0])
+
+
 def add_key(store: Store, key: Key) -> None:
     """Store a new key."""
     store.change(
-        """INSERT INTO keys VALUES (:key_id, :account, :name, :auth_sha256, :scopes, :custody_requested,
-           :custody_public_key, :created_at, :last_used_at, :revoked_at, :compromised_at)""",
+        """INSERT INTO keys VALUES (:key_id, :account, :organization, :name, :auth_sha256, :scopes,
+           :custody_requested, :custody_public_key, :created_at, :last_used_at, :revoked_at, :compromised_at,
+           :granted_at)""",
         {**vars(key), "scopes": json.dumps(sorted(key.scopes))},
     )
 
@@ -116,7 +139,9 @@ def add_key(store: Store, key: Key) -> None:
 # Each happens to a key once or again and again; the first compromise and the first revocation count.
 _MARKS = {
     "used": "UPDATE keys SET last_used_at = :value WHERE key_id = :key_id",
-    "revoked": "UPDATE keys SET revoked_at = :value WHERE key_id = :key_id AND revoked_at IS NULL",
+    # Revoking also removes the key's account-custody envelope.
+    "revoked": "UPDATE keys SET revoked_at = :value, granted_at = NULL WHERE key_id = :key_id AND revoked_at IS NULL",
+    "granted": "UPDATE keys SET granted_at = :value WHERE key_id = :key_id AND granted_at IS NULL",
     "compromised": """UPDATE keys SET compromised_at = :value
                       WHERE key_id = :key_id AND compromised_at IS NULL""",
     "custody": "UPDATE keys SET custody_public_key = :value WHERE key_id = :key_id",

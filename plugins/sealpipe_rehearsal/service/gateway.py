@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import shares
+from . import requests, shares, stats
 from .context import Call, Handler, Incoming, Service
 from .credentials import find_key, mark, read_bearer, secret_matches
 from .log import Note
-from .plans import PLANS, account_of
 from .refusals import Answer, Refused, refuse, refuse_at_gateway
 
 CODE = "{shortCode}"
@@ -42,6 +41,13 @@ ROUTES = (
     Route("GET", ("shares", CODE), "shares:read", shares.show),
     Route("DELETE", ("shares", CODE), "shares:write", shares.delete),
     Route("DELETE", ("shares",), "shares:write", shares.delete),
+    Route("POST", ("requests",), "requests:write", requests.create),
+    Route("GET", ("requests",), "requests:read", requests.list_requests),
+    Route("GET", ("requests", CODE), "requests:read", requests.show),
+    Route("GET", ("requests", CODE, "submissions"), "requests:read", requests.submissions),
+    Route("DELETE", ("requests", CODE), "requests:write", requests.delete),
+    Route("DELETE", ("requests",), "requests:write", requests.delete),
+    Route("GET", ("stats",), "stats:read", stats.show),
 )
 
 
@@ -76,10 +82,11 @@ def _authenticated(service: Service, incoming: Incoming) -> Call:
         refuse_at_gateway("not_usable")
     if key is None or not matches or key.revoked_at is not None:
         refuse_at_gateway("not_usable")
-    account = account_of(service.store, key.account)
-    if not PLANS[account.plan].api_access:
+    now = service.clock.timestamp()
+    account = service.entitlements.of(service.store, key.space, now)
+    if not account.api_access:
         refuse_at_gateway("not_usable")
-    mark(service.store, key.key_id, "used", service.clock.timestamp())
+    mark(service.store, key.key_id, "used", now)
     return Call(service, incoming, key, account)
 
 
@@ -92,8 +99,11 @@ def _routed(incoming: Incoming) -> tuple[Route, tuple[str, ...]]:
     return refuse_at_gateway("no_route")
 
 
-def _rate(call: Call, route: Route) -> None:
-    """The room for rate and burst (429, 107, Retry-After): nothing is limited yet."""
+def _rate(call: Call, _: Route) -> None:
+    per_minute = call.account.limits.requests_per_minute or 0
+    wait = call.service.rates.take(call.key.key_id, per_minute, call.service.clock.timestamp())
+    if wait:
+        refuse("rate_limited", headers=(("retry-after", str(wait)),))
 
 
 def _scope(call: Call, route: Route) -> None:

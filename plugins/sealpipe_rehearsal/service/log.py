@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 MAX_ENTRIES = 2_000
@@ -14,13 +14,18 @@ MAX_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Seen:
-    """One request as the service received it. `target` is the raw path with its query."""
+    """One request as the service received it. `target` is the raw path with its query.
+
+    The header that authorises and the body are not in its repr: that goes into the output of failing tests.
+    """
 
     at: datetime
     method: str
     target: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+    fault: str | None = None
+    """What the fault plan did to it, such as `reset after the commit`."""
 
     def __bytes__(self) -> bytes:
         """Head and body in one piece, to search for what must not be there."""

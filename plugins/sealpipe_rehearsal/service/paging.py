@@ -9,8 +9,10 @@ from dataclasses import dataclass
 DEFAULT_LIMIT = 25
 MAX_LIMIT = 100
 
-# 15 digits hold every page there could be, and no arithmetic on them leaves SQLite's integers.
-_POSITIVE = re.compile(r"0*[1-9][0-9]{0,14}", re.ASCII)
+_POSITIVE = re.compile(r"0*([1-9][0-9]*)", re.ASCII)
+
+_LARGEST = 10**15 - 1
+"""Beyond every page there could be, and no arithmetic on it leaves SQLite's integers: what is larger counts as this."""
 
 
 @dataclass(frozen=True)
@@ -44,4 +46,8 @@ def read_page(query: Mapping[str, str]) -> Page:
 
 
 def _positive(text: str | None, fallback: int) -> int:
-    return int(text) if text is not None and _POSITIVE.fullmatch(text) else fallback
+    found = _POSITIVE.fullmatch(text or "")
+    if found is None:
+        return fallback
+    digits = found[1]
+    return int(digits) if len(digits) <= len(str(_LARGEST)) else _LARGEST

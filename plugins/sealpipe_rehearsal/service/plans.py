@@ -1,56 +1,90 @@
-"""Accounts and what their plans allow (specification: Plan gating, Limits)."""
+"""Accounts, organisations, and what their plans allow (specification: Plan gating, Limits)."""
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .store import Store
 
 DEFAULT_ACCOUNT = "default"
+ORGANIZATION = "org:"
+"""What the name of an organisation's space begins with; no account's does."""
+
+CACHE_SECONDS = 30
+"""For how long an entitlement is taken as it was last looked up (specification: Limits, Plan cache delay)."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A row of the specification's limits. Rates are requests a minute; the burst is twice that."""
+    """A row of the specification's limits. Rates are requests a minute, None for unset; the burst is twice that.
+
+    `shares` is the allowance of usable shares, None for no limit (the specification does not show it).
+    """
 
     api_access: bool
-    requests_per_minute: int
+    requests_per_minute: int | None
     api_keys: int
     webhooks: int
+    shares: int | None = None
+    view_protection: bool = True
 
 
 PLANS: Mapping[str, Plan] = {
     "business": Plan(api_access=True, requests_per_minute=100, api_keys=5, webhooks=3),
     "enterprise": Plan(api_access=True, requests_per_minute=600, api_keys=25, webhooks=10),
-    "none": Plan(api_access=False, requests_per_minute=0, api_keys=0, webhooks=0),
+    "none": Plan(api_access=False, requests_per_minute=None, api_keys=0, webhooks=0),
 }
+BURST = 2
+
+NUMBERS = ("requests_per_minute", "api_keys", "webhooks", "shares")
+"""What the operator can raise for one account or organisation."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """An account and its switches. Storing a wrap needs both zero-knowledge ones."""
+    """An account or an organisation: its plan, the numbers raised for it, its switches.
+
+    Storing a wrap needs both zero-knowledge switches (POST /v1/shares, rule 5).
+    """
 
     name: str
     plan: str = "business"
+    numbers: Mapping[str, int | None] = field(default_factory=dict)
     view_protection: bool = True
     zero_knowledge_enrolled: bool = True
     zero_knowledge_feature: bool = True
 
     @property
+    def limits(self) -> Plan:
+        """The plan's row, with this account's own numbers and its view protection."""
+        row = PLANS[self.plan]
+        own: dict[str, Any] = {**self.numbers, "view_protection": row.view_protection and self.view_protection}
+        return replace(row, **own)
+
+    @property
+    def api_access(self) -> bool:
+        """A rate that is unset is no access, not an unlimited one."""
+        return self.limits.api_access and self.limits.requests_per_minute is not None
+
+    @property
     def stores_wraps(self) -> bool:
-        """Whether a wrap sent by one of its keys can be stored (POST /v1/shares, rule 5)."""
+        """Whether a wrap sent by one of its keys can be stored."""
         return self.zero_knowledge_enrolled and self.zero_knowledge_feature
 
 
 def account_of(store: Store, name: str) -> Account:
-    """The account, with the defaults where nobody set anything."""
+    """The account as it is now, with the defaults where nobody set anything."""
     row = store.row("SELECT * FROM accounts WHERE name = :name", {"name": name})
     if row is None:
         return Account(name)
     return Account(
         name=row["name"],
         plan=row["plan"],
+        numbers=json.loads(row["numbers"]),
         view_protection=bool(row["view_protection"]),
         zero_knowledge_enrolled=bool(row["zero_knowledge_enrolled"]),
         zero_knowledge_feature=bool(row["zero_knowledge_feature"]),
@@ -61,6 +95,27 @@ def save_account(store: Store, account: Account) -> None:
     """Store an account as it is now."""
     store.change(
         """INSERT OR REPLACE INTO accounts VALUES
-           (:name, :plan, :view_protection, :zero_knowledge_enrolled, :zero_knowledge_feature)""",
-        vars(account),
+           (:name, :plan, :numbers, :view_protection, :zero_knowledge_enrolled, :zero_knowledge_feature)""",
+        {**vars(account), "numbers": json.dumps(dict(account.numbers))},
     )
+
+
+class Entitlements:
+    """What calls are checked against: accounts as they were when last looked up, up to 30 s ago."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[float, Account]] = {}
+
+    def of(self, store: Store, name: str, now: float) -> Account:
+        """The account, at most 30 s old."""
+        with self._lock:
+            known = self._known.get(name)
+            if known is None or not 0 <= now - known[0] < CACHE_SECONDS:
+                known = self._known[name] = now, account_of(store, name)
+            return known[1]
+
+    def forget(self) -> None:
+        """Look everything up anew."""
+        with self._lock:
+            self._known.clear()

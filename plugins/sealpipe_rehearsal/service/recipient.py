@@ -9,10 +9,11 @@ from __future__ import annotations
 import hmac
 from sqlite3 import Row
 
+from .checks import read_object
 from .context import Incoming, Service
 from .refusals import Answer, Refused, answer
-from .rules import read_object
 from .shares import sha256_hex
+from .stats import viewed
 
 _NOT_FOUND = {"reason": "not-found", "message": "there is no such share"}
 _ENDED = {
@@ -62,13 +63,13 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
     with service.store.transaction():
         row = _find(service, code)
         # Who cannot prove the token learns nothing, not even that the share is there.
-        if row is None or not _proves(members.get("access_token"), row["access_token_sha256"]):
+        if row is None or not proves(members.get("access_token"), row["access_token_sha256"]):
             return answer(404, _NOT_FOUND)
         if ended := _ended(service, row):
             return ended
         spend = {"number": row["number"], "now": service.clock.timestamp()}
         wanted = row["passcode_verifier_sha256"]
-        if wanted is not None and not _proves(members.get("passcode_verifier"), wanted):
+        if wanted is not None and not proves(members.get("passcode_verifier"), wanted):
             service.store.change(_SPEND_ATTEMPT, spend)
             return answer(
                 403,
@@ -80,6 +81,7 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
             )
         if row["access_counts_left"] is not None:
             service.store.change(_SPEND_VIEW, spend)
+        viewed(service, row["space"])
     return answer(200, _content(row))
 
 
@@ -108,7 +110,8 @@ def _ended(service: Service, row: Row) -> Answer | None:
     return None if by is None else answer(410, {"reason": by, "message": _ENDED[by]})
 
 
-def _proves(sent: object, sha256: str) -> bool:
+def proves(sent: object, sha256: str) -> bool:
+    """Whether what was sent has that SHA-256 (hex), compared in constant time."""
     if not isinstance(sent, str):
         return False
     try:

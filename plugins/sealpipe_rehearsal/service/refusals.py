@@ -41,12 +41,17 @@ REFUSALS: Mapping[str, Refusal] = {
     "no_short_code": Refusal(400, 44, "A short code is required in the path"),
     "idempotency_key_missing": Refusal(400, 104, "The Idempotency-Key header is required"),
     "no_view_protection": Refusal(403, 53, "Your plan does not include view protection"),
+    "quota_used_up": Refusal(403, 61, "Your plan's allowance of shares is used up"),
+    "no_api_access": Refusal(403, 98, "Your plan does not include API access"),
+    "key_allowance": Refusal(403, 100, "Your plan's allowance of API keys is reached"),
     "scope_missing": Refusal(403, 78, "You are not allowed to do this"),
     "share_not_found": Refusal(404, 1, "Share not found"),
     "idempotency_other_body": Refusal(409, 105, "This Idempotency-Key was used with a different body"),
     "idempotency_in_flight": Refusal(409, 106, "A request with this Idempotency-Key is still in flight"),
+    "request_not_found": Refusal(404, 70, "Request not found"),
     "rate_limited": Refusal(429, 107, "Rate limit exceeded"),
     "share_not_expired": Refusal(500, 42, "The share could not be expired"),
+    "request_failed": Refusal(500, 11, "The request could not be read, expired or deleted"),
 }
 
 # The gateway stands before the service and does not speak its envelope. All causes for which a credential

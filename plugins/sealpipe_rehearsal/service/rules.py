@@ -1,85 +1,39 @@
-"""The members of a share create body, one rule each (specification: Share create body; gaps: further ones).
+"""The members of the two create bodies, one rule each (specification: Share create body; gaps: requests).
 
-Where the specification gives no bound, none is invented, but for numbers that could mean nothing: a count
-of views or of seconds is at least 1. What `data` holds inside is never looked at (rule 6). A member that is
-null counts as left out; a member that no rule names is ignored.
+What `data` holds inside is never looked at (POST /v1/shares, rule 6), and a request without any field is
+accepted: both show only when somebody opens the link.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Mapping
 
-from .clock import parse_rfc3339
-from .refusals import refuse
+from .checks import (
+    SCHEMAS,
+    Rule,
+    accepts,
+    count,
+    filled_text,
+    matching,
+    p256_point,
+    rfc3339,
+    standard_base64,
+    switch,
+    text,
+    texts,
+)
 
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
 
-Check = Callable[[object], str | None]  # the reason for which a value is rejected, or None
 
-_LARGEST = 2**63 - 1
-
-
-def text(value: object) -> str | None:
-    """Any text that can be written as UTF-8."""
-    if not isinstance(value, str):
-        return "must be a string"
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return "must be valid Unicode"
-    return None
-
-
-def filled_text(value: object) -> str | None:
-    """Text with something in it."""
-    return text(value) or (None if str(value).strip() else "must not be empty")
-
-
+@accepts(const=ENCRYPTION_TYPE)
 def encryption_type(value: object) -> str | None:
     """The one scheme there is."""
     return None if value == ENCRYPTION_TYPE else f"must be {ENCRYPTION_TYPE}"
 
 
-def matching(pattern: str, reason: str) -> Check:
-    """Text of a given form, blanks around it allowed."""
-    compiled = re.compile(pattern, re.ASCII)
-
-    def check(value: object) -> str | None:
-        return text(value) or (None if compiled.fullmatch(str(value).strip()) else reason)
-
-    return check
-
-
-def standard_base64(value: object) -> str | None:
-    """Standard base64 with padding."""
-    reason = filled_text(value)
-    if reason is None:
-        try:
-            base64.b64decode(str(value), validate=True)
-        except (binascii.Error, ValueError):
-            reason = "must be standard base64 with padding"
-    return reason
-
-
-def count(value: object) -> str | None:
-    """An integer of at least 1; true and 1.0 are none."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return "must be an integer"
-    return None if 1 <= value <= _LARGEST else "is out of range"
-
-
-def rfc3339(value: object) -> str | None:
-    """A moment with its zone."""
-    return None if isinstance(value, str) and parse_rfc3339(value) else "must be an RFC 3339 time"
-
-
+@accepts(type="array", items={"enum": [*NOTIFY_ON]}, uniqueItems=True)
 def notify_on(value: object) -> str | None:
     """Known events, each at most once."""
     if not isinstance(value, list) or not all(isinstance(event, str) for event in value):
@@ -89,12 +43,22 @@ def notify_on(value: object) -> str | None:
     return None if len(set(value)) == len(value) else "must not repeat an event"
 
 
-@dataclass(frozen=True)
-class Rule:
-    """What a member has to be."""
+_PROMPT = {
+    "type": "object",
+    "properties": {"item": SCHEMAS[filled_text], "type": SCHEMAS[filled_text]},
+    "required": ["item", "type"],
+}
 
-    check: Check
-    required: bool = False
+
+@accepts(type="array", items=_PROMPT)
+def prompts(value: object) -> str | None:
+    """The fields of a request: what is asked for (`item`, not `key`), and of which type."""
+    if not isinstance(value, list):
+        return "must be an array"
+    for number, field in enumerate(value, 1):
+        if not isinstance(field, dict) or filled_text(field.get("item")) or filled_text(field.get("type")):
+            return f"field {number} must be an object with the texts item and type"
+    return None
 
 
 SHARE: Mapping[str, Rule] = {
@@ -115,29 +79,18 @@ SHARE: Mapping[str, Rule] = {
 }
 
 
-def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body, refused with 19 where there is none."""
-    try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_not_json)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        # No member to blame: additional_data is there, and empty.
-        refuse("validation", {})
-    return value
-
-
-def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str, str]:
-    """Every member that breaks its rule, with the reason."""
-    reasons = {}
-    for name, rule in rules.items():
-        value = members.get(name)
-        missing = "is required" if rule.required else None
-        reason = missing if value is None else rule.check(value)
-        if reason is not None:
-            reasons[name] = reason
-    return reasons
-
-
-def _not_json(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+REQUEST: Mapping[str, Rule] = {
+    "title": Rule(filled_text, required=True),
+    "public_key": Rule(p256_point, required=True),
+    "fields": Rule(prompts, required=True),
+    "description": Rule(text),
+    "expired_at": Rule(rfc3339),
+    "max_submission": Rule(count),
+    "access_counts_left": Rule(count),
+    "passcode": Rule(filled_text),
+    "requires_login": Rule(switch),
+    "requires_mfa": Rule(switch),
+    "restricted_domain": Rule(texts),
+    "ip_whitelist": Rule(texts),
+    "organization_id": Rule(filled_text),
+}

@@ -1,0 +1,75 @@
+"""JSON-RPC 2.0 as one HTTP answer carries it: an object, or an event stream that has it somewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from sealpipe.api import reading
+from sealpipe.api.eventstream import messages
+from sealpipe.api.operation import Answer
+from sealpipe.api.refusals import printable
+from sealpipe.errors import ProtocolError, ServiceError, ToolError, UsageError
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """A message as bytes. UsageError for what JSON has no form for."""
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except (ValueError, TypeError, RecursionError):  # UnicodeEncodeError is a ValueError
+        pass
+    raise UsageError("an argument of the tool has no form in JSON", remedy="give text, numbers, true, false, lists")
+
+
+def _is_stream(answer: Answer) -> bool:
+    return answer.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
+
+
+def response(answer: Answer, number: int) -> dict[str, Any] | None:
+    """The message of an answer that is the response to request `number`. What else a stream has is passed by."""
+    if not _is_stream(answer):
+        return _ours(reading.json_object(answer), number)
+    if answer.flaw:
+        raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
+    for data in messages(answer.body):
+        with suppress(ProtocolError):  # what is no message of ours may be anything
+            found = _ours(reading.json_object(Answer(answer.status, {}, data)), number)
+            if found is not None:
+                return found
+    return None
+
+
+def _ours(message: dict[str, Any], number: int) -> dict[str, Any] | None:
+    known = message.get("jsonrpc") == "2.0" and "method" not in message
+    given = message.get("id")
+    same = given == number and isinstance(given, int) and not isinstance(given, bool)
+    # An error that could not tell which request it is about has null, or none.
+    lost = given is None and "error" in message
+    return message if known and (same or lost) and ("result" in message) != ("error" in message) else None
+
+
+def is_streamed(answer: Answer, number: int) -> bool:
+    """Whether a stream, as far as it came, has the response to request `number`: nothing after it matters."""
+    return _is_stream(answer) and response(answer, number) is not None
+
+
+def refused(answer: Answer, number: int) -> bool:
+    """Whether a status that is no success carries a JSON-RPC error: then that tells more than the status."""
+    if not 400 <= answer.status < 500 or answer.status in (401, 403, 429):
+        return False
+    try:
+        found = response(answer, number)
+    except ProtocolError:
+        return False
+    return found is not None and "error" in found
+
+
+def error(told: object, status: int) -> ServiceError:
+    """The exception for the error of a response."""
+    members = told if isinstance(told, dict) else {}
+    code, said = members.get("code"), members.get("message")
+    if not isinstance(code, int) or isinstance(code, bool) or not isinstance(said, str):
+        return ProtocolError("the service's answer has an error that is none of JSON-RPC", status=status)
+    return ToolError(f"the tool endpoint refused ({code}): {printable(said)}", status=status, error_code=code)

@@ -1,0 +1,196 @@
+"""The hosted MCP endpoint as operations: JSON-RPC 2.0 over POST /v1/mcp (specification: POST /v1/mcp).
+
+The Model Context Protocol by its public documents: streamable HTTP, revisions 2025-03-26 to 2025-11-25. Every
+message is a POST of its own; the answer to a request is one JSON object, or an event stream that has it somewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from sealpipe._version import __version__
+from sealpipe.api import jsonrpc, reading
+from sealpipe.api.operation import Answer, Operation, Resend, succeeded
+from sealpipe.api.refusals import printable
+from sealpipe.errors import ProtocolError, ScopeMissing, ServiceError, ToolError
+
+T = TypeVar("T")
+
+REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
+"""Revisions of the protocol that we speak, newest first: the first is asked for, any may be answered."""
+
+ACCEPT = "application/json, text/event-stream"
+
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}", re.ASCII)
+_SCOPE = re.compile(r"\b(?:shares|requests|stats|webhooks|audit):(?:read|write|manage)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What every message after `initialize` carries. `number` is the id of the next request."""
+
+    revision: str = ""
+    session_id: str | None = field(default=None, repr=False)
+    number: int = 1
+
+    def headers(self) -> dict[str, str]:
+        """The headers of a message."""
+        headers = {"content-type": "application/json", "accept": ACCEPT}
+        if self.revision:
+            headers["mcp-protocol-version"] = self.revision
+        if self.session_id is not None:
+            headers["mcp-session-id"] = self.session_id
+        return headers
+
+    def next(self) -> Line:
+        """The line after a request: its id is used up."""
+        return replace(self, number=self.number + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as the service lists it. `input_schema` is the JSON Schema of its arguments."""
+
+    name: str
+    title: str | None
+    description: str | None
+    input_schema: Mapping[str, Any]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered. `content` are its blocks as they came (`{"type": "text", "text": ...}` and others)."""
+
+    content: tuple[Mapping[str, Any], ...]
+    structured: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Its text blocks, a line end between them."""
+        return "\n".join(block["text"] for block in self.content if is_text(block))
+
+
+def is_text(block: Mapping[str, Any]) -> bool:
+    """Whether a block of a tool's answer is text."""
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def initialize() -> Operation[Line]:
+    """The first request. What comes back is the line on which the service speaks: check its revision."""
+    params = {
+        "protocolVersion": REVISIONS[0],
+        "capabilities": {},
+        "clientInfo": {"name": "sealpipe", "version": __version__},
+    }
+    return _request("initialize", params, Line(), Resend.READ, _line)
+
+
+def initialized(line: Line) -> Operation[None]:
+    """The notification that ends the handshake. Nothing comes back."""
+    return Operation(
+        "reach the tools",
+        "POST",
+        "/mcp",
+        Resend.READ,
+        lambda _: None,
+        body=jsonrpc.encoded({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        headers=line.headers(),
+    )
+
+
+def list_page(line: Line, cursor: str | None) -> Operation[tuple[tuple[Tool, ...], str | None]]:
+    """tools/list: a page of tools, and the cursor of the next one."""
+    return _request("tools/list", {} if cursor is None else {"cursor": cursor}, line, Resend.READ, _tools)
+
+
+def call(line: Line, name: str, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
+    """tools/call. Never sent twice: a tool may change something."""
+
+    def read(members: dict[str, Any], _: Answer) -> ToolResult:
+        return _result(members, name)
+
+    return _request("tools/call", {"name": name, "arguments": dict(arguments)}, line, Resend.NEVER, read)
+
+
+_NAMES = {"initialize": "reach the tools", "tools/list": "list the tools", "tools/call": "call the tool"}
+
+
+def _request(
+    method: str,
+    params: Mapping[str, Any],
+    line: Line,
+    resend: Resend,
+    read: Callable[[dict[str, Any], Answer], T],
+) -> Operation[T]:
+    def decode(answer: Answer) -> T:
+        response = jsonrpc.response(answer, line.number)
+        if response is None:
+            raise ProtocolError("the service's answer has no response to our request", status=answer.status)
+        if "error" in response:
+            raise jsonrpc.error(response["error"], answer.status)
+        return read(reading.mapping(response, "result"), answer)
+
+    return Operation(
+        _NAMES[method],
+        "POST",
+        "/mcp",
+        resend,
+        decode,
+        body=jsonrpc.encoded({"jsonrpc": "2.0", "id": line.number, "method": method, "params": dict(params)}),
+        headers=line.headers(),
+        settles=lambda answer: succeeded(answer) or jsonrpc.refused(answer, line.number),
+        whole=lambda answer: jsonrpc.is_streamed(answer, line.number),
+    )
+
+
+def _line(members: dict[str, Any], answer: Answer) -> Line:
+    revision = reading.text(members, "protocolVersion")
+    if revision is None:
+        raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
+    session_id = answer.headers.get("mcp-session-id")
+    if session_id is not None and not _SESSION_ID.fullmatch(session_id):
+        raise ProtocolError("the service's answer has a session id that is none")
+    return Line(revision, session_id, number=2)
+
+
+def _tools(members: dict[str, Any], _: Answer) -> tuple[tuple[Tool, ...], str | None]:
+    if "tools" not in members:
+        raise ProtocolError("the service's answer has no tools")
+    return tuple(map(_tool, reading.rows(members, "tools"))), reading.text(members, "nextCursor") or None
+
+
+def _tool(row: dict[str, Any]) -> Tool:
+    name = reading.text(row, "name")
+    if not name:
+        raise ProtocolError("the service's answer has a tool without a name")
+    known = ("name", "title", "description", "inputSchema")
+    return Tool(
+        name,
+        reading.text(row, "title"),
+        reading.text(row, "description"),
+        reading.mapping(row, "inputSchema"),
+        reading.rest(row, *known),
+    )
+
+
+def _result(members: dict[str, Any], name: str) -> ToolResult:
+    known = ("content", "structuredContent", "isError")
+    structured = reading.mapping(members, "structuredContent") if "structuredContent" in members else None
+    result = ToolResult(tuple(reading.rows(members, "content")), structured, reading.rest(members, *known))
+    if reading.flag(members, "isError"):
+        raise _failed(name, result.text)
+    return result
+
+
+def _failed(name: str, text: str) -> ServiceError:
+    """A tool's own error. A missing scope is told in its text, with the tool's name (specification: POST /v1/mcp)."""
+    said = f"the tool {printable(name, 100)} failed" + (f": {printable(text)}" if text else "")
+    scope = _SCOPE.search(text)
+    if scope is not None and name in text:
+        return ScopeMissing(said, remedy=f"mint a key that has the scope {scope[0]}, and revoke this one")
+    return ToolError(said)

@@ -1,0 +1,147 @@
+"""Endpoints that a service may have and need not: the access log and the capabilities (`gaps.md`, newer endpoints).
+
+A service that follows the specification to the letter has neither. It answers 404 without an `error_code`, or its
+gateway answers in its place: both mean "not offered here", which is None, and no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sealpipe.api import reading
+from sealpipe.api.operation import Answer, Operation, Resend, succeeded
+from sealpipe.api.refusals import error_code
+from sealpipe.errors import ProtocolError
+from sealpipe.times import format_time
+from sealpipe.wire.link import segment
+
+T = TypeVar("T")
+
+NOT_OFFERED = frozenset({401, 403, 404})
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One attempt to open a share; None where the service did not say."""
+
+    accessed_at: datetime | None
+    accessed_ip: str | None
+    platform: str | None
+    user_agent: str | None
+    failed_passcode: bool | None
+    signed_in: bool | None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessLog:
+    """A page of a share's access log. `next_cursor` leads to the next one; None: this is the last.
+
+    The log covers `effective_from` to `effective_to`; the plan keeps it for `retention_days`.
+    """
+
+    short_code: str
+    entries: tuple[Access, ...]
+    next_cursor: str | None = None
+    retention_days: int | None = None
+    effective_from: datetime | None = None
+    effective_to: datetime | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the key and the plan can do, as the service tells it. In `limits`, -1 means no limit.
+
+    `key` has `key_id scopes custody_level organization_id rate_limit_rpm`, `plan` has `code name`, `features` a
+    truth value by name; members that are not there are not in it.
+    """
+
+    api_version: str | None
+    key: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    features: Mapping[str, Any]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def access_log(
+    short_code: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Operation[AccessLog | None]:
+    """GET /v1/shares/{shortCode}/access-log: one page (scope `audit:read`); None where it is not offered."""
+    given = {
+        "limit": None if limit is None else str(limit),
+        "cursor": cursor,
+        "from": None if since is None else format_time(since),
+        "to": None if until is None else format_time(until),
+    }
+    return Operation(
+        name="read the access log",
+        method="GET",
+        path=f"/shares/{segment(short_code)}/access-log",
+        resend=Resend.READ,
+        decode=_if_offered(_log),
+        query={name: value for name, value in given.items() if value is not None},
+        settles=_settles,
+    )
+
+
+def capabilities() -> Operation[Capabilities | None]:
+    """GET /v1/capabilities (no scope); None where it is not offered."""
+    return Operation(
+        "read the capabilities", "GET", "/capabilities", Resend.READ, _if_offered(_capabilities), settles=_settles
+    )
+
+
+def _settles(answer: Answer) -> bool:
+    # With an `error_code` it is the service itself that refuses: 404/1 is a share that is not there, 403/78 a scope.
+    return succeeded(answer) or (answer.status in NOT_OFFERED and error_code(answer) is None)
+
+
+def _if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Answer], T | None]:
+    def read(answer: Answer) -> T | None:
+        return decode(reading.json_object(answer)) if succeeded(answer) else None
+
+    return read
+
+
+def _log(members: dict[str, Any]) -> AccessLog:
+    if "entries" not in members:
+        raise ProtocolError("the service's access log has no entries")
+    known = ("short_code", "entries", "next_cursor", "retention_days", "effective_from", "effective_to")
+    return AccessLog(
+        reading.short_code(members),
+        tuple(map(_access, reading.rows(members, "entries"))),
+        reading.text(members, "next_cursor") or None,
+        reading.whole(members, "retention_days"),
+        reading.moment(members, "effective_from"),
+        reading.moment(members, "effective_to"),
+        reading.rest(members, *known),
+    )
+
+
+def _access(row: dict[str, Any]) -> Access:
+    known = ("accessed_at", "accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
+    return Access(
+        reading.moment(row, "accessed_at"),
+        reading.text(row, "accessed_ip"),
+        reading.text(row, "platform"),
+        reading.text(row, "user_agent"),
+        reading.flag(row, "failed_passcode"),
+        reading.flag(row, "signed_in"),
+        reading.rest(row, *known),
+    )
+
+
+def _capabilities(members: dict[str, Any]) -> Capabilities:
+    key, plan, limits, features = (reading.mapping(members, name) for name in ("key", "plan", "limits", "features"))
+    unknown = reading.rest(members, "api_version", "key", "plan", "limits", "features")
+    return Capabilities(reading.text(members, "api_version"), key, plan, limits, features, unknown)

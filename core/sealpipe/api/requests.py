@@ -1,0 +1,205 @@
+"""The request endpoints as operations (specification: POST/GET/DELETE /v1/requests; gaps: their bodies)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, TypeVar
+
+from sealpipe.api import reading, writing
+from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submission, Submissions
+from sealpipe.api.operation import Answer, Operation, Resend
+from sealpipe.errors import ProtocolError, UsageError
+from sealpipe.secret import Secret
+from sealpipe.times import format_time
+from sealpipe.wire.encoding import encode_base64url
+from sealpipe.wire.link import segment
+
+T = TypeVar("T")
+
+SUBMISSIONS_LIMIT = 64 * 1024 * 1024
+"""Bytes that the answer with all submissions may have."""
+
+OUTCOMES = ("expired", "deleted")
+
+
+def build_body(
+    *,
+    title: str,
+    public_key: bytes,
+    fields: Sequence[tuple[str, str]],
+    description: str | None = None,
+    expires_at: datetime | None = None,
+    max_submissions: int | None = None,
+    views: int | None = None,
+    passcode: Secret | None = None,
+    requires_login: bool | None = None,
+    requires_mfa: bool | None = None,
+    restricted_domains: Sequence[str] | None = None,
+    ip_whitelist: Sequence[str] | None = None,
+    organization_id: str | None = None,
+) -> bytes:
+    """The create body as bytes. `fields` are pairs of prompt and type. UsageError where there is none.
+
+    The passcode is part of it, in clear: it gates a form that the service renders (gaps: `POST /v1/requests` body).
+    """
+    if not fields:
+        # The service would take it, and show whoever opens the link an error page.
+        raise UsageError("the request asks for nothing", remedy="give it at least one field: a prompt and its type")
+    return writing.compact(
+        {
+            "title": title,
+            "public_key": encode_base64url(public_key),
+            "fields": [{"item": item, "type": kind} for item, kind in fields],
+            "description": description,
+            "expired_at": None if expires_at is None else format_time(expires_at),
+            "max_submission": max_submissions,
+            "access_counts_left": views,
+            "passcode": None if passcode is None else passcode.reveal(),
+            "requires_login": requires_login,
+            "requires_mfa": requires_mfa,
+            "restricted_domain": None if restricted_domains is None else list(restricted_domains),
+            "ip_whitelist": None if ip_whitelist is None else list(ip_whitelist),
+            "organization_id": organization_id,
+        }
+    )
+
+
+def create(body: bytes, idempotency_key: str, public_key: bytes) -> Operation[CreatedRequest]:
+    """POST /v1/requests. Repeatable under the same key with the same bytes; a replay is a success.
+
+    An answer that tells another public key than the one sent is refused: the key in hand could open nothing.
+    """
+    return Operation(
+        name="create the request",
+        method="POST",
+        path="/requests",
+        resend=Resend.KEYED,
+        decode=lambda answer: _created(answer, encode_base64url(public_key)),
+        body=body,
+        headers={"idempotency-key": idempotency_key, "content-type": "application/json"},
+    )
+
+
+def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None = None) -> Operation[Page[RequestInfo]]:
+    """GET /v1/requests: the active ones, newest first; with `status="expired"` what has ended (gaps: both lists)."""
+    query = {"page": str(page), "limit": str(limit)}
+    return Operation(
+        name="list the requests",
+        method="GET",
+        path="/requests",
+        resend=Resend.READ,
+        decode=lambda answer: reading.page(reading.json_object(answer), "requests", _item),
+        query=query if status is None else {**query, "status": status},
+    )
+
+
+def get(short_code: str) -> Operation[RequestInfo]:
+    """GET /v1/requests/{shortCode}: changes nothing. One that has ended answers, too, without time and key."""
+    path = f"/requests/{segment(short_code)}"
+    return Operation("read the request", "GET", path, Resend.READ, _about(short_code, _info))
+
+
+def submissions(short_code: str) -> Operation[Submissions]:
+    """GET /v1/requests/{shortCode}/submissions: all of them in one answer of up to 64 MiB."""
+    path = f"/requests/{segment(short_code)}/submissions"
+    return Operation("read the submissions", "GET", path, Resend.READ, _submissions, limit=SUBMISSIONS_LIMIT)
+
+
+def delete(short_code: str) -> Operation[DeletedRequest]:
+    """DELETE /v1/requests/{shortCode}. Sent once, ever: the second one destroys the submissions for good.
+
+    On a connection of its own: a kept one could be half closed, and then nobody would know whether it arrived.
+    """
+    path = f"/requests/{segment(short_code)}"
+    decode = _about(short_code, _deleted)
+    return Operation("expire the request", "DELETE", path, Resend.NEVER, decode, own_connection=True)
+
+
+def _created(answer: Answer, sent: str) -> CreatedRequest:
+    if answer.status not in (200, 201):
+        raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
+    members = reading.json_object(answer)
+    told = reading.text(members, "public_key")
+    # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
+    if told is not None and told != sent:
+        raise ProtocolError(
+            "the service has the request under another public key than the one sent: what is submitted could not "
+            "be opened with the key in hand",
+            remedy="a request was made under this idempotency key before: use a fresh one, and expire that request",
+            status=answer.status,
+        )
+    return CreatedRequest(
+        reading.short_code(members),
+        reading.moment(members, "expired_at"),
+        told,
+        replayed=answer.status == 200,
+        extra=reading.rest(members, "short_code", "expired_at", "public_key"),
+    )
+
+
+def _item(members: Mapping[str, Any], told_at: datetime | None = None) -> RequestInfo:
+    return RequestInfo(
+        reading.short_code(members),
+        reading.moment(members, "expired_at"),
+        reading.text(members, "public_key"),
+        told_at,
+        reading.rest(members, "short_code", "expired_at", "public_key"),
+    )
+
+
+def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]], T]) -> Callable[[Answer], T]:
+    """Decode an answer that must be about the request that was asked for: what follows may depend on it."""
+
+    def decode(answer: Answer) -> T:
+        members = reading.json_object(answer)
+        if reading.short_code(members) != short_code:
+            raise ProtocolError("the service answered about another request than the one asked for")
+        return read(members, answer.headers)
+
+    return decode
+
+
+def _info(members: Mapping[str, Any], headers: Mapping[str, str]) -> RequestInfo:
+    return _item(members, _clock(headers))
+
+
+def _clock(headers: Mapping[str, str]) -> datetime | None:
+    """The service's time by its `Date` header."""
+    try:
+        told = parsedate_to_datetime(headers.get("date", ""))
+        return told.astimezone(UTC) if told.tzinfo else told.replace(tzinfo=UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _submissions(answer: Answer) -> Submissions:
+    members = reading.json_object(answer)
+    if not isinstance(members.get("submissions"), list):
+        raise ProtocolError("the service's answer has no array of submissions")
+    items = tuple(map(_submission, reading.rows(members, "submissions")))
+    count = reading.whole(members, "count")
+    skipped = reading.whole(members, "skipped_not_end_to_end_encrypted")
+    if count is not None and count > len(items) + (skipped or 0):
+        # It is all in one answer; one that is cut must not pass for all there is.
+        raise ProtocolError(f"the service tells of {count} submissions and hands out {len(items)}")
+    known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
+    return Submissions(items, count, skipped, reading.rest(members, *known))
+
+
+def _submission(row: Mapping[str, Any]) -> Submission:
+    return Submission(
+        reading.text(row, "short_code"),
+        reading.text(row, "data"),
+        reading.moment(row, "created_at"),
+        reading.text(row, "encryption_type"),
+        reading.rest(row, "short_code", "data", "created_at", "encryption_type"),
+    )
+
+
+def _deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
+    outcome = reading.text(members, "outcome")
+    if outcome not in OUTCOMES:
+        raise ProtocolError("the service answered a DELETE and does not say what it did")
+    return DeletedRequest(reading.short_code(members), outcome, reading.rest(members, "short_code", "outcome"))

@@ -1,0 +1,45 @@
+"""`sealpipe custody public-key`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.cli.options import Command, options
+from sealpipe.errors import CredentialError
+
+
+@click.group()
+def custody() -> None:
+    """The credential's custody part, which never leaves this machine."""
+
+
+@custody.command("public-key", cls=Command)
+@options("", common=("api_key_file", "service_tag", "output"))
+def public_key(**values: Any) -> None:
+    """Print the custody public key: base64url of the uncompressed P-256 point. Calls nobody.
+
+    It is what the service's app registers for the key; compare the two by the fingerprint of --output json.
+    """
+    import hashlib
+
+    from sealpipe import configuration
+    from sealpipe.flows.session import open_credential
+    from sealpipe.wire import encoding, keys
+
+    credential = open_credential(configuration.api_key(os.environ, values["api_key_file"]), values["service_tag"])
+    if credential.custody_secret is None:
+        raise CredentialError(
+            "the credential has two parts: the custody secret, the third, is missing",
+            remedy="set the whole credential as it was shown once; if it is lost, mint a new key",
+        )
+    point = keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag).public_key
+    shown = encoding.encode_base64url(point)
+    if values["output"] == "json":
+        digest = hashlib.sha256(point).hexdigest()
+        output.json_result({"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id})
+    else:
+        output.result(f"{shown}\n")

@@ -1,0 +1,212 @@
+"""`sealpipe requests list | show | submissions | expire | purge`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from sealpipe.cli import context, output
+from sealpipe.cli.options import OPAQUE, Command, options
+from sealpipe.errors import CredentialError
+from sealpipe.times import format_time
+
+if TYPE_CHECKING:
+    from sealpipe.api.models import RequestInfo, Submission
+    from sealpipe.client.sync import Client
+    from sealpipe.flows.expire_request import EndedRequest
+
+UNKNOWN = "-"
+
+
+@click.group()
+def requests() -> None:
+    """List, show, expire and purge requests, and see what was submitted. Only ciphertext: `collect` opens it."""
+
+
+@requests.command("list", cls=Command)
+@options("requests", common=context.COMMON)
+def list_(page: int | None, limit: int | None, status: str, **values: Any) -> None:
+    """The requests that can still be answered, newest first.
+
+    The last column tells whose key they are sealed to: this credential's, the previous one's, or another.
+    """
+    from sealpipe.api.models import Pagination
+    from sealpipe.cli.shares import paging
+
+    ended: Literal["expired"] | None = "expired" if status == "expired" else None
+    with _client(values) as client:
+        known = _known_keys(client)
+        if values["all"]:
+            rows: tuple[RequestInfo, ...] = tuple(client.iter_requests(limit=limit or 100, status=ended))
+            pagination = Pagination(total=len(rows))
+        else:
+            found = client.list_requests(page=page or 1, limit=limit or 25, status=ended)
+            rows, pagination = found.items, found.pagination
+    if values["output"] == "json":
+        output.json_result({"requests": [_members(row, known) for row in rows], "pagination": paging(pagination)})
+        return
+    output.result("".join(f"{_line(row, known)}\n" for row in rows))
+    if pagination.total_pages and (page or 1) < pagination.total_pages:
+        output.note(f"page {page or 1} of {pagination.total_pages}; --all walks them all")
+
+
+@requests.command(cls=Command, context_settings=OPAQUE)
+@click.argument("code")
+@options("", common=context.COMMON)
+def show(code: str, **values: Any) -> None:
+    """What the service tells of a request. Changes nothing."""
+    with _client(values) as client:
+        known = _known_keys(client)
+        row = client.get_request(code)
+    if values["output"] == "json":
+        output.json_result(_members(row, known))
+    else:
+        output.result(f"{_line(row, known)}\n")
+
+
+@requests.command(cls=Command, context_settings=OPAQUE)
+@click.argument("code")
+@options("", common=context.COMMON)
+def submissions(code: str, **values: Any) -> None:
+    """What was submitted to a request: code, time and size of each. Nothing is opened.
+
+    With --output json, the ciphertext too.
+    """
+    with _client(values) as client:
+        found = client.list_submissions(code)
+    if values["output"] == "json":
+        rows = [_submitted(row) for row in found.items]
+        output.json_result({"short_code": code, "submissions": rows, "count": found.count, "skipped": found.skipped})
+    else:
+        output.result("".join(f"{_submitted_line(row)}\n" for row in found.items))
+    _note_skipped(found.skipped)
+
+
+@requests.command(cls=Command, context_settings=OPAQUE)
+@click.argument("code")
+@options("", common=context.COMMON)
+def expire(code: str, **values: Any) -> None:
+    """End a request now; what was submitted stays at the service. Safe to run again, at any time.
+
+    The ciphertext of every submission is kept in the state folder, too.
+    """
+    with _client(values) as client:
+        ended = client.expire_request(code, keep=_folder(values))
+    _tell(ended, as_json=values["output"] == "json")
+
+
+@requests.command(cls=Command, context_settings=OPAQUE)
+@click.argument("code")
+@options("purge", common=())
+@options("", common=context.COMMON)
+def purge(code: str, confirm: str | None, **values: Any) -> None:
+    """Destroy a request with everything submitted to it, for good. Needs --confirm CODE.
+
+    The ciphertext is kept in the state folder; the service has nothing of it any more.
+    """
+    with _client(values) as client:
+        ended = client.purge_request(code, confirm=confirm or "", keep=_folder(values))
+    _tell(ended, as_json=values["output"] == "json")
+
+
+def _client(values: dict[str, Any]) -> Client:
+    from sealpipe.client.sync import Client
+
+    return Client.of_session(context.session(values))
+
+
+def _folder(values: Mapping[str, Any]) -> Path:
+    from sealpipe.state.place import state_folder
+
+    return state_folder(os.environ, values["state_dir"]) / "requests"
+
+
+def _known_keys(client: Client) -> dict[str, str]:
+    """The public keys that this environment could open with, and whose they are."""
+    from sealpipe.configuration import previous_api_key
+    from sealpipe.credential import Credential
+    from sealpipe.wire import keys
+    from sealpipe.wire.encoding import encode_base64url
+
+    credentials = {"credential": client.session.credential}
+    previous = previous_api_key(os.environ)
+    if previous is not None:
+        try:
+            credentials = {"previous": Credential.parse(previous), **credentials}
+        except CredentialError as error:
+            raise CredentialError(
+                f"SEALPIPE_API_KEY_PREVIOUS: {error.message}", remedy="mend it, or unset it"
+            ) from None
+    return {
+        encode_base64url(keys.from_custody_secret(found.custody_secret.reveal(), tag=found.tag).public_key): name
+        for name, found in credentials.items()
+        if found.custody_secret is not None
+    }
+
+
+def _key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
+    """Whose key a request is sealed to; None where that cannot be told."""
+    return known.get(row.public_key, "other") if row.public_key and known else None
+
+
+def _members(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
+    ends = None if row.expires_at is None else format_time(row.expires_at)
+    told = {"short_code": row.short_code, "expires_at": ends, "public_key": row.public_key, "key": _key(row, known)}
+    return {**row.extra, **told}
+
+
+def _line(row: RequestInfo, known: Mapping[str, str]) -> str:
+    ends = "expired" if row.expires_at is None else format_time(row.expires_at)
+    return "\t".join((output.printable(row.short_code), ends, _key(row, known) or UNKNOWN))
+
+
+def _submitted(row: Submission) -> dict[str, Any]:
+    created = None if row.created_at is None else format_time(row.created_at)
+    told = {"short_code": row.short_code, "created_at": created, "bytes": _size(row), "data": row.data}
+    return {**row.extra, **told, "encryption_type": row.encryption_type}
+
+
+def _submitted_line(row: Submission) -> str:
+    created = UNKNOWN if row.created_at is None else format_time(row.created_at)
+    return "\t".join((output.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
+
+
+def _size(row: Submission) -> int:
+    """Bytes of the sealed box, without decoding it: it may be anything."""
+    data = row.data or ""
+    return len(data) * 3 // 4 - data[-2:].count("=")
+
+
+def _tell(ended: EndedRequest, *, as_json: bool) -> None:
+    code, count = output.printable(ended.short_code), len(ended.submissions)
+    ends = None if ended.expires_at is None else format_time(ended.expires_at)
+    said = {
+        "expired": f"expired {code}",
+        "already-expired": f"{code} had expired before",
+        "expiring": f"{code} ends by itself at {ends}, too soon to be expired before: nothing was sent",
+        "deleted": f"purged {code}",
+    }
+    output.note(said[ended.outcome])
+    output.note(f"kept {count} submission(s), {ended.late} of them late, in {ended.kept_in}")
+    _note_skipped(ended.skipped)
+    if as_json:
+        output.json_result(
+            {
+                "short_code": ended.short_code,
+                "outcome": ended.outcome,
+                "expires_at": ends,
+                "kept": count,
+                "late": ended.late,
+                "skipped": ended.skipped,
+                "kept_in": str(ended.kept_in),
+            }
+        )
+
+
+def _note_skipped(skipped: int | None) -> None:
+    if skipped:
+        output.note(f"{skipped} submission(s) were not end-to-end encrypted: the service does not hand them out")

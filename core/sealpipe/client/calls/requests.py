@@ -1,0 +1,134 @@
+"""Secure requests: create, list, read, expire, purge."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from sealpipe.api import requests as api
+from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
+from sealpipe.flows.paging import Walk
+from sealpipe.flows.retry import call
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Flow
+from sealpipe.secret import Secret, closed
+
+if TYPE_CHECKING:
+    from sealpipe.flows.expire_request import EndedRequest
+
+
+def create_request(
+    session: Session,
+    *,
+    title: str,
+    public_key: bytes,
+    fields: Sequence[tuple[str, str]],
+    description: str | None = None,
+    expires_at: datetime | None = None,
+    max_submissions: int | None = None,
+    views: int | None = None,
+    passcode: str | Secret | None = None,
+    requires_login: bool | None = None,
+    requires_mfa: bool | None = None,
+    restricted_domains: Sequence[str] | None = None,
+    ip_whitelist: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    idempotency_key: str | None = None,
+) -> Flow[CreatedRequest]:
+    """Create a secure request under a public key of yours (specification: POST /v1/requests).
+
+    `public_key` is the uncompressed point of 65 bytes; `fields` are pairs of visible prompt and type, such as
+    `("Password", "password")`. Without `expires_at` it ends after 30 days. The passcode IS sent: it gates a form
+    that the service renders. Repeated under one idempotency key until it is settled. Raises UsageError,
+    PointError, ServiceError; ProtocolError where the service has it under another public key.
+    """
+    from sealpipe.wire.keys import public_key as checked  # loads cryptography
+
+    checked(public_key)
+    body = api.build_body(
+        title=title,
+        public_key=public_key,
+        fields=fields,
+        description=description,
+        expires_at=expires_at,
+        max_submissions=max_submissions,
+        views=views,
+        passcode=None if passcode is None else closed(passcode),
+        requires_login=requires_login,
+        requires_mfa=requires_mfa,
+        restricted_domains=restricted_domains,
+        ip_whitelist=ip_whitelist,
+        organization_id=organization_id,
+    )
+    return call(api.create(body, idempotency_key or str(uuid.uuid4()), public_key), session.budget())
+
+
+def list_requests(
+    session: Session, *, page: int = 1, limit: int = 25, status: Literal["expired"] | None = None
+) -> Flow[Page[RequestInfo]]:
+    """One page of the active requests, newest first (specification: GET /v1/requests). `limit` is at most 100.
+
+    With `status="expired"`, of those that have ended (gaps: both lists).
+    """
+    return call(api.list_page(page, limit, status), session.budget())
+
+
+def iter_requests(session: Session, *, limit: int = 100, status: Literal["expired"] | None = None) -> Walk[RequestInfo]:
+    """Every active request (or every one that has ended), page by page, newest first."""
+    return Walk(lambda page: list_requests(session, page=page, limit=limit, status=status), lambda row: row.short_code)
+
+
+def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
+    """A request's metadata (specification: GET /v1/requests/{shortCode}). Raises Missing.
+
+    One that has ended still answers, with `expires_at` and `public_key` None.
+    """
+    return call(api.get(short_code), session.budget())
+
+
+def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
+    """Everything that was submitted, as ciphertext (specification: GET /v1/requests/{shortCode}/submissions).
+
+    `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Who sent it is not known. Raises Missing.
+    """
+    return call(api.submissions(short_code), session.budget())
+
+
+def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
+    """One bare DELETE (specification: DELETE /v1/requests/{shortCode}). You want `expire_request`.
+
+    An active request expires; one that has expired is removed for good, WITH ITS SUBMISSIONS. So it is sent once,
+    whatever comes back, and never repeated; after OutcomeUnknown, look with `get_request` and do not call this again.
+    """
+    return call(api.delete(short_code), session.budget(), most=1)
+
+
+def expire_request(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedRequest]:
+    """End a request now; its submissions stay (DESIGN 6.4, rule D). Safe to call again, at any time.
+
+    Reads every submission first, sends at most one DELETE, and only to a request that is surely active; then reads
+    what came late. `keep` names a folder where the ciphertext of the submissions is kept, and where a call that
+    was killed leaves what the next one must know: a DELETE may be under way, and a second one would destroy. Without
+    it nothing is written to disk, the submissions are in the result, and only calls in this process know of each
+    other. Raises Missing, OutcomeUnknown (only looked again, and still not known), NotDelivered (it has
+    ended, and what came late could not be read or kept), StateError.
+    """
+    from sealpipe.flows import expire_request as expiring
+
+    return expiring.expire_request(session, short_code, None if keep is None else Path(keep))
+
+
+def purge_request(
+    session: Session, short_code: str, *, confirm: str, keep: str | Path | None = None
+) -> Flow[EndedRequest]:
+    """Destroy a request and its submissions at the service, for good. `confirm` must be the short code again.
+
+    An active request is expired first, as by `expire_request`, and the ciphertext is kept in the same way.
+    Raises UsageError where `confirm` differs, and what `expire_request` raises.
+    """
+    from sealpipe.flows import purge_request as purging
+
+    return purging.purge_request(session, short_code, confirm, None if keep is None else Path(keep))

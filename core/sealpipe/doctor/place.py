@@ -1,0 +1,65 @@
+"""The state folder: where it is, who may read it, whether it can be written, what is left in its outbox."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sealpipe.credential import Credential
+from sealpipe.doctor.configured import Settings
+from sealpipe.doctor.finding import Finding, doubtful, failed, fine
+from sealpipe.errors import StateError
+from sealpipe.state import files
+from sealpipe.state.outbox import Outbox
+from sealpipe.state.place import current_run, state_folder
+
+_TRIAL = bytes(4096)
+
+
+def findings(settings: Settings, environ: Mapping[str, str], credential: Credential | None) -> Iterator[Finding]:
+    """Folder and outbox. What is missing is not made: the first share does that."""
+    try:
+        folder = state_folder(environ, settings["state_dir"].usable())
+        box = folder / "outbox"
+        yield fine("state folder", f"{folder}, {_writable(box)}")
+        left = Outbox(box, None).list(every_run=True)
+    except StateError as error:
+        yield failed("state folder", error)
+        return
+    if box.is_dir() and stat.S_IMODE(box.stat().st_mode) & 0o077:
+        yield doubtful("state folder", f"{box} is open to others", f"chmod 700 {box}")
+    if not left:
+        yield fine("outbox", "nothing is left in it")
+        return
+    ours = [entry for entry in left if entry.run == current_run(environ)]
+    others = [entry for entry in left if credential is not None and entry.key_id != credential.key_id]
+    told = [f"{len(left)} left, the oldest of {left[0].created_at:%Y-%m-%d %H:%M} UTC"]
+    told += [f"{len(left) - len(ours)} of other CI runs"] if len(ours) < len(left) else []
+    told += [f"{len(others)} made with another key"] if others else []
+    yield doubtful("outbox", ", ".join(told), "`sealpipe resume` finishes them, `resume --list --all` tells them")
+
+
+def _writable(box: Path) -> str:
+    """How it stands with writing there, by writing where the folder is; StateError where that fails."""
+    if os.path.lexists(box):
+        found = box.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise StateError(f"{box} is no folder of this user's")
+        _try(box)
+        return f"mode {stat.S_IMODE(found.st_mode):04o}, can be written"
+    there = next(parent for parent in box.parents if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise StateError(f"{box} cannot be made: {there} cannot be written")
+    return "not made yet, can be made"
+
+
+def _try(box: Path) -> None:
+    path = box / f".doctor-{secrets.token_hex(6)}"
+    try:
+        files.create(path, lambda: [_TRIAL])
+        files.remove(path)
+    except OSError as error:
+        raise StateError(f"{box} cannot be written: {error.strerror}") from None

@@ -1,0 +1,141 @@
+"""What the key may do: reading is asked for with GETs, writing with creates that cannot create anything.
+
+A POST without an Idempotency-Key is refused after the look at its scope (gaps, order of checks) and stores nothing;
+its body is empty besides. Never by DELETE, which would end something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.api.reading import json_object
+from sealpipe.api.refusals import refusal
+from sealpipe.doctor import way
+from sealpipe.doctor.finding import Finding, doubtful, failed, fine
+from sealpipe.errors import (
+    CredentialRefused,
+    Invalid,
+    OutcomeUnknown,
+    ProtocolError,
+    RateLimited,
+    ScopeMissing,
+    ServiceError,
+    TriesSpent,
+    Unreachable,
+)
+
+
+class Probe(NamedTuple):
+    """A call that tells whether the key has a scope, and what the scope is for."""
+
+    scope: str
+    method: str
+    path: str
+    used_by: str
+
+    def operation(self) -> Operation[Answer]:
+        """The call. Whatever it answers, it has changed nothing."""
+        writes = self.method == "POST"
+        return Operation(
+            name=f"look for the scope {self.scope}",
+            method=self.method,
+            path=self.path,
+            resend=Resend.NEVER,
+            decode=lambda answer: answer,
+            body=b"{}" if writes else None,
+            headers={"content-type": "application/json"} if writes else {},
+            query={} if writes or self.path == "/stats" else {"limit": "1"},
+        )
+
+
+PROBES = (
+    Probe("shares:read", "GET", "/shares", "`sealpipe shares list`"),
+    Probe("shares:write", "POST", "/shares", "`sealpipe share`"),
+    Probe("requests:read", "GET", "/requests", "`sealpipe collect`"),
+    Probe("requests:write", "POST", "/requests", "`sealpipe request`"),
+    Probe("stats:read", "GET", "/stats", "`sealpipe stats`"),
+)
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the calls have brought so far."""
+
+    granted: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    stopped: bool = False
+    """Further calls would tell nothing new."""
+
+    @property
+    def accepted(self) -> bool:
+        """The gateway took the credential at least once."""
+        return bool(self.granted or self.missing)
+
+
+def findings(line: way.Line, asked: Asked) -> Iterator[Finding]:
+    """One for each scope, and what the first answer tells of the way. Five calls at most."""
+    for number, probe in enumerate(PROBES):
+        before = datetime.now(UTC)
+        result = line.send(probe.operation())
+        if number == 0 and isinstance(result, Answer):
+            yield fine("service", f"answered in {line.milliseconds} ms")
+            yield from way.certificate(line)
+            yield way.clock(result, before + (datetime.now(UTC) - before) / 2)
+        yield _judge(probe, result, asked)
+        if asked.stopped:
+            return
+    if not asked.granted and asked.missing:
+        nothing = ScopeMissing("the key has no scope: every call is refused")
+        yield failed("scopes", nothing)
+
+
+def _judge(probe: Probe, result: Answer | Failure, asked: Asked) -> Finding:
+    check = f"scope {probe.scope}"
+    if isinstance(result, Failure):
+        asked.stopped = True
+        return _unanswered(result)
+    error = _refused(probe, result)
+    match error:
+        case None:
+            asked.granted.add(probe.scope)
+            return fine(check, f"granted: {probe.used_by}")
+        case ScopeMissing():
+            asked.missing.add(probe.scope)
+            return doubtful(check, f"not granted: {probe.used_by} needs it", "mint a key that has it, if it is to")
+        case RateLimited():
+            asked.stopped = True
+            return doubtful(check, "not known: the rate limit is used up, no more was asked", "run it again later")
+        case CredentialRefused() | ProtocolError() if asked.accepted:
+            return doubtful(check, f"not known: {error.message}", "the service, or a gateway, does not offer it here")
+    asked.stopped = isinstance(error, CredentialRefused | ProtocolError)
+    return failed("service" if asked.stopped else check, error)
+
+
+def _refused(probe: Probe, answer: Answer) -> ServiceError | None:
+    """Why the scope cannot be said to be there; None where it can."""
+    if 200 <= answer.status < 300:
+        if probe.method == "POST":
+            return ProtocolError("the service took a create without an Idempotency-Key", status=answer.status)
+        with suppress(ProtocolError):
+            json_object(answer)
+            return None
+        return ProtocolError("what answers is not the service: no JSON object came", status=answer.status)
+    error = refusal(answer)
+    if probe.method == "POST" and isinstance(error, Invalid):
+        return None  # 104, or 19: both are looked at after the scope
+    if isinstance(error, OutcomeUnknown):
+        return TriesSpent(error.message, status=error.status, error_code=error.error_code)
+    return error
+
+
+def _unanswered(failure: Failure) -> Finding:
+    if failure.retry_after is not None:
+        return doubtful("service", failure.detail, "run it again later")
+    if not failure.sent:
+        return failed("service", Unreachable(f"not reached: {failure.detail}"))
+    return failed("service", TriesSpent(f"no whole answer came: {failure.detail}"))

@@ -1,0 +1,130 @@
+"""The way to the service: which host, by which proxy and why, whose certificate, and whose clock."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
+
+from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.client.http import Watch
+from sealpipe.client.sync import Network
+from sealpipe.client.trust import proxy_for, tls_context
+from sealpipe.doctor.finding import Finding, doubtful, failed, fine
+from sealpipe.errors import SettingError
+from sealpipe.flows.session import Session
+from sealpipe.settings import is_loopback
+
+ONE_TRY = 15.0
+"""Seconds that one call may take."""
+SKEW = timedelta(seconds=30)
+SOON = timedelta(days=14)
+
+
+def route(base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Host and proxy, and whether the certificates to trust can be read. Nothing is sent."""
+    parts = urlsplit(base_url)
+    host = f"{parts.scheme}://{parts.netloc}"
+    try:
+        proxy = proxy_for(base_url)
+        yield fine(
+            "way", f"{host}, {_direct(parts.hostname or '', environ)}" if proxy is None else _through(host, proxy)
+        )
+        if parts.scheme == "https":
+            tls_context(environ, ca_file)
+    except SettingError as error:
+        yield failed("way", error)
+
+
+def _direct(host: str, environ: Mapping[str, str]) -> str:
+    if is_loopback(host):
+        return "direct: loopback never uses a proxy"
+    named = environ.get("no_proxy") or environ.get("NO_PROXY")
+    return f"direct: NO_PROXY ({named}) names it" if proxy_bypass_environment(host) else "direct: no proxy is set"
+
+
+def _through(host: str, proxy: str) -> str:
+    parts = urlsplit(proxy)
+    login = " with a login" if parts.username or parts.password else ""
+    port = f":{parts.port}" if parts.port else ""
+    return f"{host}, through the proxy {parts.scheme}://{parts.hostname}{port}{login}"
+
+
+class Line:
+    """The service on the wire: every call once, within one deadline for all. Counts them."""
+
+    def __init__(self, session: Session) -> None:
+        self._network = Network(session, lambda: _Noticing(self))
+        self._end = time.monotonic() + session.deadline
+        self.calls = 0
+        self.milliseconds = 0
+        self.certificate: Mapping[str, Any] | None = None
+        self.tls_version = ""
+
+    def send(self, operation: Operation[Any]) -> Answer | Failure:
+        """What came back."""
+        left = min(ONE_TRY, self._end - time.monotonic())
+        if left <= 0:
+            return Failure(sent=False, detail="the deadline was over before it could be sent")
+        self.calls += 1
+        began = time.monotonic()
+        result = self._network.send(operation, left)
+        self.milliseconds = round((time.monotonic() - began) * 1000)
+        return result
+
+    def close(self) -> None:
+        self._network.close()
+
+
+class _Noticing(Watch):
+    """Keeps the certificate of the innermost TLS: with a proxy over TLS there are two."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+
+    def note(self, event: str, info: dict[str, Any]) -> None:
+        super().note(event, info)
+        if event.endswith("start_tls.complete"):
+            secured = info["return_value"].get_extra_info("ssl_object")
+            if secured is not None:
+                self._line.certificate = secured.getpeercert()
+                self._line.tls_version = secured.version() or ""
+
+
+def certificate(line: Line) -> Iterator[Finding]:
+    """Who has issued the certificate of the service (or of whatever opens the TLS on the way), and until when."""
+    found = line.certificate
+    if not found:
+        return
+    names = {key: value for part in found.get("issuer", ()) for key, value in part}
+    issuer = (
+        ", ".join(names[key] for key in ("organizationName", "organizationalUnitName", "commonName") if key in names)
+        or "nobody named"
+    )
+    ends = datetime.fromtimestamp(ssl.cert_time_to_seconds(found["notAfter"]), UTC)
+    told = f"{line.tls_version}, issued by {issuer}, until {ends:%Y-%m-%d}"
+    if ends - datetime.now(UTC) < SOON:
+        yield doubtful("certificate", told, "it ends soon: whoever runs the service has to renew it")
+    else:
+        yield fine("certificate", told)
+
+
+def clock(answer: Answer, now: datetime) -> Finding:
+    """Our clock against the service's Date, which has whole seconds."""
+    try:
+        theirs = parsedate_to_datetime(answer.headers["date"])
+        ahead = now - (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC))
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+        return fine("clock", "not compared: the service tells no Date")
+    seconds = round(abs(ahead).total_seconds())
+    told = f"{seconds} s {'ahead of' if ahead > timedelta() else 'behind'} the service's"
+    if abs(ahead) > SKEW:
+        return doubtful("clock", f"this machine's clock is {told}", "set it: expiries are reckoned with it")
+    return fine("clock", f"within {max(seconds, 1)} s of the service's")

@@ -1,0 +1,69 @@
+"""Destroying a request and what was submitted to it: the verb that expiring never becomes (DESIGN 6.4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from sealpipe.api import requests as api
+from sealpipe.api.operation import Resend
+from sealpipe.errors import Missing, ProtocolError, ServiceError, TriesSpent, UsageError
+from sealpipe.flows.expire_request import Clock, EndedRequest, Ending, locked, utc_now
+from sealpipe.flows.retry import call
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.state.kept import Record
+from sealpipe.times import format_time
+
+
+def purge_request(
+    session: Session, short_code: str, confirm: str, keep: Path | None, now: Clock = utc_now
+) -> Flow[EndedRequest]:
+    """Expire the request by rule D if it is active, keep the ciphertext, and only then remove it for good."""
+    if confirm != short_code:
+        raise UsageError(
+            f"purging destroys request {short_code} with its submissions, and that was not confirmed",
+            remedy="give the short code a second time, as the confirmation",
+        )
+    record = yield from locked(session, short_code, keep)
+    try:
+        return (yield from _purge(session, short_code, record, now))
+    finally:
+        record.close()
+
+
+def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flow[EndedRequest]:
+    before = record.purging
+    try:
+        ended = yield from Ending(session, short_code, record, now).run()
+    except Missing:
+        if not before:
+            raise
+        # "Not there" after a DELETE of an earlier purge that may have got through: that one did it.
+        yield Do(record.note_purged)
+        return EndedRequest(short_code, "deleted", (), kept_in=record.place)
+    if ended.outcome == "expiring" and ended.expires_at is not None:
+        raise TriesSpent(
+            f"request {short_code} ends by itself at {format_time(ended.expires_at)}, too soon to be expired before",
+            remedy="run it again after that; nothing was changed",
+        )
+    yield Do(record.note_purging)
+    # It has expired and does not become active again: now a DELETE may be repeated, it ends in the same state.
+    operation = replace(api.delete(short_code), name="purge the request", resend=Resend.REPEATABLE)
+    try:
+        done = yield from call(operation, session.budget(), unclear=before)
+    except ServiceError as error:
+        if error.unclear and (error.status, error.error_code) != (404, 70):
+            error.remedy = f"run `sealpipe requests purge {short_code} --confirm {short_code}` again"
+            raise
+        yield Do(record.note_purged)
+        if not error.unclear:
+            raise
+    else:
+        yield Do(record.note_purged)
+        if done.outcome != "deleted":
+            raise ProtocolError(
+                f"request {short_code} was told to be over, and was not: it has expired only now",
+                remedy=f"run `sealpipe requests purge {short_code} --confirm {short_code}` again",
+            )
+    return replace(ended, outcome="deleted")

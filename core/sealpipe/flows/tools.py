@@ -1,0 +1,106 @@
+"""The tools of the hosted MCP endpoint: shake hands, then list or call (specification: POST /v1/mcp)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sealpipe.api import mcp
+from sealpipe.api.mcp import Line, Tool, ToolResult
+from sealpipe.api.refusals import printable
+from sealpipe.errors import OutcomeUnknown, ProtocolError, ServiceError
+from sealpipe.flows.resolve import Cache, resolve_value
+from sealpipe.flows.retry import Budget, call
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Flow
+from sealpipe.flows.tool_arguments import typed
+from sealpipe.reference import Reference
+from sealpipe.secret import Secret
+
+T = TypeVar("T")
+Talk = Callable[[Line, Budget], Flow[T]]
+
+PAGES = 100
+"""Pages of tools at most: a list without an end must not hold us for ever."""
+
+
+def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
+    """Every tool, whatever the number of pages."""
+
+    def talk(line: Line, budget: Budget) -> Flow[tuple[Tool, ...]]:
+        tools, _ = yield from _list(line, budget)
+        return tools
+
+    return _talk(session, talk)
+
+
+def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow[ToolResult]:
+    """Call a tool with arguments of the types that it takes."""
+    return _talk(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
+
+
+def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
+    """Call a tool with what references name, each as the type that the tool's schema says.
+
+    References are read before anything is sent; one that is optional and missing is left out.
+    """
+    cache: Cache = {}
+    values: dict[str, Secret] = {}
+    for param, ref in params:
+        value = yield from resolve_value(ref, session.registry, cache)
+        if value is not None:
+            values[param] = value
+
+    def talk(line: Line, budget: Budget) -> Flow[ToolResult]:
+        tools: tuple[Tool, ...] = ()
+        if values:
+            tools, line = yield from _list(line, budget)
+        # One that is not listed is called all the same: the service says what it is that is wrong.
+        schema = next((tool.input_schema for tool in tools if tool.name == name), {})
+        return (yield from call(mcp.call(line, name, typed(values, schema)), budget))
+
+    return (yield from _talk(session, talk))
+
+
+def _talk(session: Session, talk: Talk[T]) -> Flow[T]:
+    budget = session.budget()
+    line = yield from _greet(budget)
+    try:
+        try:
+            return (yield from talk(line, budget))
+        except ServiceError as error:
+            if error.status != 404 or line.session_id is None:
+                raise
+        # The service has ended our session, and did nothing of what we asked: once more, in a new one.
+        line = yield from _greet(budget)
+        return (yield from talk(line, budget))
+    except OutcomeUnknown as error:
+        error.remedy = "look whether the tool did its work before you call it again: it is never sent twice"
+        raise
+
+
+def _greet(budget: Budget) -> Flow[Line]:
+    line = yield from call(mcp.initialize(), budget)
+    if line.revision not in mcp.REVISIONS:
+        raise ProtocolError(
+            f"the service speaks revision {printable(line.revision, 40)} of the Model Context Protocol, "
+            f"and we speak {', '.join(mcp.REVISIONS)}",
+            remedy="a newer sealpipe may speak it",
+        )
+    yield from call(mcp.initialized(line), budget)
+    return line
+
+
+def _list(line: Line, budget: Budget) -> Flow[tuple[tuple[Tool, ...], Line]]:
+    """Every tool, and the line after the last page."""
+    tools: list[Tool] = []
+    cursor: str | None = None
+    used: set[str | None] = set()
+    while cursor not in used and len(used) < PAGES:
+        used.add(cursor)
+        page, cursor = yield from call(mcp.list_page(line, cursor), budget)
+        line = line.next()
+        tools += page
+        if cursor is None:
+            break
+    return tuple(tools), line

@@ -1,0 +1,247 @@
+"""What must be known about the end of a request: its submissions' ciphertext, and the DELETEs that were sent.
+
+A record is one file a request, of JSON lines that are only ever added: 0600 in a 0700 folder, locked while it is
+open. It is not sealed: what it holds of a submission is ciphertext to a key that the service never had. Without
+a folder the same is held in memory, for this process only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sealpipe.api.models import Submission
+from sealpipe.errors import StateError, UsageError
+from sealpipe.state import files
+from sealpipe.times import parse_time
+
+_REMEDY = "look at it, move it away if nothing in it matters, and run the command again"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A DELETE whose outcome is not known: when it was sent, by our clock, and by the service's if that told."""
+
+    at: datetime
+    told_at: datetime | None = None
+
+
+class Record(ABC):
+    """One request's record, open, and nobody else's until `close()`. What is told to it is safe before it returns."""
+
+    place: Path | None = None
+    """Where it is on disk."""
+
+    def __init__(self) -> None:
+        self.sent: Sent | None = None
+        self.purging = False
+        self._kept: set[str] = set()
+
+    def keep(self, submissions: Iterable[Submission]) -> None:
+        """Keep what is not kept yet. Raises StateError."""
+        rows = [_row(submission) for submission in submissions]
+        self._note([{"submission": row} for row in rows if _identity(row) not in self._kept])
+
+    def note_sending(self, sent: Sent) -> None:
+        """A DELETE is about to be sent. Raises StateError: then it must not be."""
+        told = None if sent.told_at is None else sent.told_at.isoformat()
+        self._note([{"sending": {"at": sent.at.isoformat(), "told_at": told}}])
+
+    def note_purging(self) -> None:
+        """A DELETE that destroys is about to be sent, as it was asked for. Raises StateError."""
+        self._note([{"purging": True}])
+
+    def note_purged(self) -> None:
+        """What became of that DELETE is known. Raises StateError."""
+        self._note([{"purging": False}])
+
+    def settle(self, outcome: str) -> None:
+        """No DELETE that expires is under way any more. Raises StateError."""
+        if self.sent is not None:
+            self._note([{"settled": outcome}])
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of it. Twice is once."""
+
+    @abstractmethod
+    def _write(self, lines: list[dict[str, Any]]) -> None: ...
+
+    def _note(self, events: list[dict[str, Any]]) -> None:
+        if events:
+            self._write(events)
+            for event in events:
+                self._apply(event)
+
+    def _apply(self, event: Mapping[str, Any]) -> None:
+        match event:
+            case {"submission": dict(row)}:
+                self._kept.add(_identity(row))
+            case {"sending": {"at": str(at), "told_at": told}}:
+                self.sent = Sent(parse_time(at), None if told is None else parse_time(told))
+            case {"purging": bool(purging)}:
+                self.purging = purging
+            case {"settled": _}:
+                self.sent = None
+            case _:
+                raise ValueError
+
+
+def open_record(folder: Path | None, base_url: str, short_code: str) -> Record | None:
+    """The record of a request, locked; None where somebody else has it open. Raises StateError."""
+    name = sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
+    if folder is None:
+        return _InMemory.open(name)
+    path = files.private_folder(folder) / f"{name}.jsonl"
+    head = {"schema": 1, "kind": "request", "base_url": base_url, "short_code": short_code}
+    try:
+        descriptor = _opened(path, head)
+        return None if descriptor is None else _OnDisk(path, descriptor, head)
+    except OSError as error:
+        raise StateError(f"the record {path} cannot be opened: {error.strerror}") from None
+
+
+def _opened(path: Path, head: Mapping[str, Any]) -> int | None:
+    try:
+        descriptor = files.open_locked(path)
+    except BlockingIOError:
+        return None
+    except FileNotFoundError:
+        try:
+            return files.create_locked(path, lambda: [_line(head)])
+        except FileExistsError:
+            return None  # made by another just now: to be tried again, as where it is locked
+    try:
+        named = path.stat()
+    except FileNotFoundError:
+        named = None
+    held = os.fstat(descriptor)
+    if named is None or (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino):
+        os.close(descriptor)  # removed between the look and the lock: that lock is worth nothing
+        return None
+    return descriptor
+
+
+class _OnDisk(Record):
+    def __init__(self, path: Path, descriptor: int, head: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.place = path
+        self._descriptor = descriptor
+        self._end = 0
+        self._empty = True
+        try:
+            self._load(path, head)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _load(self, path: Path, head: Mapping[str, Any]) -> None:
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        with os.fdopen(self._descriptor, "rb", closefd=False) as file:
+            for number, line in enumerate(file):
+                if not line.endswith(b"\n"):
+                    break  # torn off by a kill: never acknowledged, and written over by the next line
+                try:
+                    event = json.loads(line)
+                    if number:
+                        self._apply(event)
+                    elif event != head:
+                        raise ValueError
+                except (ValueError, UsageError, RecursionError):
+                    raise StateError(f"line {number + 1} of {path} is not one of ours", remedy=_REMEDY) from None
+                self._end += len(line)
+                self._empty = number == 0
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        data = b"".join(map(_line, lines))
+        try:
+            os.ftruncate(self._descriptor, self._end)
+            os.lseek(self._descriptor, self._end, os.SEEK_SET)
+            files.write_all(self._descriptor, data)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StateError(f"the record {self.place} cannot be written: {error.strerror}") from None
+        self._end += len(data)
+        self._empty = False
+
+    def close(self) -> None:
+        if self._descriptor >= 0 and self._empty and self.place is not None:
+            self.place.unlink(missing_ok=True)  # still locked: nobody else has it
+        self._let_go()
+
+    def _let_go(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1  # first of all: an interrupt must not close it twice
+        if descriptor >= 0:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the file, not the lock
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        # A cancelled call drops its record: the lock must not outlive it.
+        if getattr(self, "_descriptor", -1) >= 0:
+            self._let_go()
+
+
+class _InMemory(Record):
+    _guard: ClassVar[threading.Lock] = threading.Lock()
+    _busy: ClassVar[set[str]] = set()
+    _events: ClassVar[dict[str, list[dict[str, Any]]]] = {}
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        for event in self._events.get(name, ()):
+            self._apply(event)
+        self._open = True
+
+    @classmethod
+    def open(cls, name: str) -> Record | None:
+        with cls._guard:
+            if name in cls._busy:
+                return None
+            cls._busy.add(name)
+        return cls(name)
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        # Submissions are the caller's, in the result; here only what the next call must know.
+        self._events.setdefault(self._name, []).extend(line for line in lines if "submission" not in line)
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            with self._guard:
+                if self.sent is None and not self.purging:
+                    self._events.pop(self._name, None)
+                self._busy.discard(self._name)
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", False):
+            self.close()
+
+
+def _row(submission: Submission) -> dict[str, Any]:
+    created = submission.created_at
+    return {
+        **submission.extra,
+        "short_code": submission.short_code,
+        "created_at": None if created is None else created.isoformat(),
+        "encryption_type": submission.encryption_type,
+        "data": submission.data,
+    }
+
+
+def _identity(row: Mapping[str, Any]) -> str:
+    # With the ciphertext: should one code ever stand for two, both are kept.
+    return sha256(json.dumps([row.get("short_code"), row.get("data")]).encode()).hexdigest()
+
+
+def _line(members: Mapping[str, Any]) -> bytes:
+    return json.dumps(members, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,95 @@
+"""Whether a webhook comes from the service: its signature header (`gaps.md`, webhook signature).
+
+    from sealpipe import WebhookError, webhooks
+
+    webhooks.verify(raw_body, headers["X-...-Signature"], secret)
+
+The header's name carries the service's name: take it from where the webhook was set up.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from sealpipe.errors import UsageError, WebhookError
+from sealpipe.secret import Secret, closed
+from sealpipe.sheltered import sheltered
+
+TOLERANCE = 300
+"""Seconds that a signature may be old, and as many that its clock may be ahead of ours."""
+
+_TIME = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+_PARTS = 16
+
+
+@sheltered
+def verify(
+    body: bytes, header: str | None, secrets: str | Secret | Sequence[str | Secret], *, now: float | None = None
+) -> datetime:
+    """When the service signed this body. Raises WebhookError where it did not, or not in these 300 seconds.
+
+    `body` is the raw body as it was received, before anything parsed it. `header` is the signature header's value,
+    None where there is none. `secrets` is the webhook's secret, or both while one replaces the other. `now` is in
+    seconds since 1970. `WebhookError.reason` is `missing-header`, `malformed-header`, `no-match` or `stale`.
+    """
+    keys = _keys([secrets] if isinstance(secrets, str | Secret) else secrets)
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise UsageError("the webhook's body is not bytes", remedy="give the raw body, before anything parses it")
+    if not header:
+        raise WebhookError("missing-header", "the webhook has no signature", remedy=_REMEDY)
+    stamp, digests = _read(header)
+    signed = b"%s.%s" % (stamp.encode(), body)
+    expected = [hmac.new(key, signed, "sha256").digest() for key in keys]
+    # Every pair is compared, whatever the others gave.
+    matches = [hmac.compare_digest(digest, own) for digest in digests for own in expected]
+    if not any(matches):
+        raise WebhookError("no-match", "the webhook's signature fits neither its body nor any secret", remedy=_REMEDY)
+    if not abs((time.time() if now is None else now) - int(stamp)) <= TOLERANCE:
+        raise WebhookError(
+            "stale",
+            f"the webhook was not signed within {TOLERANCE} seconds of now",
+            remedy="it may be a replay; if all are refused, set this machine's clock",
+        )
+    return datetime.fromtimestamp(int(stamp), UTC)
+
+
+_REMEDY = "answer 400 and do nothing of what it says; while a secret is replaced, give both"
+
+
+def _keys(secrets: Sequence[str | Secret]) -> list[bytes]:
+    try:
+        keys = [closed(secret).reveal_bytes() for secret in secrets]
+    except UnicodeEncodeError:
+        keys = []
+    if not keys or not all(keys):
+        raise UsageError(
+            "there is no webhook secret to check with, or one that is empty or no text",
+            remedy="give the secret as it was shown",
+        )
+    return keys
+
+
+def _read(header: str) -> tuple[str, list[bytes]]:
+    """The time as it stands there, and the digests. What is neither is of a scheme that we do not know."""
+    stamps: list[str] = []
+    digests: list[str] = []
+    parts = header.split(",", _PARTS)
+    for part in parts:
+        name, equals, value = part.strip(" \t").partition("=")
+        if not name or not equals:
+            raise _malformed()
+        if name in ("t", "v1"):
+            (stamps if name == "t" else digests).append(value)
+    fit = len(stamps) == 1 and _TIME.fullmatch(stamps[0]) and all(map(_DIGEST.fullmatch, digests))
+    if not fit or not digests or len(parts) > _PARTS:
+        raise _malformed()
+    return stamps[0], [bytes.fromhex(digest) for digest in digests]
+
+
+def _malformed() -> WebhookError:
+    return WebhookError("malformed-header", "the webhook's signature is not t=<unix>,v1=<hex>", remedy=_REMEDY)

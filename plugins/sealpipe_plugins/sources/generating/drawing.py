@@ -1,0 +1,70 @@
+"""Drawing values, and counting exactly how many there are to draw from. All randomness is `secrets`.
+
+Every value of a recipe is as likely as any other, so its entropy is the logarithm of their number. It is reckoned
+in whole numbers: never overstated, not by a rounding either.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+import uuid
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Final
+
+PLAIN: Final = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
+"""The kinds of characters of a password without symbols: 62 in all."""
+
+WITH_SYMBOLS: Final = (*PLAIN, string.punctuation)
+"""The same and the 32 symbols of ASCII: 94, every one that can be printed but the blank."""
+
+UUID_BITS: Final = 122
+"""The bits of a version 4 UUID that are drawn (RFC 9562, section 5.4); the other six are fixed."""
+
+
+def password(length: int, kinds: Sequence[str]) -> str:
+    """`length` characters, of every kind at least one: many systems ask for that.
+
+    One that misses a kind is drawn anew as a whole: so each that fits stays as likely as any other.
+    """
+    alphabet = "".join(kinds)
+    while True:
+        drawn = "".join(secrets.choice(alphabet) for _ in range(length))
+        if all(not set(kind).isdisjoint(drawn) for kind in kinds):
+            return drawn
+
+
+def passwords(length: int, kinds: Sequence[str]) -> int:
+    """How many there are: by inclusion and exclusion of the kinds that are missing."""
+    sizes = [len(kind) for kind in kinds]
+    return sum(
+        (-1) ** missing * (sum(sizes) - sum(left_out)) ** length
+        for missing in range(len(sizes) + 1)
+        for left_out in combinations(sizes, missing)
+    )
+
+
+def passphrase(words: int, separator: str, known: Sequence[str]) -> str:
+    """Words, each drawn by itself. No word begins another, so any separator, even none, leaves them apart."""
+    return separator.join(secrets.choice(known) for _ in range(words))
+
+
+def pin(length: int) -> str:
+    """Decimal digits."""
+    return "".join(secrets.choice(string.digits) for _ in range(length))
+
+
+def hexadecimal(size: int) -> str:
+    """`size` bytes as two digits each."""
+    return secrets.token_hex(size)
+
+
+def random_uuid() -> str:
+    """A version 4 UUID."""
+    return str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
+
+
+def bits(choices: int) -> int:
+    """The entropy of one out of so many, all as likely: the binary logarithm, rounded down to whole bits."""
+    return max(choices.bit_length() - 1, 0)

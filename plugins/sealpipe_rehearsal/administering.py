@@ -1,0 +1,145 @@
+"""`sealpipe rehearsal key ...` and `sealpipe rehearsal account`: what the service's app and its operator do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.cli.options import OPAQUE, Command, options
+from sealpipe.errors import KeyAllowanceReached, NoApiAccess, SealpipeError, UsageError
+from sealpipe.times import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sealpipe_rehearsal.door import DoorError
+
+EVERY = "all"
+"""In place of a scope: every one of them."""
+
+_PLANS = {98: NoApiAccess, 100: KeyAllowanceReached}
+
+
+@click.group()
+def key() -> None:
+    """API keys of a running rehearsal service."""
+
+
+@key.command(cls=Command)
+@options("key", common=("output",))
+@options("rehearsal", only=("port",), common=())
+def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_register: bool, **values: Any) -> None:  # noqa: FBT001
+    """Make an API key at the running service; the credential is the result, shown this once."""
+    from sealpipe_rehearsal.door import FORM_SCOPES, SCOPES, register_key
+
+    scopes = SCOPES if EVERY in scope else scope or FORM_SCOPES
+    credential = _at_door(
+        port,
+        lambda origin: register_key(
+            origin,
+            name=name,
+            scopes=scopes,
+            custody=custody,
+            register=not no_register,
+            account=values["account"],
+            organization=values["org"],
+        ),
+    )
+    if values["output"] == "json":
+        base_url = f"{_origin(port)}/v1"
+        output.json_result({"api_key": credential.reveal(), "base_url": base_url, "scopes": list(scopes)})
+    else:
+        output.result(f"{credential.reveal()}\n")
+
+
+@key.command("list", cls=Command)
+@options("rehearsal", only=("port",), common=("output",))
+def list_(port: int, **values: Any) -> None:
+    """Every key, oldest first; revoked ones stay listed."""
+    from sealpipe_rehearsal.door import list_keys
+
+    keys = [_told(each) for each in _at_door(port, list_keys)]
+    if values["output"] == "json":
+        output.json_result({"keys": keys})
+        return
+    output.result("".join(f"{_line(each)}\n" for each in keys))
+
+
+@key.command(cls=Command, context_settings=OPAQUE)
+@click.argument("key_id")
+@options("rehearsal", only=("port",), common=("output",))
+def revoke(key_id: str, port: int, **values: Any) -> None:
+    """Revoke a key: its next call is refused, and its slot is free at once."""
+    from sealpipe_rehearsal.door import revoke_key
+
+    _tell(_at_door(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
+
+
+@key.command(cls=Command, context_settings=OPAQUE)
+@click.argument("key_id")
+@options("rehearsal", only=("port",), common=("output",))
+def grant(key_id: str, port: int, **values: Any) -> None:
+    """Approve custody `account` for a key that asked for it, as one of its holder's devices does."""
+    from sealpipe_rehearsal.door import grant_custody
+
+    _tell(_at_door(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
+
+
+@click.command(cls=Command)
+@options("account", common=("output",))
+@options("rehearsal", only=("port",), common=())
+def account(port: int, account: str, org: str | None, output: str, **changes: Any) -> None:
+    """Tell, or change, what an account or organisation may do; calls see it within 30 seconds."""
+    from sealpipe_rehearsal.door import set_account
+
+    name = account if org is None else f"org:{org}"
+    given = {_MEMBERS.get(member, member): value for member, value in changes.items() if value is not None}
+    given = {member: value == "on" if value in ("on", "off") else value for member, value in given.items()}
+    _tell(_at_door(port, lambda origin: set_account(origin, name, at_once=False, **given)), as_json=output == "json")
+
+
+_MEMBERS = {"rate": "requests_per_minute", "keys": "api_keys"}
+
+
+def _origin(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+def _at_door(port: int, ask: Callable[[str], Any]) -> Any:
+    from sealpipe_rehearsal.door import DoorError
+
+    try:
+        return ask(_origin(port))
+    except DoorError as error:
+        raise _refused(error, port) from None
+
+
+def _refused(error: DoorError, port: int) -> SealpipeError:
+    if error.error_code in _PLANS:
+        return _PLANS[error.error_code](str(error), status=error.status, error_code=error.error_code)
+    if error.status is None:
+        return UsageError(str(error), remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
+    return UsageError(str(error))
+
+
+def _told(each: Mapping[str, Any]) -> dict[str, Any]:
+    """A key with its times as text; one that was never used says so."""
+    times = {name: value for name, value in each.items() if name.endswith("_at")}
+    told = {name: None if at is None else format_time(datetime.fromtimestamp(at, UTC)) for name, at in times.items()}
+    return {**each, **told, "last_used_at": told["last_used_at"] or "never used"}
+
+
+def _line(each: Mapping[str, Any]) -> str:
+    state = "revoked" if each["revoked_at"] else f"last used {each['last_used_at']}"
+    parts = (each["key_id"], each["name"], ",".join(each["scopes"]) or "no scope", each["custody_effective"], state)
+    return "\t".join(output.printable(part) for part in parts)
+
+
+def _tell(members: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.json_result(members)
+        return
+    output.result("".join(f"{name}: {output.printable(value)}\n" for name, value in members.items()))

@@ -1,0 +1,55 @@
+"""A plan of faults in a file that the user names, and what became of it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from sealpipe.cli import output
+from sealpipe.errors import SettingError
+from sealpipe_rehearsal.service.fault_plan import Progress
+from sealpipe_rehearsal.service.fault_rows import FaultPlanError, parse
+
+_REMEDY = "the faults and their parameters are in docs/rehearsal.md"
+
+
+def read_plan(path: str) -> list[dict[str, object]]:
+    """The rows of a TOML file, checked. SettingError names the entry and its line."""
+    shown = output.printable(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        plan = tomllib.loads(text)
+    except OSError as error:
+        raise SettingError(f"the fault plan {shown} cannot be read: {error.strerror}") from None
+    except ValueError as error:  # not TOML, not UTF-8, or a zero byte in the path
+        said = output.printable(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        raise SettingError(f"the fault plan {shown} is not TOML: {said}", remedy=_REMEDY) from None
+    except RecursionError:
+        raise SettingError(f"the fault plan {shown} is not TOML: it is nested too deeply", remedy=_REMEDY) from None
+    if list(plan) != ["fault"]:
+        raise SettingError(f"the fault plan {shown} is not [[fault]] entries and nothing else", remedy=_REMEDY)
+    rows = plan["fault"]
+    try:
+        parse(rows)
+    except FaultPlanError as error:
+        place = _line(text, error.number, len(rows) if isinstance(rows, list) else 0)
+        raise SettingError(f"the fault plan {shown}: {place}{output.printable(str(error))}", remedy=_REMEDY) from None
+    return rows  # type: ignore[no-any-return]
+
+
+def tell_unmet(faults: Sequence[Progress]) -> None:
+    """Say which rows of a plan never happened: a fault that was not met has rehearsed nothing."""
+    for number, progress in enumerate(faults, 1):
+        if progress.applied == 0:
+            row = output.printable(f"{progress.row} ({progress.row.shown.get('when', '*')})")
+            output.note(f"fault {number} never happened: no request came to it: {row}")
+
+
+def _line(text: str, number: int | None, rows: int) -> str:
+    """Where an entry begins; nothing where that cannot be told, as tomllib keeps no lines."""
+    starts = [found.start() for found in re.finditer(r"^[ \t]*\[\[[ \t]*\"?fault\"?[ \t]*\]\]", text, re.MULTILINE)]
+    if number is None or len(starts) != rows:
+        return ""
+    return f"line {text.count(chr(10), 0, starts[number - 1]) + 1}, "

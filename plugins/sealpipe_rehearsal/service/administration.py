@@ -1,0 +1,193 @@
+"""What is done in the signed-in app or by the operator, not by the API: keys, accounts, organisations, plans.
+
+Keys are registered here as the app does it: the secrets are made elsewhere, and only the SHA-256 of the auth
+secret and the custody public key arrive (specification: Credential, Custody levels, Plan gating).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from sqlite3 import IntegrityError
+from typing import Any
+
+from .checks import Check, Rule, count, matching, p256_point, read_object, rejected, switch, text
+from .context import Incoming, Service
+from .credentials import (
+    CUSTODY_LEVELS,
+    FORM_CUSTODY,
+    FORM_SCOPES,
+    MAX_NAME,
+    SCOPES,
+    Key,
+    add_key,
+    all_keys,
+    find_key,
+    mark,
+    slots_taken,
+)
+from .plans import DEFAULT_ACCOUNT, NUMBERS, ORGANIZATION, PLANS, Account, account_of, save_account
+from .refusals import Answer, Refused, answer, refuse
+
+_LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
+
+
+def one_of(names: Mapping[str, object]) -> Check:
+    """One of some words."""
+    return lambda value: None if value in list(names) else f"must be one of {', '.join(names)}"
+
+
+def name_of_key(value: object) -> str | None:
+    """A key's name: up to 256 characters, and at least one."""
+    fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME
+    return text(value) or (None if fits else f"must have 1 to {MAX_NAME} characters")
+
+
+def name_of_account(value: object) -> str | None:
+    """An account's or an organisation's name."""
+    taken = isinstance(value, str) and value.startswith(ORGANIZATION)
+    return name_of_key(value) or (f"must not begin with {ORGANIZATION}" if taken else None)
+
+
+def scopes(value: object) -> str | None:
+    """A set of known scopes; none at all is allowed, and then every endpoint refuses the key."""
+    known = isinstance(value, list) and all(scope in SCOPES for scope in value)
+    return None if known else f"must be an array of {', '.join(SCOPES)}"
+
+
+def number(value: object) -> str | None:
+    """A number for one account, or `plan` for the plan's own."""
+    return None if value == "plan" or not count(value) else "must be a number from 1, or plan"
+
+
+def rate(value: object) -> str | None:
+    """Requests a minute, `plan`, or `unset`: which is no access at all."""
+    return None if value == "unset" else number(value) and "must be a number from 1, plan or unset"
+
+
+_KEY = {
+    "key_id": Rule(matching(r"[A-Za-z0-9_-]{16}", "must be 16 characters of base64url"), required=True),
+    "auth_sha256": Rule(matching(r"[0-9a-f]{64}", "must be SHA-256 in lower-case hex"), required=True),
+    "name": Rule(name_of_key, required=True),
+    "scopes": Rule(scopes),
+    "custody": Rule(one_of(CUSTODY_LEVELS)),
+    "custody_public_key": Rule(p256_point),
+    "account": Rule(name_of_account),
+    "organization": Rule(name_of_account),
+}
+_ACCOUNT = {
+    "plan": Rule(one_of(PLANS)),
+    **dict.fromkeys(NUMBERS, Rule(number)),
+    "requests_per_minute": Rule(rate),
+    "view_protection": Rule(switch),
+    "zero_knowledge_enrolled": Rule(switch),
+    "zero_knowledge_feature": Rule(switch),
+    "at_once": Rule(switch),
+}
+
+
+def members_of(rules: Mapping[str, Rule], incoming: Incoming) -> dict[str, Any]:
+    members = read_object(incoming.body)
+    reasons = rejected(rules, members)
+    # Unlike the API, the door belongs to us: a misspelt member is an error.
+    reasons |= {name: "is not known here" for name in members if name not in rules}
+    if reasons:
+        raise Refused(answer(400, {"message": "rejected", "members": reasons}))
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def create_key(service: Service, incoming: Incoming) -> Answer:
+    """POST /rehearsal/keys: as the app's form does it, which starts with `shares:write` and custody `self`."""
+    members = members_of(_KEY, incoming)
+    key = Key(
+        key_id=members["key_id"].strip(),
+        account=members.get("account", DEFAULT_ACCOUNT),
+        name=members["name"],
+        auth_sha256=members["auth_sha256"].strip(),
+        scopes=frozenset(members.get("scopes", FORM_SCOPES)),
+        custody_requested=CUSTODY_LEVELS[members.get("custody", FORM_CUSTODY)],
+        custody_public_key=members.get("custody_public_key"),
+        created_at=service.clock.timestamp(),
+        last_used_at=None,
+        revoked_at=None,
+        compromised_at=None,
+        organization=members.get("organization"),
+    )
+    with service.store.transaction():
+        # What the app asks before it mints: the plan as it is now, not as a call may still see it.
+        plan = account_of(service.store, key.space)
+        if not plan.api_access:
+            refuse("no_api_access")
+        if slots_taken(service.store, key.account, key.organization) >= plan.limits.api_keys:
+            refuse("key_allowance")
+        try:
+            add_key(service.store, key)
+        except IntegrityError:
+            return answer(409, {"message": "there is a key with this id"})
+    return answer(201, _shown(key))
+
+
+def list_keys(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+    """GET /rehearsal/keys"""
+    return answer(200, {"keys": [_shown(key) for key in all_keys(service.store)]})
+
+
+def revoke_key(service: Service, incoming: Incoming, key_id: str) -> Answer:  # noqa: ARG001  # as above
+    """POST /rehearsal/keys/{key_id}/revoke"""
+    return _marked(service, key_id, "revoked", service.clock.timestamp())
+
+
+def grant_custody(service: Service, incoming: Incoming, key_id: str) -> Answer:  # noqa: ARG001  # as above
+    """POST /rehearsal/keys/{key_id}/grant: the approval of one of the account holder's devices."""
+    key = find_key(service.store, key_id)
+    if key is not None and (key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0):
+        return answer(409, {"message": "the key has not asked for custody account, or has no public key registered"})
+    return _marked(service, key_id, "granted", service.clock.timestamp())
+
+
+def register_custody(service: Service, incoming: Incoming, key_id: str) -> Answer:
+    """POST /rehearsal/keys/{key_id}/custody: raises the effective level of a key that asked for one."""
+    rules = {"custody_public_key": Rule(p256_point, required=True)}
+    return _marked(service, key_id, "custody", members_of(rules, incoming)["custody_public_key"])
+
+
+def _marked(service: Service, key_id: str, what: str, value: float | str) -> Answer:
+    mark(service.store, key_id, what, value)
+    key = find_key(service.store, key_id)
+    return answer(404, {"message": "there is no such key"}) if key is None else answer(200, _shown(key))
+
+
+def set_account(service: Service, incoming: Incoming, name: str) -> Answer:
+    """POST /rehearsal/accounts/{name}: the members that are given change; `org:NAME` is an organisation.
+
+    Calls see it within 30 s, as at the real service, or at once where that is asked for.
+    """
+    members = members_of(_ACCOUNT, incoming)
+    at_once = members.pop("at_once", False)
+    given = {name: members.pop(name) for name in NUMBERS if name in members}
+    with service.store.transaction():
+        account: Account = replace(account_of(service.store, name), **members)
+        numbers = {**account.numbers, **{name: None if value == "unset" else value for name, value in given.items()}}
+        numbers = {name: value for name, value in numbers.items() if value != "plan"}
+        account = replace(account, numbers=numbers)
+        save_account(service.store, account)
+    if at_once:
+        service.entitlements.forget()
+    return answer(200, asdict(account) | {"limits": asdict(account.limits), "api_access": account.api_access})
+
+
+def _shown(key: Key) -> dict[str, object]:
+    return {
+        "key_id": key.key_id,
+        "account": key.account,
+        "organization": key.organization,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "custody_requested": _LEVEL_NAMES[key.custody_requested],
+        "custody_effective": _LEVEL_NAMES[key.custody_level],
+        "created_at": key.created_at,
+        "last_used_at": key.last_used_at,
+        "revoked_at": key.revoked_at,
+        "compromised_at": key.compromised_at,
+        "granted_at": key.granted_at,
+    }

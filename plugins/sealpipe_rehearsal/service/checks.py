@@ -1,0 +1,164 @@
+"""What a member of a body may be: checks that give the reason for which a value is rejected, or None.
+
+Where the specification gives no bound, none is invented, but for numbers that could mean nothing: a count
+of views or of seconds is at least 1. A member that is null counts as left out; a member that no rule names is
+ignored.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from .clock import parse_rfc3339
+from .refusals import refuse
+
+Check = Callable[[object], str | None]  # the reason for which a value is rejected, or None
+Schema = Mapping[str, Any]
+
+_LARGEST = 2**63 - 1
+
+SCHEMAS: dict[Check, Schema] = {}
+"""What a check accepts, as JSON Schema: for `openapi`. Where a schema cannot say all of it, it accepts more."""
+
+
+def accepts(**schema: Any) -> Callable[[Check], Check]:
+    """Put a check's schema beside it."""
+
+    def with_schema(check: Check) -> Check:
+        SCHEMAS[check] = schema
+        return check
+
+    return with_schema
+
+
+@accepts(type="string")
+def text(value: object) -> str | None:
+    """Any text that can be written as UTF-8."""
+    if not isinstance(value, str):
+        return "must be a string"
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return "must be valid Unicode"
+    return None
+
+
+@accepts(type="string", pattern=r"\S")
+def filled_text(value: object) -> str | None:
+    """Text with something in it."""
+    return text(value) or (None if str(value).strip() else "must not be empty")
+
+
+def matching(pattern: str, reason: str) -> Check:
+    """Text of a given form, blanks around it allowed."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    @accepts(type="string", pattern=rf"^\s*(?:{pattern})\s*$")
+    def check(value: object) -> str | None:
+        return text(value) or (None if compiled.fullmatch(str(value).strip()) else reason)
+
+    return check
+
+
+_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$"
+
+
+@accepts(type="string", pattern=_BASE64, contentEncoding="base64")
+def standard_base64(value: object) -> str | None:
+    """Standard base64 with padding."""
+    reason = filled_text(value)
+    if reason is None:
+        try:
+            base64.b64decode(str(value), validate=True)
+        except (binascii.Error, ValueError):
+            reason = "must be standard base64 with padding"
+    return reason
+
+
+@accepts(type="integer", minimum=1, maximum=_LARGEST)
+def count(value: object) -> str | None:
+    """An integer of at least 1; true and 1.0 are none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return "must be an integer"
+    return None if 1 <= value <= _LARGEST else "is out of range"
+
+
+@accepts(type="string", format="date-time")
+def rfc3339(value: object) -> str | None:
+    """A moment with its zone."""
+    return None if isinstance(value, str) and parse_rfc3339(value) else "must be an RFC 3339 time"
+
+
+@accepts(type="boolean")
+def switch(value: object) -> str | None:
+    """On or off."""
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+@accepts(type="array", items=SCHEMAS[filled_text])
+def texts(value: object) -> str | None:
+    """An array of texts with something in them."""
+    fits = isinstance(value, list) and all(filled_text(each) is None for each in value)
+    return None if fits else "must be an array of strings"
+
+
+# The generator of the curve: a point that anybody may use as an example.
+_GENERATOR = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
+
+
+@accepts(type="string", pattern="^[A-Za-z0-9_-]{87}$", examples=[_GENERATOR])
+def p256_point(value: object) -> str | None:
+    """base64url of an uncompressed P-256 point (specification: Custody public key, step 4)."""
+    reason = "must be base64url of a 65-byte uncompressed P-256 point"
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{87}", value, re.ASCII):
+        return reason
+    point = base64.urlsafe_b64decode(value + "=")
+    x, y = int.from_bytes(point[1:33]), int.from_bytes(point[33:])
+    on_curve = x < _P and y < _P and (y * y - (x * x * x - 3 * x + _B)) % _P == 0
+    return None if point[0] == 4 and on_curve else reason
+
+
+_P = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a member has to be."""
+
+    check: Check
+    required: bool = False
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body, refused with 19 where there is none."""
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_not_json)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        # No member to blame: additional_data is there, and empty.
+        refuse("validation", {})
+    return value
+
+
+def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str, str]:
+    """Every member that breaks its rule, with the reason."""
+    reasons = {}
+    for name, rule in rules.items():
+        value = members.get(name)
+        missing = "is required" if rule.required else None
+        reason = missing if value is None else rule.check(value)
+        if reason is not None:
+            reasons[name] = reason
+    return reasons
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,64 @@
+"""What both creates do, in the specification's order: idempotency header, replay, validation, plan, then the row."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from sqlite3 import IntegrityError
+from typing import Any
+
+from . import idempotency
+from .checks import Rule, read_object, rejected
+from .context import Call, Service
+from .refusals import Answer, as_json, refuse
+
+Members = dict[str, Any]
+
+
+def create(
+    call: Call,
+    what: str,
+    rules: Mapping[str, Rule],
+    *,
+    further: Callable[[Call, Members], Mapping[str, str]],
+    plan: Callable[[Call, Members], None],
+    row: Callable[[Call, Members], Members],
+    told: Callable[[Members], Mapping[str, object]],
+) -> Answer:
+    """Create a row of the table `what`. 201 with what is told of it, or 200 with the first answer's very bytes.
+
+    `further` gives the reasons that only the key knows; `plan` refuses; `row` makes the values to store.
+    """
+    service, incoming = call.service, call.incoming
+    name = idempotency.required(incoming.header("idempotency-key"))
+    now = service.clock.timestamp()
+    with idempotency.claim(service.in_flight, service.store, call.key.key_id, name, incoming.body, now) as claim:
+        if claim.replay is not None:
+            return Answer(200, claim.replay)
+        service.at(f"{what}.begun")
+        members = read_object(incoming.body)
+        reasons = rejected(rules, members) | dict(further(call, members))
+        if reasons:
+            refuse("validation", reasons)
+        members = {name: members.get(name) for name in rules}
+        with service.store.transaction():
+            plan(call, members)
+            values = {"space": call.key.space, "owner": call.key.account, "key_id": call.key.key_id, "created_at": now}
+            values = insert(service, what, values | row(call, members))
+            stored = as_json(told(values))
+            claim.record(service.store, stored, now)
+        service.at(f"{what}.committed")
+    return Answer(201, stored)
+
+
+def insert(service: Service, what: str, values: Members) -> Members:
+    """Store a row under a short code that nobody has; the row with its code."""
+    names = ("short_code", *values)
+    statement = f"INSERT INTO {what} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"  # noqa: S608  # column names of this package
+    while True:
+        code = base64.urlsafe_b64encode(service.token_bytes(9)).decode("ascii")
+        try:
+            service.store.change(statement, {**values, "short_code": code})
+        except IntegrityError:
+            continue  # taken: draw another one
+        return {**values, "short_code": code}

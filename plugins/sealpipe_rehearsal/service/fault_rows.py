@@ -1,0 +1,135 @@
+"""A plan of faults as somebody wrote it (TOML or JSON, both tables by now), made into rows; strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import NoReturn
+
+from . import fault_checks as checks
+from .fault_plan import ALWAYS, ANY, Pattern, Row, is_placeholder
+from .faults import FAULTS, Fault
+from .gateway import ROUTES
+
+KNOWN = dict.fromkeys([*((route.method, route.path) for route in ROUTES), ("POST", ("mcp",))])
+"""Every route under /v1, by method and path."""
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+MAX_ROWS = 1_000
+
+
+class FaultPlanError(ValueError):
+    """A plan that cannot be. `number` is the entry's, from 1; None where it is the plan as a whole."""
+
+    def __init__(self, reason: str, number: int | None = None) -> None:
+        super().__init__(reason if number is None else f"fault {number}: {reason}")
+        self.reason = reason
+        self.number = number
+
+
+def parse(entries: object) -> list[Row]:
+    """The rows of a plan: an array of tables. Raises FaultPlanError for the first that is wrong."""
+    if not isinstance(entries, list | tuple):
+        raise FaultPlanError("a plan is an array of tables")
+    if len(entries) > MAX_ROWS:
+        raise FaultPlanError(f"a plan has at most {MAX_ROWS} faults")
+    rows = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            rows.append(_row(entry))
+        except FaultPlanError as error:
+            raise FaultPlanError(error.reason, number) from None
+    return rows
+
+
+def _row(entry: object) -> Row:
+    if not isinstance(entry, Mapping) or not all(isinstance(name, str) for name in entry):
+        raise FaultPlanError("must be a table")
+    name = entry.get("fault")
+    if not isinstance(name, str):
+        raise FaultPlanError("`fault` is missing: the name of what is to happen")
+    fault = FAULTS.get(name)
+    if fault is None:
+        _unknown(name, FAULTS, "is no fault")
+    given = {key: value for key, value in entry.items() if key not in _COMMON}
+    for key in given:
+        if key not in fault.parameters:
+            _unknown(key, [*_COMMON, *fault.parameters], f"is no member of the fault {name}")
+    for key, check in _COMMON.items():
+        if key in entry and (reason := check(entry[key])):
+            raise FaultPlanError(f"`{key}` {reason}")
+    times = entry.get("times", 1)
+    return Row(
+        pattern=_pattern(entry.get("when", ANY)),
+        fault=name,
+        after_commit=_after_commit(name, fault, entry),
+        times=None if times == ALWAYS else times,
+        skip=entry.get("skip", 0),
+        parameters={key: _value(key, fault, given) for key in fault.parameters},
+        shown=dict(entry),
+    )
+
+
+def _value(key: str, fault: Fault, given: Mapping[str, object]) -> object:
+    parameter = fault.parameters[key]
+    if key not in given:
+        if parameter.default is ...:
+            raise FaultPlanError(f"`{key}` is missing: {parameter.help}")
+        return parameter.default
+    if reason := parameter.check(given[key]):
+        raise FaultPlanError(f"`{key}` {reason}")
+    return given[key]
+
+
+def _after_commit(name: str, fault: Fault, entry: Mapping[str, object]) -> bool:
+    given = entry.get("after_commit")
+    if fault.spoils and given is False:
+        raise FaultPlanError(f"{name} spoils the service's own answer, so that it always comes after the commit")
+    return fault.spoils or bool(given)
+
+
+def _pattern(when: str) -> Pattern:
+    method, _, route = when.strip().partition(" ")
+    if method == ANY and not route:
+        return Pattern()
+    if method not in (*METHODS, ANY):
+        _unknown(method, METHODS, 'is no method; write `when` as "POST /shares" or "*"')
+    route = route.strip()
+    if route in ("", ANY):
+        return Pattern(method)
+    if not re.fullmatch(r"(/[^/\s]+)+", route) or route.startswith("/v1/"):
+        raise FaultPlanError(f"`when`: {route[:60]!a} is no route; write it without /v1, as in /shares/*")
+    pattern = Pattern(method, tuple(route.split("/")[1:]))
+    if not any(_means(pattern, *known) for known in KNOWN):
+        routes = [f"{known_method} /{'/'.join(path)}" for known_method, path in KNOWN]
+        _unknown(f"{method} {route}", routes, "is no route of the service")
+    return pattern
+
+
+def _means(pattern: Pattern, method: str, path: Iterable[str]) -> bool:
+    # What stands for any code in a route is met by whatever stands there in the pattern.
+    wanted = pattern.path or ()
+    filled = tuple(want if is_placeholder(got) else got for want, got in zip(wanted, path, strict=False))
+    return len(wanted) == len(tuple(path)) and pattern.matches(method, filled)
+
+
+def _unknown(name: str, known: Iterable[str], what: str) -> NoReturn:
+    names = list(known)
+    nearest = next(iter(get_close_matches(name, names, 1)), None)
+    hint = f"did you mean {nearest!a}?" if nearest else f"there are {', '.join(names)}"
+    raise FaultPlanError(f"{name[:60]!a} {what}; {hint}")
+
+
+def _times(value: object) -> str | None:
+    reason = checks.number(1, 2**31 - 1)(value)
+    return None if value == ALWAYS else reason and f'{reason}, or "{ALWAYS}"'
+
+
+_COMMON: Mapping[str, checks.Check] = {
+    "when": lambda value: None if isinstance(value, str) and value.strip() else "must be a method and a route",
+    "fault": lambda _: None,
+    "after_commit": checks.switch,
+    "times": _times,
+    "skip": checks.count,
+}

@@ -1,0 +1,207 @@
+"""The API as an OpenAPI 3.1 document, read off the tables that the service itself works by.
+
+Paths, methods and scopes are `gateway.ROUTES`, bodies the rules with the schema that stands beside each check,
+refusals `REFUSALS` and `GATEWAY`. Written here alone: what each handler answers when nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import gateway, requests, shares, stats
+from .checks import SCHEMAS, Rule, Schema, filled_text, rfc3339
+from .context import Handler
+from .paging import DEFAULT_LIMIT, MAX_LIMIT
+from .refusals import GATEWAY, REFUSALS
+from .rules import ENCRYPTION_TYPE, REQUEST, SHARE
+
+JSON = "application/json"
+TEXT: Schema = SCHEMAS[filled_text]
+TIME: Schema = SCHEMAS[rfc3339]
+FIGURE: Schema = {"type": "integer", "minimum": 0}
+
+
+def or_null(schema: Schema) -> Schema:
+    """The schema, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def strict(**members: Schema) -> Schema:
+    """An object with these members, all of them and no other."""
+    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+
+
+def arrays(schema: Schema) -> Schema:
+    """An array of those."""
+    return {"type": "array", "items": schema}
+
+
+def a_page(name: str, item: Schema) -> Schema:
+    """An answer of a list."""
+    at_least_one = {"type": "integer", "minimum": 1}
+    limit = {**at_least_one, "maximum": MAX_LIMIT}
+    figures = strict(page=at_least_one, limit=limit, total_pages=FIGURE, total=FIGURE)
+    return strict(**{name: arrays(item), "pagination": figures})
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a handler answers, by status; the refusals of its own; the rules of its body; whether it has pages."""
+
+    answers: Mapping[int, Schema]
+    refusals: tuple[str, ...] = ()
+    body: Mapping[str, Rule] = field(default_factory=dict)
+    paged: bool = False
+
+
+_CREATES = ("validation", "idempotency_key_missing", "idempotency_other_body", "idempotency_in_flight")
+_SHARE = strict(short_code=TEXT, expired_at=or_null(TIME))
+_NEW_SHARE = strict(short_code=TEXT, expired_at=or_null(TIME), custody={"enum": ["none", "stored", "failed"]})
+_REQUEST = strict(short_code=TEXT, expired_at=or_null(TIME), public_key=or_null(TEXT))
+_NEW_REQUEST = strict(short_code=TEXT, expired_at=TIME, public_key=TEXT)
+_ENDED_REQUEST = strict(short_code=TEXT, expired_at={"type": "null"})
+_SUBMISSION = strict(short_code=TEXT, data=TEXT, created_at=TIME, encryption_type={"const": ENCRYPTION_TYPE})
+_DAYS = arrays(strict(date={"type": "string", "format": "date"}, count=FIGURE))
+_STATS = strict(
+    shares=strict(active=FIGURE, expired=FIGURE, total_viewed=FIGURE),
+    daily_views={**_DAYS, "minItems": stats.DAYS, "maxItems": stats.DAYS},
+)
+
+HANDLERS: Mapping[Handler, Described] = {
+    shares.create: Described(
+        {201: _NEW_SHARE, 200: _NEW_SHARE}, (*_CREATES, "no_view_protection", "quota_used_up"), SHARE
+    ),
+    shares.list_shares: Described({200: a_page("shares", _SHARE)}, paged=True),
+    shares.show: Described({200: _SHARE}, ("share_not_found",)),
+    shares.delete: Described(
+        {200: strict(success={"const": True}, message={"const": "ok"})},
+        ("no_short_code", "share_not_found", "share_not_expired"),
+    ),
+    requests.create: Described({201: _NEW_REQUEST, 200: _NEW_REQUEST}, _CREATES, REQUEST),
+    requests.list_requests: Described({200: a_page("requests", _REQUEST)}, ("request_failed",), paged=True),
+    requests.show: Described({200: {"anyOf": [_REQUEST, _ENDED_REQUEST]}}, ("request_not_found",)),
+    requests.submissions: Described(
+        {200: strict(submissions=arrays(_SUBMISSION), count=FIGURE, skipped_not_end_to_end_encrypted=FIGURE)},
+        ("request_not_found",),
+    ),
+    requests.delete: Described(
+        {200: strict(short_code=TEXT, outcome={"enum": ["expired", "deleted"]})},
+        ("no_short_code", "request_not_found", "request_failed"),
+    ),
+    stats.show: Described({200: _STATS}),
+}
+
+_EVERY_CALL = ("no_authorization", "not_usable", "too_long", "broken", "rate_limited", "scope_missing")
+_HEADERS = {"rate_limited": {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}}
+_CODE = {"name": "shortCode", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": True,
+    "schema": {"type": "string", "pattern": r"[^ \t]"},
+}
+_PAGING = [
+    {"name": name, "in": "query", "schema": schema, "description": "A value that cannot be is corrected."}
+    for name, schema in {
+        "page": {"type": "integer", "minimum": 1, "default": 1},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+        "status": {"enum": ["active", "expired"]},
+    }.items()
+]
+
+
+def document() -> dict[str, Any]:
+    """The document. Its server is `/v1`, beside wherever it was read from."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in gateway.ROUTES:
+        paths.setdefault("/" + "/".join(route.path), {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Secret sharing, as the sealpipe rehearsal has it", "version": "1"},
+        "servers": [{"url": "/v1"}],
+        "security": [{"key": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "schemas": {name: _refusal(name) for name in (*REFUSALS, *GATEWAY)},
+        },
+    }
+
+
+def _operation(route: gateway.Route) -> dict[str, Any]:
+    described = HANDLERS[route.handler]
+    coded = gateway.CODE in route.path
+    answers, refusals = described.answers, described.refusals
+    if route.method == "DELETE" and not coded:
+        answers, refusals = {}, ("no_short_code",)  # the specification's: not a bulk delete
+    elif coded:
+        refusals = (*refusals, "no_route")  # a code that is empty
+    parameters = [
+        *([_CODE] if coded else []),
+        *([_IDEMPOTENCY_KEY] if described.body else []),
+        *(_PAGING if described.paged else []),
+    ]
+    operation: dict[str, Any] = {
+        "operationId": "_".join([route.method.lower(), *(part.strip("{}") for part in route.path)]),
+        "summary": (route.handler.__doc__ or "").partition("\n")[0],
+        "description": f"Scope: {route.scope}",
+        "responses": {
+            **{str(status): _response("As asked", [schema]) for status, schema in answers.items()},
+            **_refusals((*_EVERY_CALL, *refusals)),
+        },
+    }
+    if parameters:
+        operation["parameters"] = parameters
+    if described.body:
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": _body(described.body)}}}
+    return operation
+
+
+def _body(rules: Mapping[str, Rule]) -> Schema:
+    """What a create takes: null is as good as left out, and what no rule names is ignored."""
+    return {
+        "type": "object",
+        "properties": {
+            name: SCHEMAS[rule.check] if rule.required else or_null(SCHEMAS[rule.check]) for name, rule in rules.items()
+        },
+        "required": [name for name, rule in rules.items() if rule.required],
+    }
+
+
+def _refusal(name: str) -> Schema:
+    if name in GATEWAY:
+        return strict(**dict.fromkeys(json.loads(GATEWAY[name].body), TEXT))
+    members: dict[str, Schema] = {
+        "success": {"const": False},
+        "message": TEXT,
+        "error_code": {"const": REFUSALS[name].error_code},
+    }
+    if name == "validation":
+        members["additional_data"] = {"type": "object", "additionalProperties": TEXT}
+    return strict(**members)
+
+
+def _refusals(names: Iterable[str]) -> dict[str, Any]:
+    by_status: dict[int, list[str]] = {}
+    for name in names:
+        by_status.setdefault(REFUSALS[name].status if name in REFUSALS else GATEWAY[name].status, []).append(name)
+    return {
+        str(status): _response(
+            " or ".join(names),
+            [{"$ref": f"#/components/schemas/{name}"} for name in names],
+            {header: value for name in names for header, value in _HEADERS.get(name, {}).items()},
+        )
+        for status, names in sorted(by_status.items())
+    }
+
+
+def _response(description: str, schemas: list[Schema], headers: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return {
+        "description": description,
+        "content": {JSON: {"schema": schema}},
+        **({"headers": headers} if headers else {}),
+    }

@@ -1,0 +1,119 @@
+"""The routes of secure requests (specification: Endpoints, from POST /v1/requests on; gaps: their bodies)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from sqlite3 import Row
+
+from . import creating, listing
+from .clock import format_rfc3339, parse_rfc3339
+from .context import Call
+from .refusals import Answer, answer, refuse
+from .rules import ENCRYPTION_TYPE, REQUEST
+from .shares import sha256_hex
+
+DEFAULT_EXPIRY = timedelta(days=30)
+
+
+def create(call: Call) -> Answer:
+    """POST /v1/requests: the same idempotency as shares."""
+    return creating.create(
+        call, "requests", REQUEST, further=lambda _, __: {}, plan=lambda _, __: None, row=_row, told=_told
+    )
+
+
+def list_requests(call: Call) -> Answer:
+    """GET /v1/requests: the active ones, newest first; `status=expired` lists what has ended."""
+    call.service.fail_at("requests.listing", "request_failed")
+    rows, figures = listing.page(call, "requests")
+    return answer(200, {"requests": [_item(row) for row in rows], "pagination": figures})
+
+
+def show(call: Call) -> Answer:
+    """GET /v1/requests/{shortCode}: changes nothing. Of one that has ended, the public key is left out."""
+    row = _owned(call)
+    if row["ended_at"] is None:
+        return answer(200, _item(row))
+    return answer(200, {"short_code": row["short_code"], "expired_at": None})
+
+
+def submissions(call: Call) -> Answer:
+    """GET /v1/requests/{shortCode}/submissions: oldest first; what is not end-to-end encrypted is counted only."""
+    row = _owned(call)
+    rows = call.service.store.rows(
+        "SELECT * FROM submissions WHERE request = :number ORDER BY number", {"number": row["number"]}
+    )
+    sealed = [
+        {name: each[name] for name in ("short_code", "data", "created_at", "encryption_type")}
+        for each in rows
+        if each["encryption_type"] == ENCRYPTION_TYPE
+    ]
+    skipped = len(rows) - len(sealed)
+    return answer(200, {"submissions": sealed, "count": len(sealed), "skipped_not_end_to_end_encrypted": skipped})
+
+
+def delete(call: Call) -> Answer:
+    """DELETE /v1/requests/{shortCode}: an active one expires; one that has expired is gone for good, with all."""
+    if not call.codes or not call.codes[0]:
+        refuse("no_short_code")
+    service = call.service
+    with service.store.transaction():
+        row = _owned(call)
+        service.fail_at("request.ending", "request_failed")
+        values = {"number": row["number"], "now": service.clock.timestamp()}
+        if row["ended_at"] is None:
+            outcome = "expired"
+            service.store.change(
+                "UPDATE requests SET ended_at = :now, ended_by = 'deleted' WHERE number = :number", values
+            )
+        else:
+            outcome = "deleted"
+            service.store.change("DELETE FROM submissions WHERE request = :number", values)
+            service.store.change("DELETE FROM requests WHERE number = :number", values)
+    service.at("request.ended")
+    return answer(200, {"short_code": row["short_code"], "outcome": outcome})
+
+
+def _owned(call: Call) -> Row:
+    """The request of that code, settled. Whose it is comes before everything else about it."""
+    listing.settle(call.service)
+    row = call.service.store.row(
+        "SELECT * FROM requests WHERE short_code = :code AND space = :space",
+        {"code": call.codes[0], "space": call.key.space},
+    )
+    if row is None:
+        refuse("request_not_found")
+    return row
+
+
+def _item(row: Row) -> dict[str, str | None]:
+    live = row["ended_at"] is None
+    return {
+        "short_code": row["short_code"],
+        "expired_at": row["expired_at"] if live else None,
+        "public_key": row["public_key"] if live else None,
+    }
+
+
+def _row(call: Call, members: creating.Members) -> creating.Members:
+    """The request's columns. The passcode is the one secret that arrives in clear here; its hash stays."""
+    given = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
+    expires = given or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
+    values = dict(members)
+    passcode = values.pop("passcode")
+    lists = ("fields", "restricted_domain", "ip_whitelist")
+    return (
+        values
+        | {name: None if values[name] is None else json.dumps(values[name]) for name in lists}
+        | {
+            "passcode_sha256": None if passcode is None else sha256_hex(passcode),
+            "expired_at": format_rfc3339(expires),
+            "expires": expires.timestamp(),
+        }
+    )
+
+
+def _told(values: creating.Members) -> Mapping[str, object]:
+    return {name: values[name] for name in ("short_code", "expired_at", "public_key")}

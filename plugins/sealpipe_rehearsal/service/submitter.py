@@ -1,0 +1,138 @@
+"""How the person with a collect link fills it in: private to the rehearsal, outside /v1.
+
+They see the form (which spends an access, and takes the passcode if there is one) and send what they wrote,
+sealed to the request's public key. The service never has the key that opens it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Mapping
+from sqlite3 import Row
+from typing import Any
+
+from . import listing
+from .checks import Rule, filled_text, read_object, rejected, standard_base64, switch
+from .clock import format_rfc3339
+from .context import Incoming, Service
+from .creating import insert
+from .recipient import proves
+from .refusals import Answer, Refused, answer
+from .rules import ENCRYPTION_TYPE
+
+_NOT_FOUND = {"reason": "not-found", "message": "there is no such request"}
+_WHO = {
+    "passcode": Rule(filled_text),
+    "signed_in_as": Rule(filled_text),
+    "mfa": Rule(switch),
+    "from_ip": Rule(filled_text),
+}
+_SENT = {**_WHO, "data": Rule(standard_base64, required=True), "encryption_type": Rule(filled_text)}
+_SPEND = "UPDATE requests SET access_counts_left = access_counts_left - 1 WHERE number = :number"
+
+
+def look(service: Service, code: str) -> Answer:
+    """GET /rehearsal/requests/{code}: whether it takes anything, and wants a passcode. Spends nothing."""
+    row = _find(service, code)
+    if row is None:
+        return answer(404, _NOT_FOUND)
+    return _closed(service, row) or answer(
+        200,
+        {
+            "short_code": code,
+            "title": row["title"],
+            "passcode_required": row["passcode_sha256"] is not None,
+            "expired_at": row["expired_at"],
+        },
+    )
+
+
+def open_form(service: Service, code: str, incoming: Incoming) -> Answer:
+    """POST /rehearsal/requests/{code}/open: the form, for who may see it. Spends an access."""
+
+    def show(row: Row, _: Mapping[str, Any]) -> Answer:
+        if row["access_counts_left"] is not None:
+            if row["access_counts_left"] < 1:
+                return answer(410, {"reason": "accesses", "message": "the form was opened as often as it may be"})
+            service.store.change(_SPEND, {"number": row["number"]})
+        form = {name: row[name] for name in ("short_code", "title", "description", "public_key", "expired_at")}
+        return answer(200, form | {"fields": json.loads(row["fields"])})
+
+    return _admitted(service, code, incoming, _WHO, show)
+
+
+def submit(service: Service, code: str, incoming: Incoming) -> Answer:
+    """POST /rehearsal/requests/{code}/submit: what was filled in, sealed."""
+
+    def keep(row: Row, members: Mapping[str, Any]) -> Answer:
+        values = {
+            "request": row["number"],
+            "created_at": format_rfc3339(service.clock.now()),
+            "encryption_type": members.get("encryption_type") or ENCRYPTION_TYPE,
+            "data": members["data"],
+        }
+        return answer(201, {"short_code": insert(service, "submissions", values)["short_code"]})
+
+    return _admitted(service, code, incoming, _SENT, keep)
+
+
+def _admitted(
+    service: Service,
+    code: str,
+    incoming: Incoming,
+    rules: Mapping[str, Rule],
+    then: Callable[[Row, Mapping[str, Any]], Answer],
+) -> Answer:
+    try:
+        members = read_object(incoming.body)
+    except Refused as refused:
+        return refused.answer
+    if reasons := rejected(rules, members):
+        return answer(400, {"reason": "invalid", "message": "rejected", "members": reasons})
+    with service.store.transaction():
+        row = _find(service, code)
+        if row is None:
+            return answer(404, _NOT_FOUND)
+        return _closed(service, row) or _kept_out(row, members) or then(row, members)
+
+
+def _find(service: Service, code: str) -> Row | None:
+    listing.settle(service)
+    return service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
+
+
+def _closed(service: Service, row: Row) -> Answer | None:
+    if row["ended_at"] is not None:
+        return answer(410, {"reason": "expired", "message": "the request has expired"})
+    if row["max_submission"] is not None:
+        had = service.store.rows("SELECT COUNT(*) FROM submissions WHERE request = :number", {"number": row["number"]})
+        if had[0][0] >= row["max_submission"]:
+            return answer(410, {"reason": "full", "message": "the request has all the answers that it takes"})
+    return None
+
+
+def _kept_out(row: Row, members: Mapping[str, Any]) -> Answer | None:
+    """The first of the request's conditions that whoever is there does not meet."""
+    email = str(members.get("signed_in_as") or "")
+    address = str(members.get("from_ip") or "127.0.0.1")
+    domains = json.loads(row["restricted_domain"] or "[]")
+    conditions = {
+        "passcode": row["passcode_sha256"] is None or proves(members.get("passcode"), row["passcode_sha256"]),
+        "login": not row["requires_login"] or bool(email),
+        "mfa": not row["requires_mfa"] or members.get("mfa") is True,
+        "domain": not domains or email.rpartition("@")[2].lower() in [domain.lower() for domain in domains],
+        "address": not row["ip_whitelist"] or _within(address, json.loads(row["ip_whitelist"])),
+    }
+    for reason, met in conditions.items():
+        if not met:
+            return answer(403, {"reason": reason, "message": f"this request is not open to you: {reason}"})
+    return None
+
+
+def _within(address: str, networks: list[str]) -> bool:
+    try:
+        here = ipaddress.ip_address(address)
+        return any(here in ipaddress.ip_network(network, strict=False) for network in networks)
+    except ValueError:
+        return False

@@ -1,0 +1,92 @@
+"""A service with a rate limit and callers who share one client's pacing, on a clock of their own: no time passes."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+from sealpipe.api.operation import Answer
+from sealpipe.client.pacing import Pacing, Turn
+
+
+@dataclass
+class Clock:
+    """Monotonic seconds that only the simulation moves."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Service:
+    """A token bucket by the specification's Limits: the burst is twice what a minute fills in."""
+
+    per_minute: float
+    held: float = field(init=False)
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.held = 2 * self.per_minute
+
+    def answer(self, now: float) -> Answer:
+        self.held = min(2 * self.per_minute, self.held + (now - self.at) * self.per_minute / 60)
+        self.at = now
+        if self.held >= 1:
+            self.held -= 1
+            return Answer(201, {}, b"")
+        wait = max(1, math.ceil((1 - self.held) * 60 / self.per_minute))
+        return Answer(429, {"retry-after": str(wait)}, b"")
+
+
+@dataclass
+class Outcome:
+    """What came of it: when each request left, how many were refused, and the most tries that one call took."""
+
+    left: list[float] = field(default_factory=list)
+    refused: int = 0
+    tries: int = 0
+    longest: float = 0.0
+    """Seconds that the slowest call took."""
+
+
+def simulate(service: Service, calls: int, callers: int, latency: float = 0.05, pacing: Pacing | None = None) -> Outcome:
+    """`callers` make `calls` calls between them, each repeated until it is not refused."""
+    clock = Clock()
+    if pacing is None:
+        pacing = Pacing(clock)
+    else:
+        clock = pacing._clock  # type: ignore[assignment]  # noqa: SLF001 - the clock of the test
+    outcome = Outcome()
+    events: list[tuple[float, int, str, list[float], Turn | None]] = []
+    for number in range(callers):
+        heapq.heappush(events, (clock.now, number, "ask", [clock.now, 0], None))
+    number, begun = callers, callers
+    while events:
+        clock.now, _, what, call, turn = heapq.heappop(events)
+        number += 1
+        turn = turn or Turn()
+        if what == "ask":
+            pause = pacing.ask(turn)
+            if pause:
+                heapq.heappush(events, (clock.now + pause, number, "ask", call, turn))
+            else:
+                outcome.left.append(clock.now)
+                call[1] += 1
+                heapq.heappush(events, (clock.now + latency, number, "answer", call, turn))
+            continue
+        answer = service.answer(clock.now)
+        pacing.note(turn, answer)
+        if answer.status == 429:
+            outcome.refused += 1
+            wait = float(answer.headers["retry-after"])
+            heapq.heappush(events, (clock.now + wait, number, "ask", call, None))
+            continue
+        outcome.tries = max(outcome.tries, int(call[1]))
+        outcome.longest = max(outcome.longest, clock.now - call[0])
+        if begun < calls:
+            begun += 1
+            heapq.heappush(events, (clock.now, number, "ask", [clock.now, 0], None))
+    return outcome

@@ -1,0 +1,458 @@
+"""`sealpipe doctor`: what it finds, what it says to do, how it ends, and what it never does."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from leaks.needles import Detector
+from sealpipe_rehearsal.running import Running
+from support import faulty
+from support.faulty import Exchange, Fault, Faulty
+from support.terminal import Done, Terminal, addresses
+from support.wires import LOOPBACK, Proxy, tls
+
+HOST = "service.example"
+UNKNOWN = "svc_sk_live_" + "A" * 16 + "." + "A" * 43
+"""A credential in good form that no service knows."""
+SCOPES = ("shares:read", "shares:write", "requests:read", "requests:write", "stats:read")
+
+
+@pytest.fixture
+def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
+    """Make servers that stand before the service."""
+    with ExitStack() as stack:
+        address = (service.address.host, service.address.port)
+        yield lambda *faults, **options: stack.enter_context(Faulty(address, *faults, **options))
+
+
+def rows(done: Done) -> dict[str, tuple[str, str]]:
+    """Status, and detail with remedy, by what was looked at."""
+    found = [re.fullmatch(r"(ok|warn|fail) +(\S+(?: \S+)*?)  +(.*)", line) for line in done.out.splitlines()]
+    return {match[2]: (match[1], match[3]) for match in found if match}
+
+
+def calls(service: Running) -> list[tuple[str, str]]:
+    return [(seen.method, seen.target) for seen in service.seen()]
+
+
+# -- when all is well -----------------------------------------------------------------------------
+
+
+def test_all_is_well_and_every_check_says_so(user: Terminal, service: Running) -> None:
+    done = user.sealpipe("doctor")
+    assert (done.code, done.err) == (0, ""), done
+    assert {status for status, _ in rows(done).values()} == {"ok"}
+    assert rows(done)["setting base_url"][1] == f"{service.base_url} (SEALPIPE_BASE_URL)"
+    assert rows(done)["setting deadline"][1] == "60 s (default)"
+    assert rows(done)["way"][1] == f"{service.origin}, direct: loopback never uses a proxy"
+    assert [f"scope {scope}" in rows(done) for scope in SCOPES] == [True] * 5
+    assert "not made yet, can be made" in rows(done)["state folder"][1]
+    assert not (user.home / ".local").exists()
+
+
+def test_it_changes_nothing_and_asks_five_times_never_with_delete(user: Terminal, service: Running) -> None:
+    user.sealpipe("doctor")
+    assert calls(service) == [
+        ("GET", "/v1/shares?limit=1"),
+        ("POST", "/v1/shares"),
+        ("GET", "/v1/requests?limit=1"),
+        ("POST", "/v1/requests"),
+        ("GET", "/v1/stats"),
+    ]
+    for seen in service.seen():
+        assert "idempotency-key" not in dict(seen.headers)
+        assert seen.body in (b"", b"{}")
+    assert user.sealpipe("shares", "list").out == ""
+
+
+def test_json_has_the_same_checks(user: Terminal) -> None:
+    told = user.sealpipe("doctor", "--output", "json").json
+    assert list(told) == ["schema", "checks"]
+    text = rows(user.sealpipe("doctor"))
+    assert {row["check"] for row in told["checks"]} == text.keys()
+    assert all(set(row) <= {"check", "status", "detail", "remedy", "exit_code"} for row in told["checks"])
+
+
+# -- settings and credential ----------------------------------------------------------------------
+
+
+def test_with_nothing_set_it_runs_and_tells_what_to_set(bare: Terminal) -> None:
+    done = bare.sealpipe("doctor")
+    assert done.code == 2
+    for check, name in {
+        "setting base_url": "SEALPIPE_BASE_URL",
+        "setting link_base_url": "SEALPIPE_LINK_BASE_URL",
+        "credential": "SEALPIPE_API_KEY",
+    }.items():
+        assert rows(done)[check][0] == "fail"
+        assert f"-> set {name}" in rows(done)[check][1]
+    assert rows(done)["service"][0] == "warn"
+    assert "SEALPIPE_BASE_URL is not set" in done.err
+    as_json = bare.sealpipe("doctor", "--output", "json")
+    assert (as_json.code, as_json.error["exit_code"], as_json.error["type"]) == (2, 2, "SettingError")
+    assert [row["exit_code"] for row in as_json.json["checks"] if row["status"] == "fail"] == [2, 2, 2]
+
+
+def test_each_setting_tells_where_it_comes_from(user: Terminal, service: Running) -> None:
+    config = user.file("c.toml", f"base_url = '{service.base_url}'\ndeadline = '20s'\nstate_dir = '{user.tmp}/s'\n")
+    done = user.sealpipe("doctor", "--deadline", "30s", SEALPIPE_BASE_URL=None, SEALPIPE_CONFIG=str(config))
+    assert done.code == 0
+    assert rows(done)["config file"][1] == str(config)
+    assert rows(done)["setting base_url"][1].endswith(f"(config file {config})")
+    assert rows(done)["setting deadline"][1] == "30 s (--deadline)"
+    assert rows(done)["setting link_base_url"][1].endswith("(SEALPIPE_LINK_BASE_URL)")
+    assert str(user.tmp / "s") in rows(done)["state folder"][1]
+
+
+def test_what_is_wrong_is_told_beside_everything_else(user: Terminal) -> None:
+    done = user.sealpipe("doctor", "--deadline", "soon", SEALPIPE_BASE_URL="https://api.example")
+    assert done.code == 2
+    assert rows(done)["setting base_url"][0] == rows(done)["setting deadline"][0] == "fail"
+    assert "does not end in /v1" in rows(done)["setting base_url"][1]
+    assert rows(done)["credential"][0] == "ok"
+
+
+def test_an_empty_variable_and_an_unknown_one_are_told(user: Terminal) -> None:
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL="", SEALPIPE_BASEURL="x")
+    assert "SEALPIPE_BASE_URL is set but empty" in rows(done)["setting base_url"][1]
+    assert rows(done)["variable SEALPIPE_BASEURL"] == ("warn", "it means nothing  -> did you mean SEALPIPE_BASE_URL?")
+
+
+def test_the_credentials_form_is_told(user: Terminal) -> None:
+    key = user.environ["SEALPIPE_API_KEY"]
+    key_id = key.split("_live_")[1].split(".")[0]
+    told = rows(user.sealpipe("doctor"))["credential"][1]
+    assert told.startswith(f"tag svc, key id {key_id}, three parts")
+    assert told.endswith("(SEALPIPE_API_KEY)")
+    two = rows(user.sealpipe("doctor", SEALPIPE_API_KEY=key.rpartition(".")[0]))
+    assert "two parts" in two["credential"][1]
+    previous = rows(user.sealpipe("doctor", SEALPIPE_API_KEY_PREVIOUS=key))["previous credential"]
+    assert previous[0] == "ok"
+    broken = user.sealpipe("doctor", SEALPIPE_API_KEY_PREVIOUS="svc_sk_live_x")
+    assert (broken.code, rows(broken)["previous credential"][0]) == (2, "fail")
+
+
+def test_a_credential_file_that_others_may_read_is_doubtful(user: Terminal) -> None:
+    file = user.file("key", user.environ["SEALPIPE_API_KEY"], mode=0o644)
+    done = user.sealpipe("doctor", "--api-key-file", str(file), SEALPIPE_API_KEY=None)
+    assert done.code == 0
+    assert rows(done)["credential file"] == ("warn", f"{file} is open to others (mode 0644)  -> chmod 600 {file}")
+    assert rows(done)["credential"][1].endswith(f"({file}, --api-key-file)")
+
+
+def test_a_credential_of_another_tag_ends_with_2(user: Terminal) -> None:
+    done = user.sealpipe("doctor", "--service-tag", "acme")
+    assert (done.code, rows(done)["credential"][0]) == (2, "fail")
+
+
+# -- state ----------------------------------------------------------------------------------------
+
+
+def test_what_is_left_in_the_outbox_is_told(user: Terminal, proxied: Callable[..., Faulty]) -> None:
+    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    assert user.sealpipe("share", "-f", "text:x", SEALPIPE_BASE_URL=server.base_url).code == 9
+    done = user.sealpipe("doctor")
+    assert done.code == 0
+    assert rows(done)["outbox"][0] == "warn"
+    assert rows(done)["outbox"][1].startswith("1 left, the oldest of 20")
+    assert "sealpipe resume" in rows(done)["outbox"][1]
+    assert "mode 0700, can be written" in rows(done)["state folder"][1]
+    assert len(user.outbox()) == 1
+    elsewhere = rows(
+        user.sealpipe("doctor", GITHUB_RUN_ID="7", SEALPIPE_API_KEY="svc_sk_live_" + "A" * 16 + "." + "A" * 43)
+    )
+    assert "1 of other CI runs, 1 made with another key" in elsewhere["outbox"][1]
+
+
+def test_a_state_folder_that_cannot_be_used_ends_with_2(user: Terminal) -> None:
+    file = user.file("file", "x")
+    for folder in (file, file / "below"):
+        done = user.sealpipe("doctor", "--state-dir", str(folder))
+        assert (done.code, rows(done)["state folder"][0]) == (2, "fail"), folder
+        assert rows(done)["scope shares:read"][0] == "ok"
+    user.file("state/outbox", "x")
+    assert user.sealpipe("doctor", "--state-dir", str(user.here / "state")).code == 2
+
+
+def test_an_outbox_that_others_may_read_is_doubtful(user: Terminal) -> None:
+    box = user.here / "state/outbox"
+    box.mkdir(parents=True, mode=0o755)
+    box.chmod(0o755)
+    done = user.sealpipe("doctor", "--state-dir", str(box.parent), "--output", "json")
+    assert {"check": "state folder", "status": "warn", "detail": f"{box} is open to others",
+            "remedy": f"chmod 700 {box}"} in done.json["checks"]  # fmt: skip
+    assert list(box.iterdir()) == []
+
+
+# -- the service ----------------------------------------------------------------------------------
+
+
+def test_scopes_that_are_missing_are_doubtful_and_none_at_all_ends_with_4(bare: Terminal, service: Running) -> None:
+    done = bare.at(service, scopes=["shares:write", "stats:read"]).sealpipe("doctor")
+    assert done.code == 0
+    assert {scope: rows(done)[f"scope {scope}"][0] for scope in SCOPES} == {
+        "shares:read": "warn",
+        "shares:write": "ok",
+        "requests:read": "warn",
+        "requests:write": "warn",
+        "stats:read": "ok",
+    }
+    assert "`sealpipe collect` needs it" in rows(done)["scope requests:read"][1]
+    none = bare.at(service, scopes=["webhooks:manage"]).sealpipe("doctor")
+    assert (none.code, rows(none)["scopes"][0]) == (4, "fail")
+
+
+def test_a_credential_that_is_refused_ends_with_3_after_one_call(user: Terminal, service: Running) -> None:
+    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_API_KEY=UNKNOWN)
+    assert done.code == 3
+    assert "not revoked" in rows(done)["service"][1]
+    assert rows(done)["roundtrip"][0] == "warn"
+    assert len(service.seen()) == 1
+
+
+def test_a_service_that_is_not_there_ends_with_10_and_one_that_does_not_answer_with_7(
+    user: Terminal, proxied: Callable[..., Faulty]
+) -> None:
+    server = proxied(then=faulty.closes)
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=server.base_url)
+    assert (done.code, len(server.received())) == (7, 1)
+    server.stop()
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=server.base_url)
+    assert done.code == 10
+    assert "check the base URL" in rows(done)["service"][1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (faulty.says(200, "<html>Please log in</html>"), 12),
+        (faulty.says(302, "", {"Location": "https://elsewhere.example/"}), 12),
+        (faulty.says(404, '{"message":"Not Found"}'), 12),
+        (faulty.says(500, '{"message":"no"}'), 7),
+        (faulty.envelope(403, 98), 4),
+        (faulty.unauthorized, 3),
+    ],
+)
+def test_what_answers_wrongly_is_told_by_its_exit_code(
+    user: Terminal, proxied: Callable[..., Faulty], fault: Fault, code: int
+) -> None:
+    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(then=fault).base_url)
+    assert done.code == code, done
+
+
+def test_a_route_that_a_service_does_not_offer_is_doubtful(user: Terminal, proxied: Callable[..., Faulty]) -> None:
+    nothing: list[Fault] = [faulty.passes] * 4
+    server = proxied(*nothing, then=faulty.says(403, '{"Message":"no such route"}'))
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=server.base_url)
+    assert (done.code, rows(done)["scope stats:read"][0]) == (0, "warn")
+
+
+def test_a_create_that_is_taken_without_a_key_is_no_service_of_this_kind(
+    user: Terminal, proxied: Callable[..., Faulty]
+) -> None:
+    taken = faulty.says(201, '{"short_code":"x","expired_at":null,"custody":"none"}')
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=proxied(faulty.passes, taken).base_url)
+    assert "without an Idempotency-Key" in rows(done)["scope shares:write"][1]
+
+
+def test_the_rate_limit_is_not_eaten_up(user: Terminal, proxied: Callable[..., Faulty]) -> None:
+    server = proxied(faulty.passes, then=faulty.envelope(429, 107, {"Retry-After": "30"}))
+    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=server.base_url)
+    assert (done.code, len(server.received())) == (0, 2)
+    assert rows(done)["scope shares:write"][0] == rows(done)["roundtrip"][0] == "warn"
+
+
+def dated(ahead: timedelta | None) -> Fault:
+    """The service's answers with another Date, or without one."""
+
+    def fault(exchange: Exchange) -> None:
+        answer = exchange.forward()
+        line = b"" if ahead is None else f"date: {format_datetime(datetime.now(UTC) + ahead, usegmt=True)}\r\n".encode()
+        exchange.send(re.sub(rb"(?i)date: [^\r]*\r\n", line, answer.head) + answer.body)
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("ahead", "status", "told"),
+    [
+        (timedelta(seconds=95), "warn", r"this machine's clock is 9[3-7] s behind the service's"),
+        (timedelta(hours=-1), "warn", r"this machine's clock is 3(59|60)\d s ahead of the service's"),
+        (timedelta(seconds=20), "ok", r"within [12]\d s of the service's"),
+        (None, "ok", "not compared"),
+    ],
+)
+def test_clocks_that_differ_by_more_than_30_seconds_are_doubtful(
+    user: Terminal, proxied: Callable[..., Faulty], ahead: timedelta | None, status: str, told: str
+) -> None:
+    done = user.sealpipe("doctor", SEALPIPE_BASE_URL=proxied(then=dated(ahead)).base_url)
+    assert done.code == 0
+    assert rows(done)["clock"][0] == status
+    assert re.match(told, rows(done)["clock"][1])
+
+
+# -- TLS and proxies ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA(organization_name="Acme Intercepting Works")
+
+
+@pytest.fixture
+def secured(authority: trustme.CA, service: Running, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Make a TLS door to the service; what makes a command go there, through a proxy or not."""
+    ca_file = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(ca_file)
+    with ExitStack() as stack:
+
+        def make(*, proxy: bool = False, **options: Any) -> dict[str, Any]:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert(LOOPBACK, HOST, **options).configure_cert(context)
+            door = stack.enter_context(tls(context, (service.address.host, service.address.port)))
+            environ = {"SEALPIPE_CA_FILE": str(ca_file), "SEALPIPE_BASE_URL": f"https://{LOOPBACK}:{door.port}/v1"}
+            if not proxy:
+                return environ
+            between = stack.enter_context(Proxy(door.port))
+            return environ | {
+                "SEALPIPE_BASE_URL": f"https://{HOST}/v1",
+                "HTTPS_PROXY": f"http://me:pr0xy-passw0rd@{LOOPBACK}:{between.port}",
+                "PROXY_PORT": str(between.port),
+            }
+
+        yield make
+
+
+def test_the_certificates_issuer_and_end_are_told(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
+    done = user.sealpipe("doctor", **secured())
+    assert done.code == 0, done
+    assert re.match(r"TLSv1\.3, issued by Acme Intercepting Works.*, until \d{4}-01-01", rows(done)["certificate"][1])
+
+
+def test_a_certificate_that_ends_soon_is_doubtful(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
+    done = user.sealpipe("doctor", **secured(not_after=datetime.now(UTC) + timedelta(days=3)))
+    assert (done.code, rows(done)["certificate"][0]) == (0, "warn")
+
+
+def test_the_proxy_is_told_without_its_login(user: Terminal, secured: Callable[..., dict[str, Any]]) -> None:
+    environ = secured(proxy=True)
+    port = environ.pop("PROXY_PORT")
+    done = user.sealpipe("doctor", **environ)
+    assert done.code == 0, done
+    assert rows(done)["way"][1] == f"https://{HOST}, through the proxy http://{LOOPBACK}:{port} with a login"
+    assert "Acme Intercepting Works" in rows(done)["certificate"][1]
+    assert "pr0xy" not in done.out + done.err
+    direct = user.sealpipe("doctor", "--deadline", "5s", **environ, NO_PROXY=HOST)
+    assert rows(direct)["way"][1] == f"https://{HOST}, direct: NO_PROXY ({HOST}) names it"
+    assert direct.code == 10
+
+
+def test_a_certificate_that_nobody_trusts_ends_with_10_and_a_file_that_is_none_with_2(
+    user: Terminal, secured: Callable[..., dict[str, Any]]
+) -> None:
+    environ = secured()
+    done = user.sealpipe("doctor", **{**environ, "SEALPIPE_CA_FILE": None})
+    assert (done.code, "CERTIFICATE_VERIFY_FAILED" in done.out) == (10, True), done
+    done = user.sealpipe("doctor", **{**environ, "SEALPIPE_CA_FILE": str(user.file("none.pem", "x"))})
+    assert (done.code, rows(done)["way"][0], rows(done)["service"][0]) == (2, "fail", "warn")
+
+
+# -- the round trip -------------------------------------------------------------------------------
+
+
+def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, service: Running) -> None:
+    done = user.sealpipe("doctor", "--roundtrip")
+    assert done.code == 0, done
+    assert re.fullmatch(r"a test share was made in \d+ ms and ended in \d+ ms", rows(done)["roundtrip"][1])
+    assert rows(done)["custody"] == ("ok", "the service answered `stored`")
+    assert [method for method, _ in calls(service)][5:] == ["POST", "DELETE"]
+    assert [event.payload["event"] for event in service.events()] == ["share.deleted"]
+    assert user.sealpipe("shares", "list").out == ""
+    assert user.outbox() == []
+
+
+def test_a_key_without_custody_is_told_and_all_calls_together_are_eight(bare: Terminal, service: Running) -> None:
+    done = bare.at(service, custody="none").sealpipe("doctor", "--roundtrip")
+    assert done.code == 0, done
+    assert len(service.seen()) == 8
+    assert bare.sealpipe("shares", "list").out == ""
+    told = bare.sealpipe("doctor", "--roundtrip", "--output", "json").json["checks"]
+    assert [row["status"] for row in told if row["check"] == "custody"] == ["warn", "ok"]
+
+
+def test_a_create_whose_answer_is_lost_ends_with_9_and_says_that_it_ends_by_itself(
+    user: Terminal, proxied: Callable[..., Faulty]
+) -> None:
+    five: list[Fault] = [faulty.passes] * 5
+    done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(*five, faulty.reset_after).base_url)
+    assert (done.code, rows(done)["roundtrip"][0]) == (9, "fail")
+    assert "ends by itself within five minutes" in rows(done)["roundtrip"][1]
+
+
+# -- plugins, and what never shows ----------------------------------------------------------------
+
+
+def test_one_source_can_be_looked_at_alone(user: Terminal, service: Running) -> None:
+    done = user.sealpipe("doctor", "gen")
+    assert (done.code, done.err) == (0, "")
+    assert "7776 words" in done.out
+    assert service.seen() == []
+    unknown = user.sealpipe("doctor", "vualt")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "there is no source named vualt" in unknown.err
+
+
+def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:
+    hook = "from sealpipe.plugin import SourceInfo, hookimpl\n@hookimpl\ndef sealpipe_sources(register):\n"
+    hook += "    for name in ('sick', 'odd', 'fails', 'lacks'):\n"
+    hook += "        register(SourceInfo(name, 'a test', f'attic_sources:{name}', needs=('no-such-package-here',)))\n"
+    bare.file("site/attic.py", hook)
+    sources = "from sealpipe.plugin import *\nclass Base(Source):\n    def fetch(self, locator): ...\n"
+    for name, says in {
+        "sick": "Health(ok=False, detail='the attic is locked')",
+        "odd": "'c4nary'",
+        "fails": "1 / 0",
+    }.items():
+        sources += f"class {name}(Base):\n    def check(self):\n        return {says}\n"
+    bare.file("site/attic_sources.py", sources)
+    bare.file("site/attic-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: attic\n")
+    bare.file("site/attic-1.0.dist-info/entry_points.txt", "[sealpipe]\nattic = attic\n")
+    for name, told in {
+        "sick": "the attic is locked",
+        "odd": "answered its check with str",
+        "fails": "failed in a way it should not (ZeroDivisionError)",
+        "lacks": "cannot be used here (AttributeError)",
+    }.items():
+        done = bare.sealpipe("doctor", name, PYTHONPATH=str(bare.here / "site"))
+        assert done.code == 14, done
+        assert told in done.out
+        assert "no-such-package-here is not installed  -> pip install 'no-such-package-here'" in done.out
+        assert "c4nary" not in done.out + done.err
+
+
+def test_no_part_of_a_secret_shows(user: Terminal, secured: Callable[..., dict[str, Any]], service: Running) -> None:
+    key, before = user.environ["SEALPIPE_API_KEY"], service.create_key().reveal()
+    parts = {"auth": key, "custody": key, "previous auth": before, "previous custody": before}
+    detector = Detector(
+        {name: credential.split(".")[1 if "auth" in name else 2].encode() for name, credential in parts.items()}
+        | {"proxy": b"pr0xy-passw0rd"}
+    )
+    assert len({found.secret for found in detector.find(key.encode())}) == 2
+    environ = {**secured(proxy=True), "SEALPIPE_API_KEY_PREVIOUS": before}
+    for words in ([], ["--roundtrip"], ["--output", "json"], ["gen"]):
+        done = user.sealpipe("doctor", *words, **environ)
+        assert done.code == 0, done
+        assert detector.find((done.out + done.err).encode()) == set()
+    broken = user.sealpipe("doctor", **addresses(service), SEALPIPE_API_KEY=key + "x")
+    assert broken.code == 2
+    assert detector.find((broken.out + broken.err).encode()) == set()

@@ -1,0 +1,150 @@
+"""`sealpipe rehearse --faults` and `rehearsal serve --faults`: real processes, and things that go wrong on purpose."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal import door
+from support.terminal import PATIENCE, Terminal
+
+SHARE_AND_COUNT = "link=$(sealpipe share -f env:DB_PASSWORD) && echo ${link%%#*} && sealpipe shares list"
+
+
+def plan(*rows: str) -> str:
+    """A plan's file. Each row is `key = value` parted by semicolons."""
+    return "\n".join("[[fault]]\n" + "\n".join(part.strip() for part in row.split(";")) for row in rows) + "\n"
+
+
+def rehearsed(bare: Terminal, text: str, *words: str, **environ: str) -> tuple[int, str, str]:
+    bare.file("plan.toml", text)
+    done = bare.sealpipe("rehearse", "--faults", "plan.toml", *words, **environ)
+    return done.code, done.out, done.err
+
+
+TWO_RESETS = 'when = "POST /shares"; fault = "reset"; after_commit = true; times = 2'
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [TWO_RESETS],
+        ['fault = "half-body"', 'fault = "error"; status = 409; code = 106', 'fault = "html"; after_commit = true'],
+        [
+            'when = "POST *"; fault = "rate-limit"; retry_after = 1',
+            'fault = "bad-json"',
+            'fault = "delay"; seconds = 0.1',
+        ],
+        ['fault = "refuse"; seconds = 0.3; after_commit = true'],
+    ],
+    ids=["two resets after the commit", "lost, in flight, a proxy", "limited, spoilt, late", "nobody listens"],
+)
+def test_a_share_survives_its_faults_as_exactly_one_with_one_link(bare: Terminal, rows: list[str]) -> None:
+    code, out, err = rehearsed(bare, plan(*rows), "--", "sh", "-c", SHARE_AND_COUNT, DB_PASSWORD="s3cret")
+    assert code == 0, err
+    link, listed = out.splitlines()
+    assert link.rpartition("/")[2] == listed.partition("\t")[0]
+    assert "never happened" not in err
+
+
+def test_the_tour_ends_right_under_faults(bare: Terminal) -> None:
+    code, out, err = rehearsed(bare, plan(TWO_RESETS))
+    assert code == 0, err
+    assert out.startswith("THE SERVICE")
+    assert "never happened" not in err
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        (['fault = "unauthorized"; times = "always"'], 3),
+        (['fault = "reset"; after_commit = true', 'fault = "unauthorized"; times = "always"'], 9),
+    ],
+)
+def test_the_tour_and_a_command_pass_on_the_clients_honest_exit_code(
+    bare: Terminal, rows: list[str], code: int
+) -> None:
+    assert rehearsed(bare, plan(*rows))[:2] == (code, "")
+    assert rehearsed(bare, plan(*rows), "--", "sealpipe", "share", "-f", "text:x")[:2] == (code, "")
+
+
+def test_a_fault_that_never_happened_is_told(bare: Terminal) -> None:
+    rows = [TWO_RESETS, 'when = "DELETE /shares/*"; fault = "hang"; times = "always"']
+    code, _, err = rehearsed(bare, plan(*rows), "--", "sealpipe", "share", "-f", "text:x")
+    assert code == 0
+    assert "fault 2 never happened: no request came to it: hang before the commit (DELETE /shares/*)" in err
+    assert "fault 1" not in err
+
+
+def test_without_a_plan_nothing_is_told_of_faults(bare: Terminal) -> None:
+    assert bare.sealpipe("rehearse", "--", "true").err == ""
+
+
+BAD = {
+    "not TOML": ("[[fault]\n", ["not TOML", "line 1"]),
+    "not text": (b"\xff\xfe", ["not TOML"]),
+    "nothing in it": ("", ["[[fault]] entries"]),
+    "another table, too": ('[[fault]]\nfault = "reset"\n[other]\n', ["[[fault]] entries"]),
+    "one table": ('[fault]\nfault = "reset"\n', ["array of tables"]),
+    "a misspelt fault": (
+        '# mine\n[[fault]]\nfault = "reset"\n\n  [[ fault ]]\nfault = "rest"\n',
+        ["line 5, fault 2: 'rest' is no fault; did you mean 'reset'?"],
+    ),
+    "a misspelt member": ('[[fault]]\nfault = "reset"\ntime = 2\n', ["line 1, fault 1", "did you mean 'times'?"]),
+    "a date": ("[[fault]]\nfault = 'delay'\nseconds = 2026-01-01\n", ["line 1, fault 1: `seconds` must be a number"]),
+    "entries on one line": (
+        "fault = [{fault = 'reset'}, {fault = 'rest'}]\n",
+        ["plan.toml: fault 2: 'rest' is no fault"],
+    ),
+    "an escape sequence": ('[[fault]]\nfault = "\\u001b[2J"\n', ["'\\x1b[2J' is no fault"]),
+    "too deep": ("a = " + "[" * 100_000, ["not TOML"]),
+}
+
+
+@pytest.mark.parametrize(("text", "says"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize("command", [["rehearse"], ["rehearsal", "serve"]], ids=" ".join)
+def test_a_plan_that_cannot_be_ends_with_2_and_says_where(
+    bare: Terminal, command: list[str], text: str | bytes, says: list[str]
+) -> None:
+    (bare.here / "plan.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = bare.sealpipe(*command, "--faults", "plan.toml")
+    assert (done.code, done.out) == (2, "")
+    assert [each for each in says if each not in done.err] == [], done.err
+    assert "Traceback" not in done.err
+    assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize("file", ["missing.toml", ".", ""])
+def test_a_plan_that_cannot_be_read_ends_with_2(bare: Terminal, file: str) -> None:
+    done = bare.sealpipe("rehearse", "--faults", file, "--", "true")
+    if file == "":  # as everywhere: what is empty is not set
+        assert done.code == 0
+        return
+    assert (done.code, done.out) == (2, "")
+    assert f"the fault plan {file} cannot be read" in done.err
+
+
+def test_a_plan_in_the_working_directory_is_not_read_on_its_own(bare: Terminal) -> None:
+    bare.file("plan.toml", plan('fault = "unauthorized"; times = "always"'))
+    bare.file("faults.toml", plan('fault = "unauthorized"; times = "always"'))
+    assert bare.sealpipe("rehearse", "--", "sealpipe", "shares", "list").code == 0
+
+
+def test_serve_has_its_plan_from_the_start_and_the_door_can_end_it(bare: Terminal, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    bare.file("plan.toml", plan('fault = "answer"; status = 418; times = "always"'))
+    process = bare.start("rehearsal", "serve", "--port", port, "--faults", "plan.toml")
+    try:
+        assert process.stderr
+        base = process.stderr.readline().split()[2]
+        assert door.ask(base, "GET", "/v1/shares")[0] == 418
+        assert door.faults(base)[0]["applied"] == 1
+        assert door.set_faults(base, []) == []
+        assert door.ask(base, "GET", "/v1/shares")[0] == 401
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)

@@ -1,0 +1,116 @@
+"""Two ways to the same service for the state machine: its handlers called in process, or a real socket."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httpx
+
+from rehearsal.callers import NO_TLS
+from sealpipe_rehearsal.server import start
+from sealpipe_rehearsal.service import app
+from sealpipe_rehearsal.service.clock import Clock
+from sealpipe_rehearsal.service.context import Incoming, Service
+from sealpipe_rehearsal.service.log import Log
+from sealpipe_rehearsal.service.store import Store
+
+START = datetime(2026, 11, 21, tzinfo=UTC)
+
+Seen = tuple[int, Mapping[str, str], Any]  # status, headers, the JSON of the body
+
+
+class Door:
+    """A service on a state file of its own, with a clock that only the test moves."""
+
+    service: Service
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="sealpipe-machine-")
+        self._seconds = 0
+        self._numbers = itertools.count()
+        self.open()
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self._seconds)
+
+    def advance(self, seconds: int) -> None:
+        self._seconds += seconds
+
+    def token_bytes(self, number: int) -> bytes:
+        """Each short code is drawn twice, so that every second draw is taken."""
+        return (next(self._numbers) // 2).to_bytes(number)
+
+    @property
+    def state(self) -> Path:
+        return Path(self._folder.name) / "state"
+
+    def restart(self) -> None:
+        """End the service and start it again on its state file."""
+        self.shut()
+        self.open()
+
+    def close(self) -> None:
+        self.shut()
+        self._folder.cleanup()
+
+    def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
+        """A call: `sent` is a body, in bytes or to be JSON; `path` is below the service's address."""
+        raise NotImplementedError
+
+    def open(self) -> None:
+        raise NotImplementedError
+
+    def shut(self) -> None:
+        raise NotImplementedError
+
+
+def as_bytes(sent: Any) -> bytes:
+    return sent if isinstance(sent, bytes) else b"" if sent is None else json.dumps(sent).encode()
+
+
+class InProcess(Door):
+    """The handlers, found as the application finds them."""
+
+    def open(self) -> None:
+        store = Store(self.state)
+        store.change(
+            "PRAGMA synchronous=OFF", {}
+        )  # no power fails here, and a campaign starts again thousands of times
+        self.service = Service(store, Clock(self.now), Log(), "svc", self.token_bytes)
+
+    def shut(self) -> None:
+        self.service.store.close()
+
+    def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
+        path, _, query = path.partition("?")
+        names = tuple((name.replace("_", "-").lower(), value) for name, value in headers.items())
+        incoming = Incoming(method, tuple(path.split("/")[1:]), dict(parse_qsl(query)), names, as_bytes(sent))
+        handle: Callable[[Service, Incoming], Any] = app._door(incoming)[0]
+        answer = handle(self.service, incoming)
+        return answer.status, dict(answer.headers), json.loads(answer.body)
+
+
+class OverASocket(Door):
+    """The service as it runs, and httpx."""
+
+    def open(self) -> None:
+        self._running = start(state=self.state, clock=self.now, token_bytes=self.token_bytes)
+        self.service = self._running.service
+        self._http = httpx.Client(base_url=self._running.origin, verify=NO_TLS, trust_env=False, timeout=30)
+
+    def shut(self) -> None:
+        self._http.close()
+        self._running.stop()
+
+    def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = self._http.request(method, path, content=as_bytes(sent), headers=names)
+        assert answer.headers["content-type"] == "application/json"
+        return answer.status_code, answer.headers, answer.json()

@@ -1,0 +1,363 @@
+"""Rule D driven by hand: commands as generators, a service as the specification has it, a network that does its worst.
+
+Time is virtual and every choice comes from one seeded generator, so a schedule can be played again. The state
+folder is real. Commands are the real flows, interleaved step by step; a kill drops one wherever it stands, lets go
+of its lock as the kernel does, and may tear what it was writing.
+
+What is taken for granted of the network, because no client could do without: a DELETE does not arrive more than a
+minute after it left where the request ends by itself meanwhile, and never more than an hour after. And of clocks:
+where the service does not tell its own, ours is not wrong by more than minutes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any, cast
+
+from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.errors import Missing, NotDelivered, SealpipeError
+from sealpipe.flows.expire_request import EndedRequest, expire_request
+from sealpipe.flows.purge_request import purge_request
+from sealpipe.flows.retry import Budget
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Send, Wait
+from sealpipe.state.kept import Record
+
+CODE = "AbC/1"
+BASE_URL = "https://api.example/v1"
+EPOCH = datetime(2026, 11, 21, tzinfo=UTC)
+HOUR = 3600.0
+MOST_COMMANDS = 10
+FAULTS = (
+    "refused connection",
+    "lost",
+    "answer lost",
+    "late",
+    "500/11",
+    "500/11 after",
+    "502",
+    "504, and late",
+    "429",
+    "401",
+    "garbled",
+    "no date",
+)
+READING = (*("answered",) * 40, *FAULTS)
+DELETING = (*("answered",) * 6, *("late",) * 4, "answer lost", "answer lost", *FAULTS)
+
+
+@dataclass
+class Service:
+    """One request at the service. `destroyed_by` is the kind of command whose DELETE removed it."""
+
+    ends: float
+    tells_removed: bool
+    submissions: list[str] = field(default_factory=list)
+    expired: bool = False
+    destroyed_by: str | None = None
+    destroyed: list[str] = field(default_factory=list)
+
+    def active(self, now: float) -> bool:
+        return not self.expired and now < self.ends
+
+    def submit(self, now: float) -> None:
+        if self.active(now):
+            self.submissions.append(f"s{len(self.submissions)}")
+
+    def handle(self, operation: Operation[Any], kind: str, now: float) -> Answer:
+        if operation.method == "DELETE":
+            return self._delete(kind, now)
+        if self.destroyed_by and (operation.path.endswith("/submissions") or not self.tells_removed):
+            return told(404, {"error_code": 70})
+        if operation.path.endswith("/submissions"):
+            rows = [{"short_code": code, "data": f"ciphertext of {code}"} for code in self.submissions]
+            return told(200, {"submissions": rows, "count": len(rows), "skipped_not_end_to_end_encrypted": 0})
+        if not self.active(now):
+            return told(200, {"short_code": CODE, "expired_at": None})
+        ends = (EPOCH + timedelta(seconds=self.ends)).isoformat(timespec="seconds")
+        return told(200, {"short_code": CODE, "expired_at": ends, "public_key": "P"})
+
+    def _delete(self, kind: str, now: float) -> Answer:
+        if self.destroyed_by:
+            return told(404, {"error_code": 70})
+        if self.active(now):
+            self.expired = True
+            return told(200, {"short_code": CODE, "outcome": "expired"})
+        self.destroyed_by = kind
+        self.destroyed, self.submissions = self.submissions, []
+        return told(200, {"short_code": CODE, "outcome": "deleted"})
+
+
+def told(status: int, members: dict[str, Any]) -> Answer:
+    return Answer(status, {}, json.dumps(members).encode())
+
+
+@dataclass
+class Clocked:
+    """What a flow needs of a session: who it talks to, and time that the schedule moves."""
+
+    clock: Callable[[], float]
+    chance: Callable[[], float]
+    base_url: str = BASE_URL
+    deadline: float = 60.0
+
+    def budget(self) -> Budget:
+        return Budget(self.deadline, self.clock, self.chance)
+
+
+class Command:
+    """One run of `requests expire` or `requests purge --confirm`."""
+
+    def __init__(self, schedule: Schedule, kind: str, *, faults: bool) -> None:
+        session = cast(Session, Clocked(lambda: schedule.now, schedule.random.random))
+        self.kind = kind
+        self.faults = faults
+        if kind == "purge":
+            self.flow: Any = purge_request(session, CODE, CODE, schedule.folder, schedule.our_clock)
+        else:
+            self.flow = expire_request(session, CODE, schedule.folder, schedule.our_clock)
+        self.deletes = 0
+        self.read: set[str] | None = None
+        """What the service has handed out to it."""
+        self.record: Record | None = None
+        self.ended: EndedRequest | SealpipeError | None = None
+        self.killed = False
+
+
+@dataclass
+class Schedule:
+    """One schedule. `wrong` are the promises that it broke."""
+
+    seed: int
+    folder: Path
+    now: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = chance = random.Random(self.seed)  # noqa: S311 - to be played again
+        near = chance.random() < 0.3
+        ends = chance.uniform(20, 900) if near else chance.uniform(3 * HOUR, 30 * 24 * HOUR)
+        self.service = Service(ends, tells_removed=chance.random() < 0.5)
+        self.dateless = chance.random() < 0.1
+        # Where the service tells its clock, ours may be as wrong as it likes.
+        self.wild = not self.dateless and chance.random() < 0.5
+        self.skew = chance.choice([-9 * HOUR, 9 * HOUR]) if self.wild else chance.uniform(-600, 600)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = 0
+
+    def our_clock(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.now + self.skew)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def at(self, when: float, what: Callable[[], None]) -> None:
+        self._number += 1
+        heapq.heappush(self._events, (when, self._number, what))
+
+    def play(self) -> None:
+        """Everything that was planned, and then a quiet run that must bring it to its end."""
+        chance = self.random
+        span = chance.choice([5.0, 60.0, 300.0, 2 * HOUR])
+        for _ in range(chance.randint(0, 6)):
+            self.at(chance.uniform(0, span), lambda: self.service.submit(self.now))
+        purges = chance.random() < 0.2
+        for number in range(chance.randint(1, 4)):
+            kind = "purge" if purges and number and chance.random() < 0.5 else "expire"
+            self.at(chance.uniform(0, span), lambda kind=kind: self.start(kind, faults=True))
+        self._run()
+        self._finish()
+
+    def _run(self) -> None:
+        while self._events:
+            when, _, what = heapq.heappop(self._events)
+            self.now = max(self.now, when)
+            what()
+
+    def _finish(self) -> None:
+        """A user who runs it again and again, an hour apart, without faults: at most three times."""
+        for _ in range(3):
+            self.at(self.now + HOUR + 1, lambda: self.start("expire", faults=False))
+            self._run()
+            last = self.commands[-1].ended
+            if isinstance(last, EndedRequest) and last.outcome != "expiring":
+                return
+            if isinstance(last, Missing) and self.service.destroyed_by:
+                return
+        self.wrong.append(f"never came to an end: {self.commands[-1].ended!r}")
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def start(self, kind: str, *, faults: bool) -> None:
+        command = Command(self, kind, faults=faults)
+        self.commands.append(command)
+        self.go_on(command, None, None)
+
+    def go_on(self, command: Command, result: Any, error: Exception | None) -> None:
+        if command.killed:
+            return
+        if command.faults and self.random.random() < 0.03:
+            self.kill(command)
+            return
+        try:
+            step = command.flow.send(result) if error is None else command.flow.throw(error)
+        except StopIteration as stop:
+            self.ended(command, stop.value)
+            return
+        except SealpipeError as failed:
+            self.ended(command, failed)
+            return
+        match step:
+            case Send(operation, timeout):
+                self.send(command, operation, timeout)
+            case Wait(seconds):
+                self.at(self.now + seconds, lambda: self.go_on(command, None, None))
+            case Do(work):
+                self.do(command, work)
+
+    def do(self, command: Command, work: Callable[[], Any]) -> None:
+        size = self.size()
+        result, error = None, None
+        try:
+            result = work()
+        except SealpipeError as failed:
+            error = failed
+        if isinstance(result, Record):
+            command.record = result
+        if command.faults and 0 < size < self.size() and self.random.random() < 0.03:
+            self.kill(command, torn_after=size)
+            return
+        stall = self.random.choice([*[0.01] * 20, 0.3, 20.0, 90.0]) if command.faults else 0.0
+        self.at(self.now + stall, lambda: self.go_on(command, result, error))
+
+    def again(self, command: Command) -> None:
+        """Whoever sees a command fail mostly runs it again, sooner or later."""
+        if command.faults and len(self.commands) < MOST_COMMANDS and self.random.random() < 0.8:
+            when = self.now + self.random.uniform(0, self.random.choice([2, 60, 1200]))
+            self.at(when, lambda: self.start(command.kind, faults=True))
+
+    def kill(self, command: Command, torn_after: int | None = None) -> None:
+        """As SIGKILL: nothing of ours runs any more, and the kernel lets go of the lock."""
+        command.killed = True
+        self.again(command)
+        if torn_after is not None:
+            (file,) = self.folder.iterdir()
+            os.truncate(file, self.random.randint(torn_after, self.size()))
+        if command.record is not None:
+            command.record._let_go()  # type: ignore[attr-defined]
+
+    def ended(self, command: Command, result: EndedRequest | SealpipeError) -> None:
+        command.ended = result
+        if command.kind == "expire" and command.deletes > 1:
+            self.wrong.append(f"one expire sent {command.deletes} DELETEs")
+        if not isinstance(result, EndedRequest):
+            self.again(command)
+            if isinstance(result, NotDelivered) and self.service.active(self.now):
+                self.wrong.append("told to have expired, and has not")
+            return
+        if result.outcome != "expiring":
+            if self.service.active(self.now):
+                self.wrong.append(f"{result.outcome}, and still active")
+            missing = {*self.service.submissions, *self.service.destroyed} - self.kept()
+            if missing:
+                self.wrong.append(f"{command.kind}: {result.outcome}, and {sorted(missing)} not kept")
+        elif command.deletes:
+            self.wrong.append("a DELETE was sent to a request that ends by itself")
+
+    # -- the network ------------------------------------------------------------------------------
+
+    def send(self, command: Command, operation: Operation[Any], timeout: float) -> None:
+        deleting = operation.method == "DELETE"
+        fate = self.random.choice(DELETING if deleting else READING) if command.faults else "answered"
+        if deleting:
+            self.on_delete(command, operation)
+        travel = self.random.choice([0.01, 0.2, 3.0, 25.0]) if command.faults else 0.01
+        if fate in ("refused connection", "lost"):
+            pause = self.random.choice([0.0, timeout])
+            failure = Failure(sent=fate == "lost", detail=fate)
+            self.at(self.now + pause, lambda: self.go_on(command, failure, None))
+            return
+        if fate in ("429", "401", "500/11", "502"):
+            members = {"429": {"error_code": 107}, "500/11": {"error_code": 11}, "401": {"message": "Unauthorized"}}
+            status = int(fate[:3])
+            answer = Answer(status, {}, json.dumps(members[fate]).encode() if fate in members else b"<html>")
+            self.at(self.now + travel, lambda: self.go_on(command, answer, None))
+            return
+        if "late" in fate:
+            travel = self.late(deleting=deleting)
+        gives_up = self.now + timeout
+        answered_early = fate == "504, and late"
+
+        def arrives() -> None:
+            answer = self.dated(self.service.handle(operation, command.kind, self.now), fate)
+            if fate == "500/11 after":
+                answer = told(500, {"error_code": 11})
+            if fate == "garbled":
+                answer = Answer(200, {}, b'{"short_code":')
+            if fate != "answer lost" and not answered_early and self.now < gives_up:
+                if operation.path.endswith("/submissions") and fate not in ("garbled", "500/11 after"):
+                    command.read = set(self.service.submissions)
+                self.go_on(command, answer, None)
+
+        left = (travel < timeout and fate != "answer lost") and not answered_early
+        self.at(self.now + travel, arrives)
+        if not left:
+            silent = Answer(504, {}, b"<html>") if answered_early else Failure(sent=True, detail=fate)
+            self.at(
+                min(gives_up, self.now + self.random.choice([0.1, timeout])), lambda: self.go_on(command, silent, None)
+            )
+
+    def late(self, *, deleting: bool) -> float:
+        """Seconds until something late arrives; see the top for what may be counted on."""
+        longest = HOUR - 1 if deleting and self.service.ends > self.now + HOUR else 59.0
+        return self.random.choice([self.random.uniform(0, 59.0), self.random.uniform(0, longest)])
+
+    def dated(self, answer: Answer, fate: str) -> Answer:
+        if self.dateless or (fate == "no date" and not self.wild):
+            return answer
+        date = format_datetime((EPOCH + timedelta(seconds=self.now)).replace(microsecond=0), usegmt=True)
+        return Answer(answer.status, {"date": date}, answer.body)
+
+    def on_delete(self, command: Command, operation: Operation[Any]) -> None:
+        command.deletes += 1
+        assert operation.own_connection
+        if command.read is None or command.read - self.kept():
+            self.wrong.append("a DELETE before everything that was read was kept")
+
+    # -- the state folder -------------------------------------------------------------------------
+
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.folder.iterdir()) if self.folder.is_dir() else 0
+
+    def kept(self) -> set[str]:
+        """The codes of the submissions that are kept, by our own reading of the file."""
+        found = set()
+        for path in self.folder.glob("*.jsonl"):
+            for line in path.read_text().splitlines(keepends=True):
+                if line.endswith("\n") and "submission" in (event := json.loads(line)):
+                    row = event["submission"]
+                    assert row["data"] == f"ciphertext of {row['short_code']}"
+                    found.add(row["short_code"])
+        return found
+
+    def verdict(self) -> list[str]:
+        """Every promise that was broken."""
+        if self.service.destroyed_by == "expire":
+            self.wrong.append(f"destroyed without purge: {self.service.destroyed}")
+        return self.wrong
+
+
+def played(seed: int, folder: Path) -> Schedule:
+    """A schedule, played to its end in a state folder of its own."""
+    schedule = Schedule(seed, folder)
+    schedule.play()
+    schedule.verdict()
+    return schedule
