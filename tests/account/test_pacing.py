@@ -176,14 +176,14 @@ def test_without_pacing_the_same_callers_are_refused_many_times_as_often() -> No
 @pytest.fixture
 def limited(service: Running) -> Running:
     """A service whose limit is reached by 300 creates, but not by many of them."""
-    service.set_account(rate=142)
+    service.set_account(requests_per_minute=142)
     return service
 
 
 def statuses(service: Running) -> tuple[int, int]:
     """How many creates there were, and how many shares came of them."""
     created = [seen for seen in service.seen() if seen.method == "POST"]
-    shares = service.service.store.rows("SELECT short_code FROM shares")
+    shares = service.service.store.rows("SELECT short_code FROM shares", {})
     return len(created), len(shares)
 
 

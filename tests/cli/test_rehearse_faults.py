@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -132,7 +131,7 @@ def test_a_plan_in_the_working_directory_is_not_read_on_its_own(bare: Terminal) 
     assert bare.sealpipe("rehearse", "--", "sealpipe", "shares", "list").code == 0
 
 
-def test_serve_has_its_plan_from_the_start_and_the_door_can_end_it(bare: Terminal, tmp_path: Path) -> None:
+def test_serve_has_its_plan_from_the_start_and_the_door_can_end_it(bare: Terminal) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

@@ -24,7 +24,7 @@ from leaks.needles import Detector, Found
 from leaks.watching import Watched, watch
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running import Running
-from support.faulty import Fault, Faulty, holds, holds_before, passes, reset_after, says
+from support.faulty import Fault, Faulty, echoes, holds, holds_before, passes, reset_after, says
 from support.terminal import SEALPIPE, Terminal
 
 FIELDS = ["-f", "Password=env:CANARY_ENV", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "-f", "Piped=stdin:"]
@@ -196,6 +196,19 @@ CASES = {
     "refused as invalid": Case(
         5, then=says(400, '{"error_code": 19, "message": "no", "additional_data": {"title": "why"}}'), requests=1
     ),
+    "an echo in the message": Case(
+        5, then=echoes(400, '{"error_code": 19, "message": "bad HEADER"}'), requests=1, says="bad [withheld]"
+    ),
+    "an echo that JSON has escaped": Case(
+        5, then=echoes(400, '{"error_code": 19, "message": "bad ESCAPED"}'), requests=1, says="bad [withheld]"
+    ),
+    "an echo in the additional data, as JSON": Case(
+        5, ["--output", "json"], requests=1, says="[withheld]",
+        then=echoes(400, '{"error_code": 19, "message": "", "additional_data": {"HEADER": ["ESCAPED"]}}'),
+    ),
+    "an echo of the gateway": Case(3, then=echoes(403, '{"Message": "HEADER"}'), requests=1, says="[withheld]"),
+    "an echo in a proxy's page": Case(9, then=echoes(502, "<pre>Authorization: HEADER</pre>"), kept=True),
+    "an echo that is no HTTP": Case(9, then=echoes(0, "Authorization: HEADER\r\n\r\n"), kept=True, says="[withheld]"),
     "nobody listens": Case(10, before=environ(SEALPIPE_BASE_URL="http://127.0.0.1:9/v1"), requests=0),
     "500 for ever": Case(9, then=says(500), kept=True),
     "500 for ever, as JSON": Case(9, ["--output", "json"], then=says(500), kept=True),

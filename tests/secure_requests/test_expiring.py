@@ -407,10 +407,10 @@ def test_not_there_after_our_own_unclear_delete_means_that_it_is_purged(
 
 
 @pytest.mark.parametrize(
-    ("fault", "carried_out"), [(faulty.holds, True), (faulty.holds_before, False)], ids=["after", "before"]
+    ("fault", "ends"), [(faulty.holds, 0), (faulty.holds_before, 9)], ids=["after it arrived", "before"]
 )
 def test_a_command_killed_around_its_delete_is_followed_by_no_second_one(
-    fault: Fault, carried_out: bool, proxied: Proxied, job: Job
+    fault: Fault, ends: int, proxied: Proxied, job: Job
 ) -> None:
     server, code = proxied(then=on_delete(fault)), made(job)
     codes = submitted(job, code, "one")
@@ -421,8 +421,8 @@ def test_a_command_killed_around_its_delete_is_followed_by_no_second_one(
     assert ended(process).code == -9
     server.mend()
     done = job.run("requests", "expire", code, "--deadline", "1s")
-    assert done.code == (0 if carried_out else 9), done
-    assert (deletes(server), active(job, code)) == (1, not carried_out)
+    assert done.code == ends, done
+    assert (deletes(server), active(job, code)) == (1, ends == 9)
     assert kept(job.state / "requests") == codes == still_there(job, code)
 
 

@@ -470,6 +470,23 @@ def says(
     return fault
 
 
+def echoes(status: int, form: str) -> Fault:
+    """A service, or a proxy, that repeats the Authorization header in its answer: where `form` has HEADER or ESCAPED.
+
+    Status 0: `form` is all that is sent, and no HTTP.
+    """
+
+    def fault(exchange: Exchange) -> None:
+        sent = exchange.received.header("authorization") or ""
+        escaped = "".join(f"\\u{ord(sign):04x}" for sign in sent)
+        body = form.replace("HEADER", sent).replace("ESCAPED", escaped).encode()
+        exchange.send(message(status, body) if status else body)
+        if not status:
+            exchange.close()
+
+    return fault
+
+
 def envelope(
     status: int,
     code: int,

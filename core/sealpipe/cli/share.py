@@ -12,7 +12,10 @@ from sealpipe.cli.options import Command, options
 from sealpipe.errors import UsageError
 
 
-@click.command(cls=Command, epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, gen:password, text:WORDS (no secret).")
+@click.command(
+    cls=Command,
+    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, gen:password, text:WORDS (no secret).",
+)
 @options("share", common=context.COMMON)
 @click.pass_context
 def share(ctx: click.Context, /, **values: Any) -> None:
