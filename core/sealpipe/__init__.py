@@ -69,6 +69,7 @@ _ERRORS = (
     "ToolError",
     "TriesSpent",
     "Unavailable",
+    "Unclear",
     "Unreachable",
     "Unsupported",
     "UsageError",

@@ -11,7 +11,7 @@
     │   ├── EncodingError, FieldError, EnvelopeError, FragmentError, PointError, BoxError, SeedError
     │   └── PasscodeError, WebhookError
     ├── PluginError                  14  a source, sink or channel failed (carries the locator, never data)
-    │   └── NotFound Denied NotConfigured AuthFailed Unavailable BadReference Unsupported Conflict
+    │   └── NotFound Denied NotConfigured AuthFailed Unavailable BadReference Unsupported Conflict Unclear
     ├── ServiceError                 -   the service answered, or should have
     │   ├── CredentialRefused        3   401, or 403 without error_code
     │   ├── PlanOrScope              4   ScopeMissing 78, NoViewProtection 53, QuotaUsedUp 61, NoApiAccess 98,
@@ -179,7 +179,16 @@ class AuthFailed(PluginError):
 
 
 class Unavailable(PluginError):
-    """The backend did not answer, or asked to come back later. The only kind that is tried again."""
+    """The backend did not answer, or asked to come back later. The only kind that is tried again.
+
+    `retry_after` is in seconds, None where it did not say.
+    """
+
+    def __init__(
+        self, message: str, *, locator: str = "", remedy: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, locator=locator, remedy=remedy)
+        self.retry_after = retry_after
 
 
 class BadReference(PluginError):
@@ -194,6 +203,10 @@ class Unsupported(PluginError):
 
 class Conflict(PluginError):
     """Something else is already stored there."""
+
+
+class Unclear(PluginError):
+    """It may have been taken (a message, a write) and may not: repeating it is somebody's decision."""
 
 
 # -- the service ------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
-"""The hooks that a plugin can implement. Each is called; one that is not yet is not here yet."""
+"""The hooks that a plugin can implement (DESIGN section 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pluggy
 
-from sealpipe.plugin import SourceInfo
+from sealpipe.plugin import ChannelInfo, CIInfo, Outgoing, SinkInfo, SourceInfo
 
 hookspec = pluggy.HookspecMarker("sealpipe")
 
@@ -14,3 +15,33 @@ hookspec = pluggy.HookspecMarker("sealpipe")
 @hookspec
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     """Call `register` once for each source. Nothing is imported or asked here: descriptors are light."""
+
+
+@hookspec
+def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
+    """The same for sinks."""
+
+
+@hookspec
+def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
+    """The same for channels."""
+
+
+@hookspec
+def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
+    """The same for CI systems."""
+
+
+@hookspec
+def sealpipe_commands(group: Any) -> None:
+    """Add commands to the click group of the command line."""
+
+
+@hookspec
+def sealpipe_check_outgoing(plan: Outgoing) -> None:
+    """A policy: raise `Refusal` where this may not leave. Asked before anything is sent."""
+
+
+@hookspec
+def sealpipe_event(event: Mapping[str, Any]) -> None:
+    """An observer: told what happened, without values and without fragments."""

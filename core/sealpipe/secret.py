@@ -52,6 +52,14 @@ class Secret:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> object:
+        """A field of a plugin's settings: filled text, closed at once."""
+        from pydantic_core import core_schema  # whoever asks has it
+
+        text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema(min_length=1))
+        return core_schema.union_schema([core_schema.is_instance_schema(cls), text])
+
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Secret is not pickled: pass reveal() on by hand where that is meant")
 

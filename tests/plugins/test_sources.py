@@ -238,7 +238,7 @@ class TestDotenv:
 
 def test_the_sources_stay_unimported_until_one_is_used() -> None:
     code = (
-        "import sys; from sealpipe.registry import Registry; r = Registry(); r.info('file');"
+        "import sys; from sealpipe.registry import Registry; r = Registry(); r.source_info('file');"
         "print([m for m in sys.modules if m.startswith('sealpipe_plugins.sources.') or m in"
         " ('importlib.metadata', 'dotenv', 'logging', 'difflib')])"
     )
@@ -247,6 +247,6 @@ def test_the_sources_stay_unimported_until_one_is_used() -> None:
 
 
 def test_what_is_known_can_be_listed_without_importing_it() -> None:
-    info = Registry().info("dotenv")
+    info = Registry().source_info("dotenv")
     assert (info.api, info.format, info.needs) == (1, "dotenv", ())
     assert info.summary

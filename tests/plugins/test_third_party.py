@@ -101,9 +101,9 @@ def test_entry_points_are_looked_up_only_for_what_no_built_in_has(
     assert (looks, module in sys.modules) == ([], False)
     run(resolve([parse_field("attic:A")], lambda: found))
     with pytest.raises(InvalidReference):
-        found.info("nosuch")
+        found.source_info("nosuch")
     with pytest.raises(InvalidReference):
-        found.info("nosuch")
+        found.source_info("nosuch")
     assert len(looks) == 1
 
 
@@ -146,10 +146,10 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
     for text in ("whole:x", "env:A"):
         assert len(run(resolve([parse_field(text)], lambda: found))) == 1
     with pytest.raises(NotConfigured, match=r"^the plugin broken ") as caught:
-        found.info("broken")
+        found.source_info("broken")
     assert CANARY not in told(caught.value)
     with pytest.raises(InvalidReference, match="no source named nosuch") as unknown:
-        found.info("nosuch")
+        found.source_info("nosuch")
     assert "not loaded whole: broken" in unknown.value.remedy
     assert list(found.problems) == ["broken"]
 
@@ -157,14 +157,14 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
 def test_a_broken_plugin_is_told_by_the_type_of_its_error(install: Install) -> None:
     install("broken", hook=f"raise RuntimeError('{CANARY}')")
     with pytest.raises(NotConfigured, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"):
-        Registry().info("broken")
+        Registry().source_info("broken")
 
 
 def test_half_a_plugin_is_none(install: Install) -> None:
     install("half", hook=HOOK + "    register(SourceInfo('other', '', 'x:y'))\n    raise OSError")
     found = Registry()
     with pytest.raises(InvalidReference):
-        found.info("other")
+        found.source_info("other")
 
 
 @pytest.mark.parametrize("taken", ["env", "first"])
@@ -173,9 +173,9 @@ def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str)
     hook = HOOK.replace("{name!r}", repr(taken)) + "    register(SourceInfo('own', '', '{module}_source:It'))\n"
     install("second", hook=hook)
     found = Registry(environ={"A": "real"})
-    owner = found.info(taken).factory
+    owner = found.source_info(taken).factory
     assert len(run(resolve([parse_field("own:x")], lambda: found))) == 1
-    assert found.info(taken).factory == owner
+    assert found.source_info(taken).factory == owner
     assert found.problems == {"second": f"has a source named {taken}, and there is one already"}
     assert opened(run(resolve([parse_field("env:A")], lambda: found))[0]) == b"real"
 
@@ -239,7 +239,7 @@ def test_a_batch_answers_each_and_leaves_out_none(install: Install) -> None:
     install("attic", body)
     found = Registry()
     locators = [found.locate(parse(f"attic:{body}")) for body in ("a", "no", "lost")]
-    a, no, lost = (found.fetch("attic", locators)[locator] for locator in locators)
+    a, no, lost = (found.fetch({"attic": locators})[locator] for locator in locators)
     assert (getattr(a, "content", None), str(no)) == ("a", "none")
     assert str(lost) == "the source attic answered attic:lost with NoneType"
 
@@ -252,8 +252,8 @@ def test_an_unknown_name_gets_the_nearest_known_ones() -> None:
         ("xyz", "known sources: dotenv, env"),
     ):
         with pytest.raises(InvalidReference, match=f"there is no source named {name}") as caught:
-            found.info(name)
+            found.source_info(name)
         assert caught.value.remedy.startswith(hint)
     with pytest.raises(InvalidReference) as caught:
-        found.info("x" * 60)
+        found.source_info("x" * 60)
     assert "xxx" not in f"{caught.value} {caught.value.remedy}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,9 +27,9 @@ class Counting(Registry):
         super().__init__(environ=ENV, stdin=io.BytesIO(b"piped"))
         self.asked: list[list[str]] = []
 
-    def fetch(self, name: str, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
-        self.asked.append([locator.text for locator in locators])
-        return super().fetch(name, locators)
+    def fetch(self, wanted: Mapping[str, Sequence[Locator]]) -> dict[Locator, Document | PluginError]:
+        self.asked += [[locator.text for locator in locators] for locators in wanted.values()]
+        return super().fetch(wanted)
 
 
 def test_fields_come_in_the_order_of_their_references() -> None:
@@ -115,6 +115,6 @@ def test_one_value_is_one_value() -> None:
 
 def test_a_registry_has_the_sources_that_the_package_brings() -> None:
     found = registry()
-    assert [found.info(name).name for name in ("env", "file", "stdin", "text", "dotenv")] == [
+    assert [found.source_info(name).name for name in ("env", "file", "stdin", "text", "dotenv")] == [
         "env", "file", "stdin", "text", "dotenv"
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ COMMON = (
 def session(values: dict[str, Any]) -> Session:
     """The session that the global options and the environment describe."""
     from sealpipe import configuration
+    from sealpipe.client.plugins import registry
     from sealpipe.flows.session import open_session
-    from sealpipe.registry import Registry
 
     return open_session(
         api_key=configuration.api_key(os.environ, values["api_key_file"]),
         base_url=values["base_url"],
         link_base_url=values["link_base_url"],
-        registry=Registry,
+        registry=partial(registry, values["ca_file"]),
         service_tag=values["service_tag"],
         deadline=values["deadline"],
         ca_file=values["ca_file"],

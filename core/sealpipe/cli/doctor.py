@@ -39,21 +39,21 @@ def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
 
 
 def _one(name: str) -> Iterator[Finding]:
+    from sealpipe.client.plugins import registry
     from sealpipe.doctor import installed
-    from sealpipe.registry import Registry
 
-    return installed.check(Registry(), name)
+    return installed.check(registry(), name)
 
 
 def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
+    from sealpipe.client.plugins import registry
     from sealpipe.doctor import configured, holder, installed, place
-    from sealpipe.registry import Registry
 
     yield from configured.findings(settings, os.environ)
     credential, told = holder.look(settings, os.environ)
     yield from told
     yield from place.findings(settings, os.environ, credential)
-    yield from installed.findings(Registry())
+    yield from installed.findings(registry())
     yield from _service(settings, credential, roundtrip=roundtrip)
 
 
@@ -65,7 +65,6 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from sealpipe.doctor import scopes, way
     from sealpipe.doctor.finding import doubtful
     from sealpipe.flows.session import Session
-    from sealpipe.registry import Registry
 
     base_url, ca_file = settings["base_url"].usable(), settings["ca_file"].usable()
     trusted = None if ca_file is None else Path(ca_file)
@@ -77,7 +76,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     # Links are not made here but for a test share that nobody gets: their address may be missing.
     link_base_url = settings["link_base_url"].usable() or base_url
     deadline = settings["deadline"].usable() or 60.0
-    session = Session(credential, base_url, link_base_url, Registry, deadline, trusted)
+    session = Session(credential, base_url, link_base_url, registry, deadline, trusted)
     line, asked = way.Line(session), scopes.Asked()
     try:
         yield from scopes.findings(line, asked)

@@ -17,10 +17,10 @@ def plugins(**values: Any) -> None:
 
     Looks them up, but imports no backend and calls nobody; `sealpipe doctor NAME` tries one.
     """
-    from sealpipe.registry import Registry
+    from sealpipe.client.plugins import registry as make
 
-    registry = Registry()
-    rows = [_members(info, origin) for info, origin in registry.listing()]
+    registry = make()
+    rows = [_members(each) for each in registry.listing()]
     if values["output"] == "json":
         problems = [{"plugin": name, "problem": problem} for name, problem in registry.problems.items()]
         output.json_result({"plugins": rows, "problems": problems})
@@ -33,25 +33,28 @@ def plugins(**values: Any) -> None:
         output.note(f"sealpipe: the plugin {output.printable(name)} {output.printable(problem)}")
 
 
-def _members(info: Any, origin: str) -> dict[str, Any]:
+def _members(each: Any) -> dict[str, Any]:
     from sealpipe.doctor.installed import missing
+    from sealpipe.registry.guard import pip_install
 
+    info, lacking = each.info, missing(each.info.needs)
     return {
-        "kind": "source",
+        "kind": each.kind,
         "name": info.name,
         "summary": info.summary,
-        "from": origin or "built in",
+        "from": f"{each.origin} {each.version}".strip() or "built in",
         "needs": list(info.needs),
-        "missing": missing(info.needs),
-        "params": dict(info.params),
+        "missing": lacking,
+        "install": pip_install(info) if lacking else None,
+        "params": dict(getattr(info, "params", {})),
         "capabilities": list(info.capabilities),
-        "format": info.format or None,
+        "format": getattr(info, "format", "") or None,
     }
 
 
 def _lines(row: dict[str, Any], width: int, *, details: bool) -> list[str]:
-    flaw = f"  (not installed: {', '.join(row['missing'])})" if row["missing"] else ""
-    lines = [f"{row['kind']}  {row['name']:<{width}}  {row['from']}  {row['summary']}{flaw}"]
+    flaw = f"  (not installed: {', '.join(row['missing'])}; {row['install']})" if row["missing"] else ""
+    lines = [f"{row['kind']:<7}  {row['name']:<{width}}  {row['from']}  {row['summary']}{flaw}"]
     if details:
         lines += [f"    needs {need}" for need in row["needs"]]
         lines += [f"    reads its documents as {row['format']}"] if row["format"] else []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Self
 
+from sealpipe.client.plugins import registry
 from sealpipe.flows.session import Session, open_session
-from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.sheltered import sheltered
 
@@ -29,7 +30,7 @@ class ClientSetup:
             api_key=api_key,
             base_url=base_url,
             link_base_url=link_base_url,
-            registry=Registry,
+            registry=partial(registry, ca_file),
             service_tag=service_tag,
             deadline=deadline,
             ca_file=ca_file,

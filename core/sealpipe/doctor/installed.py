@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.errors import PluginError
-from sealpipe.registry import Registry
+from sealpipe.registry import Listed, Registry
+from sealpipe.registry.guard import pip_install
 
 
 def missing(needs: Sequence[str]) -> list[str]:
@@ -26,26 +27,38 @@ def missing(needs: Sequence[str]) -> list[str]:
 def findings(registry: Registry) -> Iterator[Finding]:
     """How many there are, and every problem. None is made or asked."""
     listed = registry.listing()
-    others = sorted({origin for _, origin in listed if origin})
-    names = ", ".join(info.name for info, _ in listed)
-    yield fine("plugins", f"{len(listed)} sources: {names}" + (f"; from {', '.join(others)}" if others else ""))
+    others = sorted({each.origin for each in listed if each.origin})
+    for kind in dict.fromkeys(each.kind for each in listed):
+        names = [each.info.name for each in listed if each.kind == kind]
+        yield fine("plugins", f"{len(names)} of kind {kind}: {', '.join(names)}")
+    if others:
+        yield fine("plugins", f"from {', '.join(others)}")
     for plugin, problem in registry.problems.items():
         yield doubtful(f"plugin {plugin}", problem, "install it anew with all that it needs, or ask its author")
 
 
 def check(registry: Registry, name: str) -> Iterator[Finding]:
-    """One source: what it is, what it needs, and what it finds out without reading a secret."""
-    info = registry.info(name)
-    origin = {each.name: origin for each, origin in registry.listing()}[name]
-    yield fine(f"source {name}", f"{info.summary} ({origin or 'built in'})")
-    for need in missing(info.needs):
-        yield doubtful(f"source {name}", f"{need} is not installed", f"pip install '{need}'")
+    """All that has this name (a plugin's or a store's): what it is, needs, and finds out without reading a secret."""
+    store = registry.stores.get(name)
+    plugin = name if store is None else store.plugin
+    listed = [each for each in registry.listing() if each.info.name == plugin]
+    if not listed:
+        registry.source_info(name)  # raises what says which there are
+    for each in listed:
+        yield from _check(registry, each, name)
+
+
+def _check(registry: Registry, each: Listed, name: str) -> Iterator[Finding]:
+    what = f"{each.kind} {name}"
+    yield fine(what, f"{each.info.summary} ({each.origin or 'built in'})")
+    if needed := missing(each.info.needs):
+        yield doubtful(what, f"{', '.join(needed)} not installed", pip_install(each.info))
     try:
-        health = registry.check(name)
+        health = registry.check(each.kind, name)
     except PluginError as error:
-        yield failed(f"source {name}", error)
+        yield failed(what, error)
         return
     if health.ok:
-        yield fine(f"source {name}", health.detail or "ready")
+        yield fine(what, health.detail or "ready")
     else:
-        yield failed(f"source {name}", PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
+        yield failed(what, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))

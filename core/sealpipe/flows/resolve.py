@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sealpipe.errors import BadReference, NotFound, PluginError, UsageError
+from sealpipe.errors import BadReference, NotFound, PluginError, Unavailable, UsageError
 from sealpipe.flows.mentions import Mentions
+from sealpipe.flows.retry import LONGEST_WAIT, Budget
 from sealpipe.flows.select import select
-from sealpipe.flows.steps import Do, Flow
+from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.plugin import FRESH, Document, Locator
 from sealpipe.reference import FieldSpec, Reference
 from sealpipe.secret import Secret
@@ -17,6 +18,9 @@ from sealpipe.wire.field import Field
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
+
+TRIES = 4
+"""How often a backend is asked that did not answer."""
 
 Cache = dict[Locator, Document | PluginError]
 """What was fetched in one run, misses too. Handed from flow to flow, it keeps stdin from being read twice."""
@@ -74,7 +78,7 @@ class _Resolver:
         wanted: dict[str, dict[Locator, None]] = {}
         mentions = Mentions(self.cache)
         for ref in refs:
-            locator, info = registry.locate(ref), registry.info(ref.name)
+            locator, info = registry.locate(ref), registry.source_info(ref.name)
             if FRESH in info.capabilities:
                 locator = mentions.of(locator, ref.selector)
             self.located.append((locator, info.format))
@@ -106,7 +110,25 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
         return resolver
     found: Registry = yield Do(registry)
     wanted: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, found))
-    for name, locators in wanted.items():
-        answers: Cache = yield Do(partial(found.fetch, name, locators))
+    for tries in range(1, TRIES + 1):
+        answers: Cache = yield Do(partial(found.fetch, wanted))
         resolver.cache.update(answers)
+        wanted = _again(answers)
+        if not wanted or tries == TRIES:
+            break
+        yield Wait(_pause(answers, tries))
     return resolver
+
+
+def _again(answers: Cache) -> dict[str, list[Locator]]:
+    """What to ask once more, by source: only where a backend did not answer, or asked to come back."""
+    wanted: dict[str, list[Locator]] = {}
+    for locator, answer in answers.items():
+        if isinstance(answer, Unavailable):
+            wanted.setdefault(locator.name, []).append(locator)
+    return wanted
+
+
+def _pause(answers: Cache, tries: int) -> float:
+    asked = [answer.retry_after or 0.0 for answer in answers.values() if isinstance(answer, Unavailable)]
+    return max(Budget().back_off(tries), min(LONGEST_WAIT, max(asked)))

@@ -1,0 +1,83 @@
+"""All that the author of a plugin imports (DESIGN section 5).
+
+    from sealpipe.plugin import Document, Locator, NotFound, Source, SourceInfo, hookimpl
+
+    @hookimpl
+    def sealpipe_sources(register):
+        register(SourceInfo("attic", "boxes in the attic", factory="my_package.attic:AtticSource"))
+
+The module with the hook is named by an entry point of the group `sealpipe`. It is imported for every listing
+and completion: it imports no SDK; the module of the factory does, and the settings' (`sealpipe.plugin.settings`).
+"""
+
+from __future__ import annotations
+
+import pluggy
+
+from sealpipe.errors import (
+    AuthFailed,
+    BadReference,
+    Conflict,
+    Denied,
+    NotConfigured,
+    NotFound,
+    PluginError,
+    TooLarge,
+    Unavailable,
+    Unclear,
+    Unsupported,
+)
+from sealpipe.plugin.channel import Channel, Delivery, Message
+from sealpipe.plugin.ci import CI, Run
+from sealpipe.plugin.context import Context, Network
+from sealpipe.plugin.document import Document, Health, Locator
+from sealpipe.plugin.info import API, FRESH, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
+from sealpipe.plugin.policy import Outgoing, Refusal
+from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored
+from sealpipe.plugin.source import Source
+from sealpipe.secret import Secret
+from sealpipe.wire.encoding import PLAINTEXT_LIMIT
+
+__all__ = [
+    "API",
+    "CI",
+    "FRESH",
+    "PLAINTEXT_LIMIT",
+    "AuthFailed",
+    "BadReference",
+    "CIInfo",
+    "Channel",
+    "ChannelInfo",
+    "Conflict",
+    "Context",
+    "Delivery",
+    "Denied",
+    "Document",
+    "Health",
+    "Info",
+    "Locator",
+    "Message",
+    "Mode",
+    "Network",
+    "NotConfigured",
+    "NotFound",
+    "Outgoing",
+    "PluginError",
+    "Receipt",
+    "Refusal",
+    "Run",
+    "Secret",
+    "Sink",
+    "SinkInfo",
+    "Source",
+    "SourceInfo",
+    "Stored",
+    "TooLarge",
+    "Unavailable",
+    "Unclear",
+    "Unsupported",
+    "hookimpl",
+]
+
+hookimpl = pluggy.HookimplMarker("sealpipe")
+"""Marks a function as a hook of sealpipe."""

@@ -1,0 +1,54 @@
+"""CI systems: what the job around us offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from sealpipe.plugin.context import Context
+from sealpipe.secret import Secret
+
+
+class Run(NamedTuple):
+    """Which run this is, and who started it."""
+
+    ci: str
+    id: str
+    actor: str = ""
+    url: str = ""
+
+
+class CI(ABC):
+    """A CI system. Nothing of this ever prints a value to stdout."""
+
+    sign: ClassVar[str] = ""
+
+    def __init__(self, settings: Any, context: Context) -> None:
+        self.settings = settings
+        self.context = context
+
+    @classmethod
+    def detect(cls, environ: Mapping[str, str]) -> bool:
+        """Whether this process runs there."""
+        return bool(environ.get(cls.sign))
+
+    @abstractmethod
+    def run(self) -> Run:
+        """Which run this is."""
+
+    @abstractmethod
+    def mask(self, values: Iterable[Secret]) -> None:
+        """Have the system hide these values in its log from now on, where it can."""
+
+    @abstractmethod
+    def set_output(self, name: str, value: str) -> None:
+        """Hand a value to later steps. Unsupported where there is no way."""
+
+    @abstractmethod
+    def summary(self, markdown: str) -> None:
+        """Add to the run's summary, where there is one."""
+
+    @abstractmethod
+    def oidc_token(self, audience: str | None = None) -> Secret:
+        """A token that proves which run this is. NotConfigured says what the job lacks for it."""

@@ -1,0 +1,89 @@
+"""What the core hands to a plugin. What is not here, a plugin does without."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+if TYPE_CHECKING:
+    import logging
+    from pathlib import Path
+
+    import httpx
+
+    from sealpipe.secret import Secret
+
+
+class Network(Protocol):
+    """The way out that all plugins share: one CA, one proxy, one set of limits."""
+
+    def http(self) -> httpx.Client:
+        """A client that trusts what sealpipe trusts; redirects are not followed. The same for every plugin."""
+        ...
+
+    def ca_bundle(self) -> Path | None:
+        """A PEM file for SDKs that want one: the system's certificates and `ca_file`. None: their own will do."""
+        ...
+
+    def proxy(self, url: str) -> str | None:
+        """The proxy for an address; None for none."""
+        ...
+
+
+class Context:
+    """Environment, standard input, network, OIDC token and logger, for one plugin.
+
+    `store` is the name that the user gave this store; the plugin's own where they gave none.
+    """
+
+    __slots__ = ("_network", "_oidc", "_stdin", "environ", "store")
+
+    def __init__(
+        self,
+        store: str,
+        *,
+        environ: Mapping[str, str] | None = None,
+        stdin: BinaryIO | None = None,
+        network: Callable[[], Network] | None = None,
+        oidc_token: Callable[[str | None], Secret] | None = None,
+    ) -> None:
+        self.store = store
+        self._stdin = stdin
+        self._network = network
+        self._oidc = oidc_token
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+
+    @property
+    def stdin(self) -> BinaryIO | None:
+        """Standard input, binary. None where the process was started without one."""
+        if self._stdin is not None:
+            return self._stdin
+        return None if sys.stdin is None else sys.stdin.buffer
+
+    @property
+    def network(self) -> Network:
+        """The way out. One for all plugins of a run."""
+        if self._network is None:
+            raise RuntimeError("this context was made without a network")
+        return self._network()
+
+    def oidc_token(self, audience: str | None = None) -> Secret:
+        """A token by which the CI run proves who it is. Raises NotConfigured where there is no CI that gives one."""
+        from sealpipe.errors import NotConfigured
+
+        if self._oidc is None:
+            raise NotConfigured("there is no CI here whose token could be used", remedy="log in another way")
+        return self._oidc(audience)
+
+    def child_environ(self) -> dict[str, str]:
+        """The environment for a program that the plugin starts: without anything of sealpipe's own."""
+        return {name: value for name, value in self.environ.items() if not name.startswith("SEALPIPE_")}
+
+    @property
+    def logger(self) -> logging.Logger:
+        """For what helps to find a fault. Never a value."""
+        import logging  # most plugins of a run log nothing
+
+        return logging.getLogger(f"sealpipe.plugin.{self.store}")

@@ -1,0 +1,64 @@
+"""What a source is asked for, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+# Named tuples where values are compared: a frozen dataclass costs four million instructions at every start.
+
+
+class Locator(NamedTuple):
+    """Which document is meant: a reference without its selector and the core's own parameters.
+
+    `text` is the canonical reference, to be named in errors: safe to print. `params` are the parameters that
+    the source has declared, sorted by name. Two equal locators are fetched once. `mention` tells the documents of
+    a FRESH source apart, from 0.
+    """
+
+    name: str
+    body: str
+    params: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    mention: int = 0
+
+    def __str__(self) -> str:
+        return self.text
+
+    def param(self, name: str, default: str | None = None) -> str | None:
+        """The value of a parameter, decoded."""
+        return dict(self.params).get(name, default)
+
+
+class Document:
+    """What lives under a locator, whole; the core selects and decodes.
+
+    `content` is one value, exact to the byte, or a mapping from key to value (values may be nested, as JSON
+    is; a value that was read as bytes stays bytes). `secret=False` is for what is no secret at all, `public` names
+    the mapping's keys that are none. `remark` is a line for people about it, without a value.
+    """
+
+    __slots__ = ("content", "public", "remark", "secret")
+
+    def __init__(
+        self,
+        content: bytes | str | Mapping[str, Any],
+        *,
+        secret: bool = True,
+        public: Collection[str] = (),
+        remark: str = "",
+    ) -> None:
+        self.content = content
+        self.secret = secret
+        self.public = public
+        self.remark = remark
+
+    def __repr__(self) -> str:
+        return f"Document(..., secret={self.secret})"
+
+
+class Health(NamedTuple):
+    """What `check()` found: whether it can be used now, and a line for people."""
+
+    ok: bool
+    detail: str = ""

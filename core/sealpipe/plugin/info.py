@@ -1,0 +1,90 @@
+"""Descriptors: what there is to know of a plugin without importing it.
+
+`factory` and `settings` are import strings, `module:name`: the plugin's class, and the class of its settings (a
+`PluginSettings` of `sealpipe.plugin.settings`; empty: it is given None). `needs` are the requirements that
+must be installed; `extra` names the extra of sealpipe that installs them. `api` is the version of the contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+API: Final = 1
+"""The version of this contract."""
+
+FRESH: Final = "fresh"
+"""The capability of a source that makes its documents: each mention in a run is fetched by itself.
+
+Mentions that take different keys are parts of one document (the two halves of a key pair); those with the same
+parameter `name`, which such a source declares, are one document, too.
+"""
+
+
+class SourceInfo(NamedTuple):
+    """A source. `params` are its own parameters of a reference, name and help; `capabilities` may hold FRESH.
+
+    `format` (json, yaml, dotenv) is how its documents are read where a reference has none. `backend` names the
+    plugin whose settings it shares (empty: its own name), so that one store serves reading and writing.
+    """
+
+    name: str
+    summary: str
+    factory: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    params: Mapping[str, str] = MappingProxyType({})
+    capabilities: tuple[str, ...] = ()
+    format: str = ""
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+class SinkInfo(NamedTuple):
+    """A sink. `params` are its own parameters of a target."""
+
+    name: str
+    summary: str
+    factory: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    params: Mapping[str, str] = MappingProxyType({})
+    capabilities: tuple[str, ...] = ()
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+class ChannelInfo(NamedTuple):
+    """A channel. `to` says for people what comes after its colon."""
+
+    name: str
+    summary: str
+    factory: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    to: str = ""
+    capabilities: tuple[str, ...] = ()
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+class CIInfo(NamedTuple):
+    """A CI system. `sign` is the variable that is set wherever it runs."""
+
+    name: str
+    summary: str
+    factory: str
+    sign: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+Info = SourceInfo | SinkInfo | ChannelInfo | CIInfo

@@ -1,0 +1,41 @@
+"""The base of a backend's settings. Importing this costs pydantic: only modules that a factory needs do it.
+
+    class VaultSettings(PluginSettings):
+        addr: str
+        token: Secret | None = None
+        own_variables = {"addr": "VAULT_ADDR", "token": "VAULT_TOKEN"}
+
+A value comes from the environment (`SEALPIPE_PLUGIN_VAULT__ADDR`, for a named store `SEALPIPE_STORE__PROD__ADDR`),
+else from the config file (`[plugins.vault]`, `[stores.prod]`), else, for the default store only, from the backend's
+own variable, else from the default. A secret is never read from the config file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+__all__ = ["PluginSettings"]
+
+
+class PluginSettings(BaseSettings):
+    """Settings of a plugin: unknown names are errors, and no error shows a value."""
+
+    model_config = SettingsConfigDict(extra="forbid", hide_input_in_errors=True, frozen=True)
+
+    own_variables: ClassVar[Mapping[str, str]] = {}
+    """The names that the backend's users know, by setting; they serve the default store only."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - their signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # The registry has gathered the values: pydantic would not see a mistyped name in the environment.
+        return (init_settings,)

@@ -1,0 +1,200 @@
+"""Plugins in use: stores and their settings, instances, and calls that stay safe whatever a plugin does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, BinaryIO, cast
+
+from sealpipe.errors import InvalidReference, NotConfigured, PluginError
+from sealpipe.plugin import (
+    CI,
+    Channel,
+    ChannelInfo,
+    CIInfo,
+    Context,
+    Document,
+    Health,
+    Info,
+    Locator,
+    Network,
+    Secret,
+    Sink,
+    SinkInfo,
+    Source,
+    SourceInfo,
+)
+from sealpipe.reference import PARAMETERS, Reference
+from sealpipe.registry.catalog import BUILT_IN, Catalog
+from sealpipe.registry.catalog import Listed as Listed
+from sealpipe.registry.fetching import fetch_all
+from sealpipe.registry.guard import guarded, imported, pip_install, suggest
+from sealpipe.registry.stores import Store, default_store, stores
+
+_CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": Channel, "ci": CI}
+
+
+class Registry:
+    """The plugins of one run. Safe to use from several threads.
+
+    `config` gives the user's config file; `network` makes the way out that plugins share; `stdin` and
+    `environ` are this process's own unless given.
+    """
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] | None = None,
+        stdin: BinaryIO | None = None,
+        config: Callable[[], Mapping[str, Any]] = dict,
+        network: Callable[[], Network] | None = None,
+        built_in: Sequence[str] = BUILT_IN,
+    ) -> None:
+        self._environ = environ
+        self._stdin = stdin
+        self._config = config
+        self._network = network
+        self._built_in = built_in
+        self._made: dict[tuple[str, str], Any] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Which plugins there are."""
+        tables = self.config.get("plugins", {})
+        preferred = {name: str(table["from"]) for name, table in tables.items() if "from" in table}
+        allowed = self.config.get("allow_plugins")
+        return Catalog(self._built_in, None if allowed is None else list(allowed), preferred)
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The user's config file."""
+        return self._config()
+
+    @cached_property
+    def stores(self) -> Mapping[str, Store]:
+        """The named stores."""
+        return stores(self.config, self.environ)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment."""
+        import os
+
+        return os.environ if self._environ is None else self._environ
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Plugins that cannot be used, or only in part, each with the reason."""
+        return self.catalog.problems
+
+    def source_info(self, name: str) -> SourceInfo:
+        """The descriptor of the source behind a name, a plugin's or a store's. InvalidReference where there is none."""
+        return cast("SourceInfo", self._info("source", name))
+
+    def source(self, name: str) -> Source:
+        """The source of that name, made once. Raises InvalidReference, NotConfigured, SettingError."""
+        return cast("Source", self._instance("source", name))
+
+    def sink_info(self, name: str) -> SinkInfo:
+        """As `source_info`, for sinks."""
+        return cast("SinkInfo", self._info("sink", name))
+
+    def sink(self, name: str) -> Sink:
+        """As `source`, for sinks."""
+        return cast("Sink", self._instance("sink", name))
+
+    def channel_info(self, name: str) -> ChannelInfo:
+        """As `source_info`, for channels."""
+        return cast("ChannelInfo", self._info("channel", name))
+
+    def channel(self, name: str) -> Channel:
+        """As `source`, for channels."""
+        return cast("Channel", self._instance("channel", name))
+
+    def ci(self) -> CI | None:
+        """The CI system that this process runs in; None for none, or one that nobody knows."""
+        for name in self.catalog.names("ci"):
+            info = cast("CIInfo", self.catalog.info("ci", name))
+            if self.environ.get(info.sign):
+                return cast("CI", self._instance("ci", name))
+        return None
+
+    def oidc_token(self, audience: str | None = None) -> Secret:
+        """The token of the CI around us. NotConfigured where there is none."""
+        found = self.ci()
+        if found is None:
+            raise NotConfigured(
+                "there is no CI system here that gives tokens", remedy="log in another way: with a token, or AppRole"
+            )
+        return guarded("the CI", lambda: found.oidc_token(audience))
+
+    def listing(self) -> list[Listed]:
+        """Every plugin, by kind and name. Looks up all entry points."""
+        return self.catalog.listing()
+
+    def check(self, kind: str, name: str) -> Health:
+        """What a plugin finds out about itself. Blocks. Raises InvalidReference, and PluginError where it fails."""
+        made = self._instance(kind, name)
+        health = guarded(f"the {kind} {name}", made.check)
+        if not isinstance(health, Health):
+            raise PluginError(f"the {kind} {name} answered its check with {type(health).__name__}", locator=f"{name}:")
+        return health
+
+    def locate(self, ref: Reference, kind: str = "source") -> Locator:
+        """The document or target that a reference means. InvalidReference for a parameter that nobody knows."""
+        info = cast("SourceInfo | SinkInfo", self._info(kind, ref.name))
+        own = tuple(sorted((key, value) for key, value in ref.params if key not in PARAMETERS))
+        for number, (key, _) in enumerate(ref.params, 1):
+            if key not in PARAMETERS and key not in info.params:
+                raise InvalidReference(
+                    f"{ref.name}: parameter {number} is unknown",
+                    remedy=suggest(key, [*info.params, *PARAMETERS], "parameters"),
+                )
+        return Locator(ref.name, ref.body, own, str(Reference(ref.name, ref.body, own)))
+
+    def fetch(self, wanted: Mapping[str, Sequence[Locator]]) -> dict[Locator, Document | PluginError]:
+        """What stores answer to their locators: all stores at once. Only TooLarge is raised, never a PluginError."""
+        return fetch_all(self.source, wanted)
+
+    def _store(self, kind: str, name: str) -> Store:
+        store = self.stores.get(name)
+        if store is not None:
+            return store
+        return default_store(self.catalog.info(kind, name).backend or name, self.config)
+
+    def _info(self, kind: str, name: str) -> Info:
+        store = self.stores.get(name)
+        return self.catalog.info(kind, name if store is None else store.plugin)
+
+    def _instance(self, kind: str, name: str) -> Any:
+        with self._lock:
+            if (kind, name) not in self._made:
+                self._made[kind, name] = self._make(kind, name)
+            return self._made[kind, name]
+
+    def _make(self, kind: str, name: str) -> Any:
+        info = self._info(kind, name)
+
+        def failed(why: str) -> NotConfigured:
+            remedy = pip_install(info) or "see `sealpipe doctor` for what it needs"
+            return NotConfigured(f"the {kind} {name} cannot be used here ({why})", locator=f"{name}:", remedy=remedy)
+
+        factory = guarded(name, lambda: imported(info.factory), failed)
+        settings = None
+        if info.settings:
+            settings = self._settings(kind, name, guarded(name, lambda: imported(info.settings), failed))
+        context = Context(
+            name, environ=self._environ, stdin=self._stdin, network=self._network, oidc_token=self.oidc_token
+        )
+        made = guarded(f"the {kind} {name}", lambda: factory(settings, context))
+        if not isinstance(made, _CLASSES[kind]):
+            wanted = _CLASSES[kind].__name__
+            raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{wanted}", locator=f"{name}:")
+        return made
+
+    def _settings(self, kind: str, name: str, model: Any) -> Any:
+        from sealpipe.registry.settings import filled  # pydantic: only where a backend has settings
+
+        return filled(model, self._store(kind, name), self.environ)

@@ -1,0 +1,184 @@
+"""Which plugins there are, of every kind.
+
+The built-in ones are registered first, through the same hooks as anybody's. Entry points are looked up
+only where something is named that no built-in has: looking is dear, and loading them runs code.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+import pluggy
+
+from sealpipe import hookspecs
+from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
+from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
+from sealpipe.reference import PARAMETERS
+from sealpipe.reference.text import NAME
+from sealpipe.registry.guard import guarded, suggest
+
+GROUP: Final = "sealpipe"
+BUILT_IN: Final = ("sealpipe_plugins.sources", "sealpipe_plugins.channels", "sealpipe_plugins.ci")
+"""Modules with hooks, by name: the core imports no plugin statically."""
+
+_SHOWN: Final = 40  # a longer name is none, and may be a secret that somebody typed
+
+
+class Kind(NamedTuple):
+    """A kind of plugin: the hook that registers it, and the descriptor that it is registered with."""
+
+    name: str
+    hook: str
+    info: type[Any]
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        Kind("source", "sealpipe_sources", SourceInfo),
+        Kind("sink", "sealpipe_sinks", SinkInfo),
+        Kind("channel", "sealpipe_channels", ChannelInfo),
+        Kind("ci", "sealpipe_ci", CIInfo),
+    )
+}
+
+
+class Listed(NamedTuple):
+    """A plugin as `sealpipe plugins` tells it; `origin` and `version` are its distribution's (empty: built in)."""
+
+    kind: str
+    info: Info
+    origin: str
+    version: str
+
+
+class Catalog:
+    """The descriptors. `problems` maps the name of a plugin that cannot be used, or only in part, to the reason.
+
+    `allowed` are the entry points that may be loaded (None: all); `preferred` maps a name to the entry point whose
+    plugin is taken for it, even in place of a built-in one.
+    """
+
+    def __init__(
+        self,
+        built_in: Sequence[str] = BUILT_IN,
+        allowed: Sequence[str] | None = None,
+        preferred: Mapping[str, str] | None = None,
+    ) -> None:
+        self._manager = pluggy.PluginManager("sealpipe")
+        self._manager.add_hookspecs(hookspecs)
+        self._found: dict[tuple[str, str], Listed] = {}
+        self._allowed = allowed
+        self._preferred = dict(preferred or {})
+        self._looked = False
+        self._lock = threading.RLock()
+        self.problems: dict[str, str] = {}
+        for name in built_in:
+            self._add(name, partial(import_module, name))
+
+    def info(self, kind: str, name: str) -> Info:
+        """The descriptor. InvalidReference where there is none."""
+        with self._lock:
+            if ((kind, name) not in self._found or name in self._preferred) and not self._looked:
+                self._look()
+            if (kind, name) in self._found:
+                return self._found[kind, name].info
+            if name in self.problems:
+                raise NotConfigured(
+                    f"the plugin {name} {self.problems[name]}",
+                    locator=f"{name}:",
+                    remedy="install it anew with all that it needs, or ask its author",
+                )
+            raise self._unknown(kind, name)
+
+    def names(self, kind: str) -> list[str]:
+        """The names that are known without looking any further."""
+        return sorted(name for found, name in self._found if found == kind)
+
+    def listing(self) -> list[Listed]:
+        """Every plugin, by kind and name. Looks up all entry points."""
+        with self._lock:
+            if not self._looked:
+                self._look()
+            return [self._found[key] for key in sorted(self._found)]
+
+    def hooks(self, names: Sequence[str]) -> Any:
+        """The hooks of some third-party plugins, by entry point (policies and observers). InvalidReference for one
+        that is not there."""
+        with self._lock:
+            if names and not self._looked:
+                self._look()
+            for name in names:
+                if not self._manager.has_plugin(name):
+                    why = self.problems.get(name, "is not installed")
+                    raise NotConfigured(f"the plugin {name} {why}, and a setting names it", locator=f"{name}:")
+            return self._manager.hook
+
+    def _look(self) -> None:
+        self._looked = True
+        from importlib.metadata import entry_points  # 160 million instructions: only where it is needed
+
+        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+            if self._allowed is not None and point.name not in self._allowed:
+                self.problems[point.name] = "is not among the plugins that the setting allows"
+                continue
+            dist = point.dist
+            origin = (dist.name, dist.version) if dist else (point.module, "")
+            self._add(point.name, point.load, origin=origin)
+
+    def _add(self, plugin: str, load: Callable[[], ModuleType], *, origin: tuple[str, str] = ("", "")) -> None:
+        found: list[tuple[str, Any]] = []
+
+        def ask() -> list[str]:
+            module = load()
+            self._manager.register(module, plugin)
+            others = [other for other in self._manager.get_plugins() if other is not module]
+            for kind in KINDS.values():
+                register = partial(_note, found, kind.name)
+                self._manager.subset_hook_caller(kind.hook, others)(register=register)
+            return [self._unfit(plugin, kind, info) for kind, info in found]
+
+        try:
+            problems = guarded(plugin, ask, lambda kind: NotConfigured(f"could not be loaded ({kind})"))
+        except (PluginError, TooLarge) as error:
+            if not origin[0]:
+                raise
+            # Half of a plugin is none: nothing that it registered before it failed is taken.
+            if self._manager.has_plugin(plugin):
+                self._manager.unregister(name=plugin)
+            self.problems[plugin] = error.message
+            return
+        for (kind, info), problem in zip(found, problems, strict=True):
+            if problem:
+                self.problems[plugin] = problem
+            else:
+                self._found[kind, info.name] = Listed(kind, info, *origin)
+
+    def _unfit(self, plugin: str, kind: str, info: Any) -> str:
+        if not isinstance(info, KINDS[kind].info):
+            return f"registers something that is no {KINDS[kind].info.__name__}"
+        if info.api != API:
+            return f"is made for version {info.api!r} of the plugin contract; this is version {API}"
+        if not NAME.fullmatch(info.name):
+            return f"has a {kind} with a name that none can have"
+        if (kind, info.name) in self._found and self._preferred.get(info.name) != plugin:
+            return f"has a {kind} named {info.name}, and there is one already"
+        if not PARAMETERS.keys().isdisjoint(getattr(info, "params", {})):
+            return f"has a {kind} {info.name} with a parameter that every source has already"
+        return ""
+
+    def _unknown(self, kind: str, name: str) -> InvalidReference:
+        shown = f"there is no {kind} named {name}" if len(name) <= _SHOWN else f"there is no such {kind}"
+        remedy = suggest(name, self.names(kind), f"{kind}s") + '; a label that has a colon goes in "quotes"'
+        if self.problems:
+            remedy += "; not loaded whole: " + ", ".join(f"{k} {v}" for k, v in self.problems.items())
+        return InvalidReference(shown, remedy=remedy)
+
+
+def _note(found: list[tuple[str, Any]], kind: str, info: object) -> None:
+    found.append((kind, info))

@@ -1,0 +1,73 @@
+"""Reading from several stores at once: a thread for each, and more where a source allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from sealpipe.errors import PluginError, TooLarge
+from sealpipe.plugin import Document, Locator, Source
+from sealpipe.registry.guard import guarded
+
+Answers = dict[Locator, Document | PluginError]
+
+MOST_STORES = 8
+"""How many stores are read at the same time."""
+
+
+def fetch_all(source: Callable[[str], Source], wanted: Mapping[str, Sequence[Locator]]) -> Answers:
+    """What every store answers. Blocks. Only TooLarge is raised, never a PluginError."""
+    jobs = [partial(_fetch, source, name, locators) for name, locators in wanted.items()]
+    answers: Answers = {}
+    for part in _at_once(jobs, MOST_STORES):
+        answers |= part
+    return answers
+
+
+def _at_once(jobs: Sequence[Callable[[], Answers]], most: int) -> list[Answers]:
+    if len(jobs) == 1 or most == 1:
+        return [job() for job in jobs]  # no thread where one will do
+    with ThreadPoolExecutor(min(most, len(jobs)), thread_name_prefix="sealpipe-source") as pool:
+        return list(pool.map(lambda job: job(), jobs))
+
+
+def _fetch(source: Callable[[str], Source], name: str, locators: Sequence[Locator]) -> Answers:
+    try:
+        made = source(name)
+    except PluginError as error:
+        failure = error.with_traceback(None)
+        return {locator: _located(failure, locator) for locator in locators}
+    one_by_one = type(made).fetch_many is Source.fetch_many
+    parts = [[locator] for locator in locators] if one_by_one and made.concurrency > 1 else [list(locators)]
+    answers: Answers = {}
+    for part in _at_once([partial(_ask, made, name, part) for part in parts], made.concurrency):
+        answers |= part
+    return answers
+
+
+def _ask(made: Source, name: str, locators: Sequence[Locator]) -> Answers:
+    try:
+        answers = guarded(f"the source {name}", lambda: made.fetch_many(locators))
+        return {locator: _checked(locator, answers) for locator in locators}
+    except TooLarge:
+        raise
+    except PluginError as error:
+        failure = error.with_traceback(None)
+    return {locator: _located(failure, locator) for locator in locators}
+
+
+def _checked(locator: Locator, answers: object) -> Document | PluginError:
+    answer = answers.get(locator) if isinstance(answers, Mapping) else None
+    if isinstance(answer, PluginError):
+        answer.__cause__ = answer.__context__ = None
+        return _located(answer.with_traceback(None), locator)
+    if isinstance(answer, Document) and isinstance(answer.content, bytes | str | Mapping):
+        return answer
+    kind = type(answer.content if isinstance(answer, Document) else answer).__name__
+    return PluginError(f"the source {locator.name} answered {locator} with {kind}", locator=locator.text)
+
+
+def _located(error: PluginError, locator: Locator) -> PluginError:
+    error.locator = error.locator or locator.text
+    return error

@@ -1,0 +1,45 @@
+"""A backend's settings, filled from where they are set. What is wrong is named, and never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from sealpipe.errors import SettingError
+from sealpipe.plugin.settings import PluginSettings
+from sealpipe.registry.stores import Store
+
+
+def filled(model: type[Any], store: Store, environ: Mapping[str, str]) -> Any:
+    """An instance of the settings class. SettingError names the setting that is wrong, never its value."""
+    if not issubclass(model, PluginSettings):
+        return model()
+    secrets = {name for name, field in model.model_fields.items() if "Secret" in repr(field.annotation)}
+    if open_ones := sorted(secrets & store.table.keys()):
+        raise SettingError(
+            f"the config file holds {store.name}'s {open_ones[0]} in clear",
+            remedy="set it in the environment, or name a file that holds it",
+        )
+    try:
+        return model(**store.values(environ, model.own_variables))
+    except ValidationError as error:
+        # Only location and type: the error's other parts can hold the input.
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    raise _wrong(store, first, model)
+
+
+def _wrong(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) -> SettingError:
+    name = ".".join(str(part) for part in first["loc"]) or "settings"
+    if first["type"] == "extra_forbidden":
+        near = get_close_matches(name, model.model_fields, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(model.model_fields))}"
+        return SettingError(f"the store {store.name} has no setting {name[:40]}", remedy=hint)
+    own = model.own_variables.get(name)
+    where = store.variable(name)
+    remedy = f"set {where}" + (f" or {own}" if own and store.default else "")
+    if first["type"] == "missing":
+        return SettingError(f"the store {store.name} lacks its setting {name}", remedy=remedy)
+    return SettingError(f"the store {store.name} cannot use its setting {name} ({first['type']})", remedy=remedy)

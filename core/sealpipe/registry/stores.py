@@ -1,0 +1,77 @@
+"""Named stores: one backend with settings of its own, under a name that references use (DESIGN section 5).
+
+In the config file `[stores.prod-vault]` with `plugin = "vault"`, or in the environment
+`SEALPIPE_STORE__PROD_VAULT__PLUGIN=vault`. A backend's own name is its default store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sealpipe.errors import SettingError
+from sealpipe.reference.text import NAME
+
+STORE, PLUGIN = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
+
+
+class Store(NamedTuple):
+    """A store: `plugin` is the name of its backend; `table` what the config file says of it."""
+
+    name: str
+    plugin: str
+    table: Mapping[str, Any]
+    default: bool = False
+
+    def variable(self, setting: str) -> str:
+        """The environment's name for one of its settings."""
+        return f"{PLUGIN if self.default else STORE}{_variable(self.name)}__{setting.upper()}"
+
+    def values(self, environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, Any]:
+        """Its settings: environment over config file over, for the default store, the backend's own variables."""
+        prefix = self.variable("")
+        given = {name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix)}
+        known = {name: environ[variable] for name, variable in own.items() if environ.get(variable)}
+        values = {**(known if self.default else {}), **self.table, **{k: v for k, v in given.items() if v}}
+        return {name: value for name, value in values.items() if name != "plugin"}
+
+
+def stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
+    """Every named store. SettingError for one that is named twice, or wrongly, or has no plugin."""
+    found: dict[str, Store] = {}
+    for name, table in config.get("stores", {}).items():
+        if not isinstance(table, dict) or not NAME.fullmatch(name):
+            raise SettingError(f"the config's store {name!r} is no table, or has a name that no reference can have")
+        found[name] = _store(name, table, table.get("plugin"))
+    written = {_variable(name): name for name in found}
+    for variable in sorted(environ):
+        match = re.fullmatch(rf"{STORE}([A-Z0-9_]+?)__PLUGIN", variable)
+        if match and environ[variable]:
+            name = written.get(match[1], match[1].lower().replace("_", "-"))
+            found[name] = _store(name, found[name].table if name in found else {}, environ[variable])
+    for variable in environ:
+        if variable.startswith(STORE) and variable.removeprefix(STORE).partition("__")[0] not in map(_variable, found):
+            raise SettingError(
+                f"{variable} belongs to a store that has no plugin",
+                remedy=f"set {STORE}{variable.removeprefix(STORE).partition('__')[0]}__PLUGIN to the name of one",
+            )
+    return found
+
+
+def default_store(plugin: str, config: Mapping[str, Any]) -> Store:
+    """The store that has its backend's own name."""
+    table = config.get("plugins", {}).get(plugin, {})
+    if not isinstance(table, dict):
+        raise SettingError(f"the config's plugins.{plugin} is no table")
+    return Store(plugin, plugin, {name: value for name, value in table.items() if name != "from"}, default=True)
+
+
+def _store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
+    if not isinstance(plugin, str) or not plugin:
+        raise SettingError(f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]')
+    return Store(name, plugin, table)
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
