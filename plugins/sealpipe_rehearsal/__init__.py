@@ -3,6 +3,7 @@
     service/   the service itself: the specification read a second time, importing nothing of ours
     server     start() in a thread, serve() as a command      running    what start() returns
     listening  uvicorn on a loopback socket                   door       the control door, from outside
+    connection uvicorn's, with a way past HTTP for faults     fault_file a plan of faults in a file
     keys       minting credentials                            people     who has a link, and nothing else
     fixture    pytest's fixture `sealpipe_rehearsal`          for_tests  what it hands to a user's test
 

@@ -151,6 +151,7 @@ def config_of(service: Service) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        date_header=False,  # the service dates its answers by its own clock
         # Longer than a client's pool keeps a connection, so that none is closed under a request.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=3,

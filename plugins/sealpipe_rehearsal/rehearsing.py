@@ -48,7 +48,8 @@ def go_on(running: Running) -> None:
     output.note(f"still serving on {running.origin}; interrupt to end it")
     output.note(f"  export SEALPIPE_BASE_URL={running.base_url}")
     output.note(f"  export SEALPIPE_LINK_BASE_URL={running.link_base_url}")
-    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {running.address.port} --scope all)"')
+    create = f"sealpipe rehearsal key create --port {running.address.port} --scope all"
+    output.note(f'  export SEALPIPE_API_KEY="$({create})"')
     threading.Event().wait()
 
 

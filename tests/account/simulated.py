@@ -52,13 +52,15 @@ class Outcome:
     """Seconds that the slowest call took."""
 
 
-def simulate(service: Service, calls: int, callers: int, latency: float = 0.05, pacing: Pacing | None = None) -> Outcome:
+def simulate(
+    service: Service, calls: int, callers: int, latency: float = 0.05, pacing: Pacing | None = None
+) -> Outcome:
     """`callers` make `calls` calls between them, each repeated until it is not refused."""
     clock = Clock()
     if pacing is None:
         pacing = Pacing(clock)
     else:
-        clock = pacing._clock  # type: ignore[assignment]  # noqa: SLF001 - the clock of the test
+        clock = pacing._clock  # type: ignore[assignment]  # the test gave it
     outcome = Outcome()
     events: list[tuple[float, int, str, list[float], Turn | None]] = []
     for number in range(callers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,7 +66,7 @@ def test_anything_else_stays_as_it_is(body: bytes) -> None:
     assert taken_out(body) == body
 
 
-@pytest.mark.parametrize("body", ['{"key_id": "%s"}' % TWO.rpartition("_")[2][:16], '{"a": "\\u0041"}', "svc_sk_live_"])
+@pytest.mark.parametrize("body", [json.dumps({"key_id": TWO[12:28]}), '{"a": "\\u0041"}', "svc_sk_live_"])
 def test_what_is_no_secret_stays(body: str) -> None:
     assert taken_out(body.encode()) == body.encode()
 
@@ -81,10 +82,14 @@ def test_it_is_taken_out_of_what_a_broken_connection_says() -> None:
 ECHOES: dict[str, Fault] = {
     "in its message": echoes(400, '{"error_code": 19, "message": "bad HEADER"}'),
     "escaped in its message": echoes(400, '{"error_code": 19, "message": "bad ESCAPED"}'),
-    "in its additional data": echoes(400, '{"error_code": 19, "message": "", "additional_data": {"HEADER": ["HEADER"]}}'),
+    "in its additional data": echoes(
+        400, '{"error_code": 19, "message": "", "additional_data": {"HEADER": ["HEADER"]}}'
+    ),
     "in the gateway's message": echoes(403, '{"Message": "HEADER"}'),
     "in a short code": echoes(200, '{"short_code": "HEADER", "expired_at": null}'),
-    "in a member that we do not know": echoes(200, '{"short_code": "x", "expired_at": null, "debug": {"sent": "ESCAPED"}}'),
+    "in a member that we do not know": echoes(
+        200, '{"short_code": "x", "expired_at": null, "debug": {"sent": "ESCAPED"}}'
+    ),
     "in a page": echoes(502, "<pre>HEADER</pre>"),
     "in what is no HTTP": echoes(0, "Authorization: HEADER\r\n\r\n"),
 }  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -185,3 +187,12 @@ def test_capabilities_are_told_as_they_are(client: Client, faulty: Faulty) -> No
         faulty.plan(then=says(200, wrong))
         with pytest.raises(ProtocolError):
             hasty(client, optional.capabilities())
+
+
+def test_who_shares_imports_none_of_this() -> None:
+    rare = ["api.mcp", "api.optional", "api.stats", "flows.tools", "flows.access_log", "webhooks"]
+    code = "import json, sys; from sealpipe import AsyncClient, Client; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout)
+    assert "sealpipe.client.sync" in loaded
+    assert not {f"sealpipe.{name}" for name in rare} & set(loaded)

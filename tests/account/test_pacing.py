@@ -12,7 +12,7 @@ import pytest
 from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimited
 from sealpipe.api.operation import Answer, Failure
-from sealpipe.client.pacing import FREE, IDLE, LONGEST, Pacing, Turn
+from sealpipe.client.pacing import FREE, IDLE, LONGEST, Pacing, Turn, held_back
 from sealpipe_rehearsal.running import Running
 from support.faulty import Faulty, passes, says
 
@@ -226,6 +226,24 @@ def test_who_may_not_leave_in_time_is_told_at_once_and_sends_nothing(client: Cli
         assert caught.value.retry_after == pytest.approx(30, abs=3)
     assert len(faulty.received()) == 1
     assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("deadline", [0.5, 1.0])
+def test_no_request_leaves_so_late_that_its_outcome_would_be_unknown(
+    service: Running, faulty: Faulty, deadline: float
+) -> None:
+    faulty.plan(then=says(429))  # without a Retry-After: spaced all the same
+    with Client(**{**arguments(service), "base_url": faulty.base_url}, deadline=deadline) as client:
+        with pytest.raises(RateLimited):
+            client.share([Field("n", "v")], custody="off")
+        assert len(faulty.received()) == 1
+
+
+@pytest.mark.parametrize(
+    ("pause", "left", "late"), [(0.7, 1, False), (0.76, 1, True), (27, 30, False), (28.5, 30, True)]
+)
+def test_a_request_keeps_some_of_its_time_for_itself(pause: float, left: float, *, late: bool) -> None:
+    assert (held_back(pause, left) is not None) == late
 
 
 def test_a_task_that_is_cancelled_while_it_waits_does_not_block_the_others(service: Running, faulty: Faulty) -> None:

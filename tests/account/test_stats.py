@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import pty
@@ -37,7 +38,7 @@ def test_the_figures_are_those_of_the_account(client: Client, service: Running) 
     assert (told.active, told.expired, told.total_viewed, told.extra) == (2, 2, 2, {})
     assert len(told.daily_views) == 14
     days = [day for day, _ in told.daily_views]
-    assert all(later - day == timedelta(days=1) for day, later in zip(days, days[1:], strict=False) if day and later)
+    assert all(later - day == timedelta(days=1) for day, later in itertools.pairwise(days) if day and later)
     assert [views for _, views in told.daily_views] == 13 * [0] + [2]
 
 
@@ -60,7 +61,10 @@ def test_a_key_without_the_scope_cannot(user: Terminal, service: Running) -> Non
 ODD: dict[str, tuple[Any, Stats]] = {
     "nothing": ({}, Stats(None, None, None)),
     "nulls": ({"shares": None, "daily_views": None}, Stats(None, None, None)),
-    "a day without a count": ({"daily_views": [{"date": "2026-01-02"}]}, Stats(None, None, None, (DailyViews(date(2026, 1, 2), None),))),
+    "a day without a count": (
+        {"daily_views": [{"date": "2026-01-02"}]},
+        Stats(None, None, None, (DailyViews(date(2026, 1, 2), None),)),
+    ),
     "more than we know": (
         {"shares": {"active": 1, "archived": 2}, "since": "ever"},
         Stats(1, None, None, (), {"since": "ever", "shares": {"archived": 2}}),
@@ -80,7 +84,7 @@ def test_what_is_missing_is_none_and_what_is_unknown_is_kept(client: Client, fau
     ['{"shares": 5}', '{"shares": []}', '{"shares": {"active": "5"}}', '{"shares": {"active": 5.0}}',
      '{"shares": {"active": true}}', '{"daily_views": {}}', '{"daily_views": [5]}', '{"daily_views": [{"count": "1"}]}',
      '{"daily_views": [{"date": 5}]}', '{"daily_views": [{"date": "2026-02-30"}]}',
-     '{"daily_views": [{"date": "2026-W01-1"}]}', '{"daily_views": [{"date": "2026-01-02T00:00:00Z"}]}', "[]", "5", "x"],
+     '{"daily_views": [{"date": "2026-W01-1"}]}', '{"daily_views": [{"date": "2026-01-02T00:00:00Z"}]}', "[]", "x"],
 )  # fmt: skip
 def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: str) -> None:
     faulty.plan(then=says(200, body))
@@ -137,8 +141,8 @@ def test_on_a_terminal_there_are_bars(
 
 
 def test_the_longest_bar_fills_the_line_and_no_viewed_day_is_without_one() -> None:
-    days = (DailyViews(date(2026, 1, 1), 1), DailyViews(date(2026, 1, 2), 0), DailyViews(None, None),
-            DailyViews(date(2026, 1, 4), 10_000), DailyViews(date(2026, 1, 5), 5_000), DailyViews(date(2026, 1, 6), -3))  # fmt: skip
+    dates = (date(2026, 1, 1), date(2026, 1, 2), None, date(2026, 1, 4), date(2026, 1, 5), date(2026, 1, 6))
+    days = tuple(map(DailyViews, dates, (1, 0, None, 10_000, 5_000, -3)))
     lines = chart(Stats(1, None, 3, days), 50, "#").splitlines()
     bars = [line.count("#") for line in lines[:6]]
     assert bars == [1, 0, 0, bars[3], bars[3] // 2, 0]

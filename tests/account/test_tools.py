@@ -40,7 +40,7 @@ def person(bare: Terminal, mcp: FakeMcp) -> Terminal:
 @pytest.mark.parametrize("form", ["object", "stream", "endless stream"])
 @pytest.mark.parametrize("sessions", [True, False])
 def test_the_tools_are_listed_and_called_whatever_form_the_answers_have(
-    client: Client, mcp: FakeMcp, form: Form, sessions: bool
+    client: Client, mcp: FakeMcp, form: Form, *, sessions: bool
 ) -> None:
     mcp.form, mcp.sessions, mcp.page = form, sessions, 3
     tools = client.list_tools()
@@ -232,10 +232,21 @@ def test_arguments_come_by_reference_and_have_the_types_of_the_schema(person: Te
         {name: {"type": kind} for name, kind in kinds.items()} | {"any": {}, "maybe": {"type": ["null", "integer"]}},
         lambda given: text(json.dumps(given)),
     )
-    given = {"n": "5", "x": "1.5", "on": "true", "who": '["a"]', "what": '{"b": 1}', "code": "7", "any": "8", "maybe": "9"}
+    given = {
+        "n": "5",
+        "x": "1.5",
+        "on": "true",
+        "who": '["a"]',
+        "what": '{"b": 1}',
+        "code": "7",
+        "any": "8",
+        "maybe": "9",
+    }
     person.environ["CODE"] = "7"
     words = [word for name, value in given.items() if name != "code" for word in ("--param", f"{name}=text:{value}")]
-    done = person.sealpipe("tools", "call", "all", *words, "--param", "code=env:CODE", "--param", "no=env:NO?optional=1")
+    done = person.sealpipe(
+        "tools", "call", "all", *words, "--param", "code=env:CODE", "--param", "no=env:NO?optional=1"
+    )
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out) == {
         "n": 5, "x": 1.5, "on": True, "who": ["a"], "what": {"b": 1}, "code": "7", "any": "8", "maybe": 9
@@ -271,9 +282,7 @@ def test_a_source_that_fails_ends_with_14_before_anything_is_sent(person: Termin
     assert (done.code, done.out, mcp.messages) == (14, "", [])
 
 
-def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(
-    person: Terminal, mcp: FakeMcp
-) -> None:
+def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(person: Terminal, mcp: FakeMcp) -> None:
     hostile = "one\n\x1b[2Jtwo\r\n ::add-mask::x\na ##[error]b ##vso[x] ## c\n"
     mcp.tools["say"] = FakeTool(
         "shares:read", {}, lambda _: [*text(hostile), {"type": "image", "data": "AA==", "mimeType": "image/png"}]

@@ -14,6 +14,7 @@ from sealpipe.settings import COMMANDS, GLOBAL
 from support.parts import program
 from support.terminal import Terminal
 
+
 def commands_of(group: click.Group, path: str = "") -> Iterator[str]:
     """Every command below a group, by its words."""
     yield path
@@ -95,7 +96,7 @@ def test_a_shell_that_is_unknown_is_refused(bare: Terminal) -> None:
     ("line", "offers"),
     [
         ("sealpipe sh", {"share", "shares"}),
-        ("sealpipe shares ", {"list", "show", "expire"}),
+        ("sealpipe shares ", {"list", "show", "expire", "log"}),
         ("sealpipe share --expires-", {"--expires-in", "--expires-at"}),
         ("sealpipe share --custody ", {"auto", "require", "off"}),
         ("sealpipe rehearsal ", {"serve", "key", "account"}),

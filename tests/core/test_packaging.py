@@ -67,7 +67,7 @@ def test_the_metadata_is_what_pyproject_says(wheel: zipfile.Path) -> None:
     info = f"sealpipe-{PROJECT['version']}.dist-info"
     metadata = Parser().parsestr((wheel / info / "METADATA").read_text())
     assert (metadata["Name"], metadata["Version"], metadata["License-Expression"]) == (
-        "sealpipe", PROJECT["version"], "Apache-2.0",
+        "sealpipe", PROJECT["version"], "Apache-2.0 AND CC-BY-3.0-US",
     )  # fmt: skip
     assert metadata["Requires-Python"] == ">=3.11"
     assert set(metadata.get_all("Provides-Extra") or ()) == set(PROJECT["optional-dependencies"])

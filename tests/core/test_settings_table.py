@@ -12,6 +12,7 @@ from sealpipe import UsageError, settings
 from sealpipe.cli.main import cli
 from sealpipe.client.from_settings import model
 from sealpipe.configuration import known_variables
+from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
 EVERY = [("", setting) for setting in GLOBAL] + [(name, each) for name, table in COMMANDS.items() for each in table]
@@ -92,6 +93,7 @@ def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
         (settings.service_tag, {"svc": "svc", "acme2": "acme2"}),
         (settings.seconds, {"60s": 60.0, "2m": 120.0}),
         (settings.views, {"1": 1, "unlimited": None, "2147483647": 2_147_483_647}),
+        (settings.param, {"limit=text:5": ("limit", parse("text:5")), "a.b=env:A=B": ("a.b", parse("env:A=B"))}),
         (settings.notify_on, {"viewed": ("viewed",), "deleted,viewed": ("deleted", "viewed")}),
     ],
 )  # fmt: skip
@@ -114,6 +116,8 @@ def test_good_values_are_taken(parse: object, good: dict[str, object]) -> None:
         (settings.service_tag, ["", "S", "1a", "a_b", "a" * 17, "svc\n", "é"]),
         (settings.seconds, ["0s", "60", "-1s", "inf"]),
         (settings.views, ["0", "-1", "1.0", "1_0", "2147483648", "Unlimited", "", "¹", "1\n"]),
+        (settings.param, ["", "limit", "limit=5", "=text:5", "a b=text:5", "1=text:5",
+                          65 * "a" + "=text:5", "é=text:5"]),
         (settings.notify_on, ["", "viewed,", "viewed,viewed", "VIEWED", "viewed denied"]),
     ],
 )  # fmt: skip

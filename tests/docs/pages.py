@@ -37,7 +37,12 @@ The outbox is in the state folder: `SEALPIPE_STATE_DIR`, else `$XDG_STATE_HOME/s
 folder, else `~/.local/state/sealpipe`.
 """
 
-TITLES = {"": "For every command", "key": "sealpipe rehearsal key create", "account": "sealpipe rehearsal account", "rehearsal": "sealpipe rehearsal"}
+TITLES = {
+    "": "For every command",
+    "key": "sealpipe rehearsal key create",
+    "account": "sealpipe rehearsal account",
+    "rehearsal": "sealpipe rehearsal",
+}
 
 
 def settings_page() -> str:

@@ -12,6 +12,7 @@ import pytest
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import start
 from support.faulty import Fault, Faulty, reset_after, unauthorized
+from support.front import Front
 from support.job import Job
 from support.straced import Point
 from support.sweep import LINK_FILE, Sweep
@@ -38,6 +39,13 @@ def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
 
 
 @pytest.fixture
+def fronted(service: Running) -> Iterator[Callable[..., Front]]:
+    """Make further doors to the service, with faults: `fronted(fault, ..., then=fault)`; see `Front`."""
+    with ExitStack() as stack:
+        yield lambda *faults, **then: stack.enter_context(Front(service, *faults, **then))
+
+
+@pytest.fixture
 def job(service: Running, tmp_path: Path) -> Job:
     """A job that talks to the service directly."""
     return Job(tmp_path, service)
@@ -45,8 +53,8 @@ def job(service: Running, tmp_path: Path) -> Job:
 
 @pytest.fixture
 def job_at(service: Running, tmp_path: Path) -> Callable[..., Job]:
-    """Make a job that talks to a `Faulty`; keyword arguments make its key."""
-    return lambda faulty, **key: Job(tmp_path, service, faulty.base_url, **key)
+    """Make a job that talks to a `Front` or a `Faulty`; keyword arguments make its key."""
+    return lambda server, **key: Job(tmp_path, service, server.base_url, **key)
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 from sealpipe import errors
-from support import faulty
-from support.faulty import Fault, envelope, passes, raw, replaces, rewrites, says
+from support import front
+from support.front import Fault, envelope, passes, raw, replaces, rewrites, says
 
 LASTING = 2.0
 """The deadline, in seconds, where a fault does not end."""
@@ -87,10 +87,10 @@ Transient = tuple[str, Fault, int, type[errors.SealpipeError]]
 """Name, fault, shares that exist while it lasts, how it ends if it does last."""
 
 LOST: tuple[Transient, ...] = (
-    ("a reset before the commit", faulty.reset_before, 0, errors.OutcomeUnknown),
-    ("a reset after the commit", faulty.reset_after, 1, errors.OutcomeUnknown),
-    ("a connection closed without an answer", faulty.closes, 0, errors.OutcomeUnknown),
-    ("half a body", faulty.half_body, 1, errors.OutcomeUnknown),
+    ("a reset before the commit", front.reset_before, 0, errors.OutcomeUnknown),
+    ("a reset after the commit", front.reset_after, 1, errors.OutcomeUnknown),
+    ("a connection closed without an answer", front.closes, 0, errors.OutcomeUnknown),
+    ("half a body", front.half_body, 1, errors.OutcomeUnknown),
     ("an answer that is not HTTP", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), 0, errors.OutcomeUnknown),
 )
 
@@ -103,8 +103,8 @@ FAILED: tuple[Transient, ...] = (
 )
 
 UNCLEAR_FINER: tuple[Transient, ...] = (
-    ("a connection closed after the commit", faulty.closes_after, 1, errors.OutcomeUnknown),
-    ("half a head", faulty.half_head, 1, errors.OutcomeUnknown),
+    ("a connection closed after the commit", front.closes_after, 1, errors.OutcomeUnknown),
+    ("half a head", front.half_head, 1, errors.OutcomeUnknown),
     ("a TLS alert where plain text is spoken", raw(b"\x15\x03\x01\x00\x02\x02\x46"), 0, errors.OutcomeUnknown),
     ("HTML 502 after the commit", says(502, PAGE, HTML, commits=True), 1, errors.OutcomeUnknown),
     ("500 after the commit", envelope(500, 999, commits=True), 1, errors.OutcomeUnknown),
@@ -118,9 +118,9 @@ BROKEN: tuple[Transient, ...] = tuple(
     for name, fault in (
         ("bad JSON", replaces('{"short_code":"abc"')),
         ("an empty body", replaces("")),
-        ("a gzip answer", faulty.gzipped),
+        ("a gzip answer", front.gzipped),
         ("more than 1 MiB", replaces(b'{"short_code":"' + b"a" * LIMIT + b'"}')),
-        ("a body without an end", faulty.endless),
+        ("a body without an end", front.endless),
         ("no short code", rewrites(short_code=...)),
         ("a short code that is a number", rewrites(short_code=12)),
         ("the short code ..", rewrites(short_code="..")),
@@ -226,9 +226,9 @@ def _refusals() -> Iterable[Row]:
 
 def _slow() -> Iterable[Row]:
     for name, fault in (
-        ("a drip-fed head", faulty.drips_head),
-        ("a drip-fed body", faulty.drips_body),
-        ("an answer that never comes", faulty.hangs),
+        ("a drip-fed head", front.drips_head),
+        ("a drip-fed body", front.drips_body),
+        ("an answer that never comes", front.hangs),
     ):
         yield Row(name, (), fault, errors.OutcomeUnknown, kept=True, shares=1, sent=(1, 1), deadline=LASTING)
 
@@ -241,9 +241,9 @@ def _stories() -> Iterable[Row]:
     yield recovers(
         "429, a reset, 106 and half a body, then the replay",
         envelope(429, 107, {"Retry-After": "0"}),
-        faulty.reset_after,
+        front.reset_after,
         envelope(409, 106),
-        faulty.half_body,
+        front.half_body,
     )
     # Once an answer was lost, only an answer that proves the opposite ends the uncertainty.
     lost: dict[str, tuple[Fault, tuple[int, int]]] = {
@@ -258,7 +258,7 @@ def _stories() -> Iterable[Row]:
     for name, (fault, sent) in lost.items():
         yield story(
             f"an answer lost, then {name}",
-            faulty.reset_after,
+            front.reset_after,
             then=fault,
             ends=errors.OutcomeUnknown,
             kept=True,
@@ -267,7 +267,7 @@ def _stories() -> Iterable[Row]:
         )
     yield story(
         "an answer lost, then nobody listens",
-        faulty.refuses_on,
+        front.refuses_on,
         ends=errors.OutcomeUnknown,
         kept=True,
         shares=1,
@@ -275,7 +275,7 @@ def _stories() -> Iterable[Row]:
     )
     yield story(
         "an answer lost, then a redirect",
-        faulty.reset_after,
+        front.reset_after,
         then=redirects(302),
         ends=errors.ProtocolError,
         kept=True,
@@ -291,18 +291,13 @@ def _stories() -> Iterable[Row]:
     for name, (fault, ends) in proofs.items():
         yield story(
             f"a request lost, then {name}",
-            faulty.reset_before,
+            front.reset_before,
             then=fault,
             ends=ends,
             kept=False,
             shares=0,
             sent=(2, 2),
         )
-
-
-def _interim(exchange: faulty.Exchange) -> None:
-    exchange.send(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
-    faulty.passes(exchange)
 
 
 def _both(transients: Iterable[Transient]) -> Iterable[Row]:
@@ -314,7 +309,7 @@ def _both(transients: Iterable[Transient]) -> Iterable[Row]:
 
 ROWS: tuple[Row, ...] = (
     recovers("no fault at all"),
-    Row("an interim answer before the real one", (), _interim, None, kept=False, shares=1, sent=(1, 1)),
+    Row("an interim answer before the real one", (), front.interim, None, kept=False, shares=1, sent=(1, 1)),
     *_both(TRANSIENT),
     *_refusals(),
     *_slow(),

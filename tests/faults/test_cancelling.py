@@ -16,6 +16,7 @@ from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from support import faulty
 from support.faulty import Faulty
+from support.front import same_bytes
 from support.job import Job
 
 
@@ -91,7 +92,7 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
     done = job.resume()
     assert done.code == 0
     assert len(server.received()) == 2
-    assert faulty.same_bytes(server.received())
+    assert same_bytes(server.received())
     assert len(job.shares()) == 1
     assert job.opens(done.out)
 

@@ -20,9 +20,9 @@ from sealpipe.flows.share import Share
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe_rehearsal.running import Running
-from support import faulty
+from support import front
 from support.ahead import selected
-from support.faulty import Faulty, Received
+from support.front import Front, Received
 from support.job import Job
 
 AT_ONCE = 40
@@ -51,10 +51,9 @@ class Case:
 
     def __init__(self, row: Row, place: Path, service: Running, stack: ExitStack) -> None:
         self.row = row
-        self.server = Faulty((service.address.host, service.address.port), *row.faults, then=row.then)
-        stack.callback(self.server.stop)
-        if row.listens:
-            self.server.listen()
+        self.server = stack.enter_context(Front(service, *row.faults, then=row.then))
+        if not row.listens:
+            self.server.refuse()
         self.job = Job(place, service, self.server.base_url)
         self.arguments: dict[str, Any] = {
             "api_key": self.job.api_key,
@@ -153,7 +152,7 @@ def test_a_fault_raises_what_is_promised_and_its_entry_makes_exactly_one_share(
     assert type(tried.error) is (row.ends or type(None)), repr(tried.error)
     assert len(tried.shares) == row.shares
     assert row.sent[0] <= len(tried.sent) <= row.sent[1]
-    assert faulty.same_bytes(tried.sent)
+    assert front.same_bytes(tried.sent)
     assert tried.seconds < row.deadline + LATE
     assert len(tried.entries) == int(row.kept)
     assert tried.left == []
@@ -164,12 +163,12 @@ def test_a_fault_raises_what_is_promised_and_its_entry_makes_exactly_one_share(
     if row.kept:
         assert len(tried.finally_) == 1
         assert len(tried.resumed) == len(tried.sent) + 1
-        assert faulty.same_bytes(tried.resumed)
+        assert front.same_bytes(tried.resumed)
     if row.kept or row.ends is None:
         assert tried.job.opens(tried.link)
 
 
-def arguments(job: Job, server: Faulty, deadline: float = 2.0) -> dict[str, Any]:
+def arguments(job: Job, server: Front, deadline: float = 2.0) -> dict[str, Any]:
     return {
         "api_key": job.api_key,
         "base_url": server.base_url,
@@ -179,9 +178,9 @@ def arguments(job: Job, server: Faulty, deadline: float = 2.0) -> dict[str, Any]
 
 
 def test_without_an_outbox_nothing_is_written_and_no_entry_is_named(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(then=faulty.reset_after)
+    server = fronted(then=front.reset_after)
     job = job_at(server)
     with Client(**arguments(job, server)) as client, pytest.raises(errors.OutcomeUnknown) as raised:
         client.share([Field("DB_PASSWORD", job.secret)])
@@ -192,12 +191,12 @@ def test_without_an_outbox_nothing_is_written_and_no_entry_is_named(
     assert len(job.shares()) == 1
 
 
-def test_a_429_makes_the_whole_client_wait(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
-    server = proxied(faulty.envelope(429, 107, {"Retry-After": "1"}))
+def test_a_429_makes_the_whole_client_wait(fronted: Callable[..., Front], job_at: Callable[..., Job]) -> None:
+    server = fronted(front.envelope(429, 107, {"Retry-After": "1"}))
     job = job_at(server)
     with Client(**arguments(job, server, 10)) as client:
         client.list_shares()
-        server.plan(faulty.envelope(429, 107, {"Retry-After": "1"}))
+        server.plan(front.envelope(429, 107, {"Retry-After": "1"}))
         with ThreadPoolExecutor(4) as pool:
             first = pool.submit(client.list_shares)
             while len(server.received()) < 3:
@@ -212,9 +211,9 @@ def test_a_429_makes_the_whole_client_wait(proxied: Callable[..., Faulty], job_a
 
 @pytest.mark.parametrize("seconds", ["99999999", "30"])
 def test_after_a_429_for_longer_than_there_is_time_the_next_call_is_rate_limited_too_and_not_unreachable(
-    seconds: str, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    seconds: str, fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(then=faulty.envelope(429, 107, {"Retry-After": seconds}))
+    server = fronted(then=front.envelope(429, 107, {"Retry-After": seconds}))
     job = job_at(server)
     with Client(**arguments(job, server)) as client:
         for _ in range(2):

@@ -14,9 +14,9 @@ import pytest
 from faults.table import HTML, JSON, LASTING, LIMIT, PAGE
 from sealpipe import AsyncClient, Client, errors
 from sealpipe_rehearsal.running import Running
-from support import faulty
+from support import front
 from support.ahead import selected
-from support.faulty import Fault, Faulty, Received, envelope, passes, replaces, rewrites, says
+from support.front import Fault, Front, Received, envelope, passes, replaces, rewrites, says
 from support.job import Job
 from support.terminal import Done
 
@@ -58,9 +58,9 @@ EXPIRING = (
     expire("500/42 once", envelope(500, 42), ends=None, sent=2, live=False),
     expire("500/42 for ever", then=envelope(500, 42), ends=errors.OutcomeUnknown, sent=5, live=True),
     expire("500/42 though it was expired, then 404/1", envelope(500, 42, commits=True), ends=None, sent=2, live=False),
-    expire("a reset after the commit, then 404/1", faulty.reset_after, ends=None, sent=2, live=False),
-    expire("a reset before the commit", faulty.reset_before, ends=None, sent=2, live=False),
-    expire("half a body, then 404/1", faulty.half_body, ends=None, sent=2, live=False),
+    expire("a reset after the commit, then 404/1", front.reset_after, ends=None, sent=2, live=False),
+    expire("a reset before the commit", front.reset_before, ends=None, sent=2, live=False),
+    expire("half a body, then 404/1", front.half_body, ends=None, sent=2, live=False),
     expire("bad JSON, then 404/1", replaces("{"), ends=None, sent=2, live=False),
     expire("success that is not said, then 404/1", rewrites(success=False), ends=None, sent=2, live=False),
     expire("404/1 at once", then=NOT_FOUND, ends=errors.Missing, sent=1, live=True),
@@ -69,12 +69,10 @@ EXPIRING = (
     expire("429 for ever", then=envelope(429, 107), ends=errors.RateLimited, sent=5, live=True),
     expire("401", then=NOT_ACCEPTED, ends=errors.CredentialRefused, sent=1, live=True),
     expire("403/78", then=envelope(403, 78), ends=errors.ScopeMissing, sent=1, live=True),
-    expire(
-        "a reset after the commit for ever", then=faulty.reset_after, ends=errors.OutcomeUnknown, sent=5, live=False
-    ),
+    expire("a reset after the commit for ever", then=front.reset_after, ends=errors.OutcomeUnknown, sent=5, live=False),
     expire(
         "a reset after the commit, then 401",
-        faulty.reset_after,
+        front.reset_after,
         then=NOT_ACCEPTED,
         ends=errors.OutcomeUnknown,
         sent=2,
@@ -82,7 +80,7 @@ EXPIRING = (
     ),
     expire(
         "a reset after the commit, then 404 in HTML",
-        faulty.reset_after,
+        front.reset_after,
         then=says(404, PAGE, HTML),
         ends=errors.ProtocolError,
         sent=2,
@@ -90,7 +88,7 @@ EXPIRING = (
     ),
     expire("a redirect", then=says(307, "", {"Location": "/v2"}), ends=errors.ProtocolError, sent=1, live=True),
     Row("refused", "shares expire CODE", (), passes, errors.Unreachable, (0, 0), listens=False),
-    Row("no answer", "shares expire CODE", (), faulty.hangs, errors.OutcomeUnknown, (1, 1), live=False),
+    Row("no answer", "shares expire CODE", (), front.hangs, errors.OutcomeUnknown, (1, 1), live=False),
 )
 
 
@@ -99,12 +97,12 @@ Ending = tuple[str, Fault, type[errors.SealpipeError]]
 TO_THE_END: tuple[Ending, ...] = (
     ("500 to the end", says(500), errors.TriesSpent),
     ("HTML 502 to the end", says(502, PAGE, HTML), errors.TriesSpent),
-    ("a reset to the end", faulty.reset_after, errors.TriesSpent),
-    ("half a body to the end", faulty.half_body, errors.TriesSpent),
+    ("a reset to the end", front.reset_after, errors.TriesSpent),
+    ("half a body to the end", front.half_body, errors.TriesSpent),
     ("429 to the end", envelope(429, 107), errors.RateLimited),
     ("bad JSON", replaces("{"), errors.ProtocolError),
     ("an empty body", replaces(""), errors.ProtocolError),
-    ("a gzip answer", faulty.gzipped, errors.ProtocolError),
+    ("a gzip answer", front.gzipped, errors.ProtocolError),
     ("more than 1 MiB", replaces(b"[" + b" " * LIMIT + b"]"), errors.ProtocolError),
 )
 
@@ -113,8 +111,8 @@ AT_ONCE_OVER: tuple[Ending, ...] = (
     ("403/78", envelope(403, 78), errors.ScopeMissing),
     ("404/1", NOT_FOUND, errors.Missing),
     ("a redirect", says(302, "", {"Location": "/v2"}), errors.ProtocolError),
-    ("a drip-fed head", faulty.drips_head, errors.TriesSpent),
-    ("a drip-fed body", faulty.drips_body, errors.TriesSpent),
+    ("a drip-fed head", front.drips_head, errors.TriesSpent),
+    ("a drip-fed body", front.drips_body, errors.TriesSpent),
 )
 
 
@@ -122,8 +120,8 @@ def _reading() -> Iterator[Row]:
     for words in ("shares list", "shares show CODE"):
         for name, fault in (
             ("500 once", says(500)),
-            ("a reset once", faulty.reset_after),
-            ("half a body once", faulty.half_body),
+            ("a reset once", front.reset_after),
+            ("half a body once", front.half_body),
         ):
             yield Row(name, words, (fault,), passes, None, (2, 2))
         for name, fault, ends in TO_THE_END:
@@ -156,18 +154,15 @@ class Outcome:
 
 
 def carry_out(row: Row, place: Path, service: Running) -> Outcome:
-    server = Faulty((service.address.host, service.address.port), *row.faults, then=row.then)
-    try:
-        if row.listens:
-            server.listen()
+    with Front(service, *row.faults, then=row.then) as server:
+        if not row.listens:
+            server.refuse()
         job = Job(place, service, server.base_url)
         code = shared_directly(job)
         began = time.monotonic()
         done = job.run(*row.words.replace("CODE", code).split(), "--deadline", f"{LASTING:.0f}s")
         seconds = time.monotonic() - began
         return Outcome(done, seconds, server.received(), job.live_shares() == [code], code, job.left())
-    finally:
-        server.stop()
 
 
 def shared_directly(job: Job) -> str:
@@ -193,7 +188,7 @@ def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]
     assert outcome.done.code == row.code, outcome.done
     assert outcome.live is row.live
     assert row.sent[0] <= len(outcome.sent) <= row.sent[1]
-    assert faulty.same_bytes(outcome.sent)
+    assert front.same_bytes(outcome.sent)
     assert outcome.seconds < LASTING + STARTING
     assert outcome.left == []
     assert "Traceback" not in outcome.done.err
@@ -206,28 +201,28 @@ def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]
 
 
 def test_walking_every_page_survives_a_fault_between_two_pages(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied()
+    server = fronted()
     job = job_at(server)
     codes = {shared_directly(job) for _ in range(5)}
-    server.plan(passes, faulty.reset_after, says(503), passes, faulty.half_body)
+    server.plan(passes, front.reset_after, says(503), passes, front.half_body)
     with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
         assert {row.short_code for row in client.iter_shares(limit=2)} == codes
 
 
-async def _expired_by_async_client(job: Job, server: Faulty, code: str) -> None:
+async def _expired_by_async_client(job: Job, server: Front, code: str) -> None:
     async with AsyncClient(
         api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
     ) as client:
         await client.expire_share(code)
 
 
-@pytest.mark.parametrize("fault", [faulty.reset_after, envelope(500, 42, commits=True)], ids=["reset", "500/42"])
+@pytest.mark.parametrize("fault", [front.reset_after, envelope(500, 42, commits=True)], ids=["reset", "500/42"])
 def test_both_clients_take_404_after_their_own_unclear_delete_for_success(
-    fault: Fault, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fault: Fault, fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied()
+    server = fronted()
     job = job_at(server)
     codes = shared_directly(job), shared_directly(job)
     server.plan(fault)

@@ -17,6 +17,7 @@ from faults.conftest import Lost
 from sealpipe_rehearsal.running import Running
 from support import faulty
 from support.faulty import Faulty, envelope
+from support.front import same_bytes
 from support.job import Job, ended, full_pipe
 from support.straced import HASH_SEED, Point, first, killing, only
 from support.sweep import LINK_FILE, MATTER, Sweep, spread
@@ -66,7 +67,7 @@ def test_a_share_killed_while_its_answer_is_awaited_is_finished_by_resume(
     server.mend()
     assert_resume_gives_the_link(job)
     assert len(server.received()) == 2
-    assert faulty.same_bytes(server.received())
+    assert same_bytes(server.received())
 
 
 def test_a_share_killed_between_two_tries_is_finished_by_resume(
@@ -87,7 +88,7 @@ def test_a_share_killed_between_two_tries_is_finished_by_resume(
     assert (done.code, done.out) == (SIGNALS[number], "")
     assert_told(number, job, done.err)
     assert_resume_gives_the_link(job)
-    assert faulty.same_bytes(server.received())
+    assert same_bytes(server.received())
 
 
 def test_a_share_killed_after_its_answer_and_before_its_output_tells_its_link_without_the_service(
@@ -146,7 +147,7 @@ def test_killed_again_and_again_it_is_still_one_share(
     server.mend()
     assert_resume_gives_the_link(job)
     assert len(server.received()) == 4
-    assert faulty.same_bytes(server.received())
+    assert same_bytes(server.received())
 
 
 def test_two_lost_shares_are_two_links(lost: Lost) -> None:
@@ -172,7 +173,7 @@ def test_a_terminated_share_whose_key_has_no_custody_is_finished_as_it_was_begun
     assert ended(process).code == 143
     server.mend()
     assert_resume_gives_the_link(job)
-    assert faulty.same_bytes(server.received()[1:])
+    assert same_bytes(server.received()[1:])
 
 
 def test_a_required_custody_that_failed_is_taken_back_by_resume_after_a_kill(

@@ -16,9 +16,10 @@ from faults.conftest import Lost
 from faults.table import ROWS, Row
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import start
-from support import faulty
+from support import faulty, front
 from support.ahead import selected
-from support.faulty import Faulty, Received, says
+from support.faulty import Faulty
+from support.front import Front, Received, says
 from support.job import Job
 from support.terminal import Done
 
@@ -49,10 +50,9 @@ class Outcome:
 
 
 def carry_out(row: Row, place: Path, service: Running) -> Outcome:
-    server = Faulty((service.address.host, service.address.port), *row.faults, then=row.then)
-    try:
-        if row.listens:
-            server.listen()
+    with Front(service, *row.faults, then=row.then) as server:
+        if not row.listens:
+            server.refuse()
         job = Job(place, service, server.base_url)
         began = time.monotonic()
         done = job.share("--deadline", f"{row.deadline:.0f}s")
@@ -62,11 +62,9 @@ def carry_out(row: Row, place: Path, service: Running) -> Outcome:
             return Outcome(job, shared, seconds, None)
         server.mend()
         return Outcome(job, shared, seconds, _state(job.resume(), job, server))
-    finally:
-        server.stop()
 
 
-def _state(done: Done, job: Job, server: Faulty) -> State:
+def _state(done: Done, job: Job, server: Front) -> State:
     return State(done, job.entries(), job.left(), job.shares(), server.received())
 
 
@@ -91,7 +89,7 @@ def test_a_fault_ends_as_promised_and_resume_makes_exactly_one_share_of_it(
     assert "Traceback" not in shared.done.err
     assert len(shared.shares) == row.shares
     assert row.sent[0] <= len(shared.requests) <= row.sent[1]
-    assert faulty.same_bytes(shared.requests)
+    assert front.same_bytes(shared.requests)
     assert outcome.seconds < row.deadline + STARTING
 
     if row.ends is None:
@@ -108,7 +106,7 @@ def test_a_fault_ends_as_promised_and_resume_makes_exactly_one_share_of_it(
     assert outcome.resumed is not None
     assert_one_link(job, outcome.resumed)
     # Whatever was sent, first and last, is one request.
-    assert faulty.same_bytes(outcome.resumed.requests)
+    assert front.same_bytes(outcome.resumed.requests)
     assert len(outcome.resumed.requests) == len(shared.requests) + 1
 
 
@@ -140,11 +138,11 @@ def test_a_request_holds_what_the_service_wants_and_not_the_custody_secret(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_nothing_is_sent_to_where_a_redirect_points(
-    status: int, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    status: int, proxied: Callable[..., Faulty], fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
     other = proxied()
     location = f"http://localhost:{other.port}/v1/shares"
-    server = proxied(then=says(status, "", {"Location": location}))
+    server = fronted(then=says(status, "", {"Location": location}))
     job = job_at(server)
     done = job.share()
     assert (done.code, done.out) == (12, "")
@@ -153,12 +151,12 @@ def test_nothing_is_sent_to_where_a_redirect_points(
 
 
 def test_a_refused_connection_is_tried_again_until_somebody_listens(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied()
+    server = fronted()
     server.refuse()
     job = job_at(server)
-    late = threading.Timer(0.5, server.listen)
+    late = threading.Timer(0.5, server.mend)
     late.start()
     done = job.share()
     late.join()
@@ -201,15 +199,15 @@ def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_r
         assert answers[0] == 409
         assert answers[-1] == 200
         assert len(job.shares()) == 1
-        assert faulty.same_bytes(server.received())
+        assert front.same_bytes(server.received())
         assert job.opens(done.out)
 
 
 @pytest.mark.parametrize("words", [(), ("--output", "json")], ids=["text", "json"])
 def test_a_lost_outcome_names_the_entry_and_the_command_that_finishes_it(
-    words: tuple[str, ...], proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    words: tuple[str, ...], fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after, then=faulty.unauthorized)
+    server = fronted(front.reset_after, then=front.unauthorized)
     job = job_at(server)
     done = job.share(*words)
     (entry,) = job.entries()
@@ -230,7 +228,7 @@ def test_resume_that_fails_again_keeps_the_entry_until_it_succeeds(lost: Lost) -
     # Nothing was sent this time; but that the first sending was not carried out is not known.
     assert (done.code, done.out) == (9, "")
     server.listen()
-    for fault in (says(401, '{"message":"Unauthorized"}'), says(503), faulty.envelope(429, 107)):
+    for fault in (faulty.unauthorized, faulty.says(503), faulty.envelope(429, 107)):
         server.plan(then=fault)
         done = job.resume("--deadline", "1s")
         assert (done.code, done.out) == (9, "")
@@ -240,14 +238,14 @@ def test_resume_that_fails_again_keeps_the_entry_until_it_succeeds(lost: Lost) -
     assert done.code == 0
     assert len(job.shares()) == 1
     assert job.opens(done.out)
-    assert faulty.same_bytes(server.received())
+    assert front.same_bytes(server.received())
     assert "nothing is left" in job.resume().err
 
 
 def test_a_large_share_that_is_refused_before_it_has_arrived_is_refused(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(then=says(413))
+    server = fronted(then=says(413))
     job = job_at(server)
     large = job.terminal.file("large.txt", "x" * (12 * 1024 * 1024))
     done = job.run("share", "-f", f"file:{large}")
@@ -256,15 +254,15 @@ def test_a_large_share_that_is_refused_before_it_has_arrived_is_refused(
 
 
 def test_a_large_share_whose_connection_is_reset_on_the_way_is_sent_again_whole(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+    fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
-    server = proxied(faulty.reset_after)
+    server = fronted(front.reset_after)
     job = job_at(server)
     large = job.terminal.file("large.txt", job.secret * 100_000)
     done = job.run("share", "-f", f"Large=file:{large}")
     assert done.code == 0, done
     first, second = server.received()
-    assert faulty.same_bytes([first, second])
+    assert front.same_bytes([first, second])
     assert len(first.body) > 5_000_000
     assert len(job.shares()) == 1
     (field,) = job.service.recipient().open_link(done.out.strip())

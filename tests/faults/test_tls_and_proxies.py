@@ -14,6 +14,7 @@ import trustme
 from sealpipe import Client, Field, errors
 from support import faulty
 from support.faulty import Faulty, says
+from support.front import same_bytes
 from support.job import Job
 
 HOST = "service.example"
@@ -61,7 +62,7 @@ def test_an_answer_lost_inside_tls_is_replayed(
     done = job.share(SEALPIPE_CA_FILE=ca_file)
     assert done.code == 0, done
     assert len(server.received()) == 3
-    assert faulty.same_bytes(server.received())
+    assert same_bytes(server.received())
     assert len(job.shares()) == 1
     assert job.opens(done.out)
 
@@ -155,7 +156,7 @@ def test_a_share_goes_through_a_proxy_that_sees_no_credential_and_an_answer_lost
     assert all(request.target == f"{HOST}:443" for request in proxy.received())
     assert all(request.header("authorization") is None for request in proxy.received())
     assert len(server.received()) == 2
-    assert faulty.same_bytes(server.received())
+    assert same_bytes(server.received())
     assert len(job.shares()) == 1
     assert job.opens(done.out)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import itertools
 import json
 import tempfile
@@ -11,9 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-import httpx
-
-from rehearsal.callers import NO_TLS
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service import app
 from sealpipe_rehearsal.service.clock import Clock
@@ -98,19 +97,20 @@ class InProcess(Door):
 
 
 class OverASocket(Door):
-    """The service as it runs, and httpx."""
+    """The service as it runs, and a connection for each call, which sends headers as they stand."""
 
     def open(self) -> None:
         self._running = start(state=self.state, clock=self.now, token_bytes=self.token_bytes)
         self.service = self._running.service
-        self._http = httpx.Client(base_url=self._running.origin, verify=NO_TLS, trust_env=False, timeout=30)
 
     def shut(self) -> None:
-        self._http.close()
         self._running.stop()
 
     def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
+        address = self._running.address
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        answer = self._http.request(method, path, content=as_bytes(sent), headers=names)
-        assert answer.headers["content-type"] == "application/json"
-        return answer.status_code, answer.headers, answer.json()
+        with contextlib.closing(http.client.HTTPConnection(address.host, address.port, timeout=30)) as connection:
+            connection.request(method, path, as_bytes(sent), names)
+            answer = connection.getresponse()
+            assert answer.headers["content-type"] == "application/json"
+            return answer.status, answer.headers, json.loads(answer.read())

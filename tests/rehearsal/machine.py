@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from rehearsal import people_model as people
 from rehearsal.callers import DATA, WRAP
@@ -19,16 +19,16 @@ from rehearsal.things import DAY, Caller, Plan, Told
 
 SPACES = ("default", "other", "org:team")
 TOKENS = ("t" * 43, "u" * 43)
-WORDS = (None, "right", "wrong")
 
 who = st.sampled_from([0, 0, 0, 0, 1, 2, 2, 3, 4, 5])
 what = st.sampled_from(["shares", "requests"])
-which = st.integers(0, 9)
+which = st.integers(0, 9)  # 0: one that is not there
 names = st.sampled_from(["new", "new", "new", "new", "a", "b", " a\t", "\x85", "", " \t "])
 ends = st.sampled_from([None, None, None, 0, -5, 1, 60, 3600, 2 * DAY])
+words = st.sampled_from([None, "right", "right", "wrong"])
 some = st.sampled_from([None, None, 1, 2])
 wrong_members = st.sampled_from([None, None, None, None, None, None, "expired_at", "access_counts_left"])
-PLANS = [Plan(), Plan(), Plan(rate=15), Plan(rate=0), Plan(shares=3), Plan(view_protection=False)]
+PLANS = [Plan(), Plan(), Plan(rate=15), Plan(rate=1), Plan(rate=0), Plan(shares=3), Plan(view_protection=False)]
 
 
 class Machine(Base):
@@ -64,6 +64,23 @@ class Machine(Base):
         )
         self.agree(f"create {kind}", seen, expected)
         return seen
+
+    @initialize()
+    def begin_with_some(self) -> None:
+        for kind, secret in (("shares", False), ("shares", True), ("requests", False), ("requests", True)):
+            self.create(kind, 0, "new", None, None, None, secret=secret, wrap=False, wrong=None)
+
+    @rule(kind=what, number=st.sampled_from([0, 0, 0, 2]), views=some, most=some, secret=st.booleans())
+    def create_one_that_lasts(self, kind: str, number: int, views: int | None, most: int | None, secret: bool) -> None:  # noqa: FBT001
+        self.create(kind, number, "new", None, views, most, secret=secret, wrap=False, wrong=None)
+
+    @rule(kind=what, early=st.booleans())
+    def create_again_a_day_later(self, kind: str, early: bool) -> None:  # noqa: FBT001
+        self.create_one_that_lasts(kind, 0, None, None, secret=False)
+        name = f"new-{self.made}"
+        if record := self.model.records.get((self.keys[0].key_id, name)):
+            self.advance(DAY - early)
+            self.carry_out(kind, self.keys[0], name, record[0], json.loads(record[0]), set())
 
     @precondition(lambda self: self.model.records)
     @rule(number=which, kind=what, other=st.booleans())
@@ -132,7 +149,7 @@ class Machine(Base):
         refused = self.model.admitted(caller, "requests:read")
         self.agree("submissions", seen, refused or self.model.submissions(caller, code))
 
-    @rule(number=who, times=st.sampled_from([1, 1, 1, 20]))
+    @rule(number=who, times=st.sampled_from([1, 1, 1, 40]))
     def stats(self, number: int, times: int) -> None:
         caller = self.keys[number]
         for _ in range(times):
@@ -148,20 +165,26 @@ class Machine(Base):
             f"look at {kind}", self.door.ask("GET", f"/rehearsal/{kind}/{code}"), people.look(self.model, kind, code)
         )
 
-    @rule(index=which, token=st.integers(0, 1), verifier=st.sampled_from(WORDS))
-    def open_share(self, index: int, token: int, verifier: str | None) -> None:
-        code = self.code("shares", index)
-        proof = {"access_token": TOKENS[token], "passcode_verifier": verifier}
-        seen = self.door.ask("POST", f"/rehearsal/shares/{code}/open", proof)
-        self.agree("open share", seen, people.open_share(self.model, code, TOKENS[token], verifier))
+    @rule(
+        index=which, right=st.sampled_from([True, True, True, False]), verifier=words, times=st.sampled_from([1, 1, 5])
+    )
+    def open_share(self, index: int, right: bool, verifier: str | None, times: int) -> None:  # noqa: FBT001
+        share = self.model.find("shares", self.code("shares", index))
+        code = share.code if share else "unknown"
+        token = (share.token if share else TOKENS[0]) if right else "w" * 43
+        for _ in range(times):
+            seen = self.door.ask(
+                "POST", f"/rehearsal/shares/{code}/open", {"access_token": token, "passcode_verifier": verifier}
+            )
+            self.agree("open share", seen, people.open_share(self.model, code, token, verifier))
 
-    @rule(index=which, passcode=st.sampled_from(WORDS))
+    @rule(index=which, passcode=words)
     def open_form(self, index: int, passcode: str | None) -> None:
         code = self.code("requests", index)
         seen = self.door.ask("POST", f"/rehearsal/requests/{code}/open", {"passcode": passcode})
         self.agree("open form", seen, people.open_form(self.model, code, passcode))
 
-    @rule(index=which, passcode=st.sampled_from(WORDS), sealed=st.sampled_from([True, True, False]))
+    @rule(index=which, passcode=words, sealed=st.sampled_from([True, True, False]))
     def submit(self, index: int, passcode: str | None, sealed: bool) -> None:  # noqa: FBT001
         code = self.code("requests", index)
         sent = {"data": DATA, "encryption_type": "e2ee-aes256-gcm" if sealed else "none"}
@@ -184,6 +207,13 @@ class Machine(Base):
         self.model.plans[space] = plan
         if at_once:
             self.model.seen_plans.clear()
+
+    @rule(number=st.sampled_from([0, 1, 2]), plan=st.sampled_from(PLANS), early=st.booleans())
+    def change_the_plan_between_two_calls(self, number: int, plan: Plan, early: bool) -> None:  # noqa: FBT001
+        self.stats(number, 1)
+        self.change_the_plan(self.keys[number].space, plan, at_once=False)
+        self.advance(30 - early)
+        self.stats(number, 1)
 
     @rule(number=st.sampled_from([4, 5, 3]))
     def revoke(self, number: int) -> None:

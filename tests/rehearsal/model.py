@@ -87,7 +87,7 @@ class Model:
         """A create that succeeded: what it answers, but for the code, which is taken from `told`."""
         self.made += 1
         expires = sent.get("expired_at")
-        common = (told["short_code"], caller, self.made)
+        common = (told.get("short_code"), caller, self.made)
         if what == "shares":
             custody = "none" if sent.get("item_key_wrap") is None else "stored"
             share = Share(*common, expires, token=sent["access_token"].strip(), verifier=sent.get("passcode_verifier"))

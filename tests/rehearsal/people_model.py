@@ -75,8 +75,8 @@ def submit(model: Model, code: str, passcode: str | None, sent: dict[str, Any], 
     request = model.find("requests", code)
     if refused := _kept_out(model, request, passcode):
         return refused
-    request.answers.append({"short_code": told["short_code"], "created_at": model.text(model.now), **sent})
-    return 201, {"short_code": told["short_code"]}
+    request.answers.append({"short_code": told.get("short_code"), "created_at": model.text(model.now), **sent})
+    return 201, {"short_code": told.get("short_code")}
 
 
 def _kept_out(model: Model, request: Request | None, passcode: str | None) -> Told | None:

@@ -80,9 +80,9 @@ class Base(RuleBasedStateMachine):
         return Caller(credential, key_id, account, organization, frozenset(scopes), custody)
 
     def code(self, kind: str, number: int) -> str:
-        """The code of one that there is, or of none."""
+        """The code of one that there is; 0 is of none."""
         things = self.model.things[kind]
-        return things[-1 - number].code if number < len(things) else "unknown"
+        return things[-1 - number % len(things)].code if things and number else "unknown"
 
     def call(self, caller: Caller, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
         return self.door.ask(method, f"/v1{path}", sent, authorization=caller.credential, **headers)

@@ -1,4 +1,4 @@
-"""What the specification says of the service (specification.toml), its text cut into the same pieces, and who names what."""
+"""What the specification says of the service (specification.toml), its text in the same pieces, and who names what."""
 
 from __future__ import annotations
 

@@ -56,6 +56,15 @@ ACCEPTED: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.spec(
+    "route.shares.create",
+    "share.create.201",
+    "share.created.short_code",
+    "share.created.expired_at",
+    "share.created.custody",
+    "rules.no-url",
+    "scopes.shares-write",
+)
 def test_a_share_is_201_with_three_members(api: Api) -> None:
     response = api.create()
     assert response.status_code == 201
@@ -63,6 +72,21 @@ def test_a_share_is_201_with_three_members(api: Api) -> None:
     assert response.json() == {"short_code": api.codes()[0], "expired_at": None, "custody": "none"}
 
 
+@pytest.mark.spec(
+    "share.encryption_type",
+    "share.data",
+    "share.access_token",
+    "share.passcode_verifier",
+    "share.title",
+    "share.description",
+    "share.create.expired_at",
+    "share.access_counts_left",
+    "share.item_key_wrap",
+    "rules.19-encryption",
+    "rules.19-token",
+    "errors.19",
+    "gap.share-members",
+)
 @pytest.mark.parametrize(("name", "value"), rows(REJECTED), ids=lambda value: ascii(value)[:40])
 def test_a_member_that_breaks_its_rule_is_named(api: Api, name: str, value: Any) -> None:
     response = api.create(**{name: value})
@@ -71,11 +95,25 @@ def test_a_member_that_breaks_its_rule_is_named(api: Api, name: str, value: Any)
     assert api.codes() == []
 
 
+@pytest.mark.spec(
+    "share.data",
+    "share.access_token",
+    "share.passcode_verifier",
+    "share.title",
+    "share.description",
+    "share.create.expired_at",
+    "share.access_counts_left",
+    "share.item_key_wrap",
+    "rules.not-validated",
+    "wire.mismatch-posts",
+    "gap.share-members",
+)
 @pytest.mark.parametrize(("name", "value"), rows(ACCEPTED), ids=lambda value: ascii(value)[:40])
 def test_a_member_that_keeps_its_rule_is_accepted(api: Api, name: str, value: Any) -> None:
     assert api.create(**{name: value}).status_code == 201
 
 
+@pytest.mark.spec("rules.19-token", "envelope.error")
 def test_all_rejected_members_are_named_at_once(api: Api) -> None:
     response = api.create(data=..., access_token=1, title=[], notify_on=["x"])
     reasons = response.json()["additional_data"]
@@ -83,6 +121,7 @@ def test_all_rejected_members_are_named_at_once(api: Api) -> None:
     assert all(isinstance(reason, str) and reason for reason in reasons.values())
 
 
+@pytest.mark.spec("rules.19-token")
 @pytest.mark.parametrize(
     "content",
     [
@@ -107,6 +146,7 @@ def test_what_is_not_a_json_object_is_a_validation_failure(api: Api, content: by
     assert response.json()["additional_data"] == {}
 
 
+@pytest.mark.spec("share.created.expired_at", "share.create.expired_at")
 @pytest.mark.parametrize(
     ("sent", "answered"),
     [
@@ -124,6 +164,7 @@ def test_the_expiry_comes_back_as_the_same_moment_in_utc(api: Api, sent: str, an
     assert shown["expired_at"] == answered
 
 
+@pytest.mark.spec("rules.stores-verbatim", "share.data")
 def test_data_is_stored_byte_for_byte(service: Running, api: Api) -> None:
     data = "  +/== \t\u00e9\U0001f511 and so on\r\n"
     api.created(data=data)
@@ -132,6 +173,7 @@ def test_data_is_stored_byte_for_byte(service: Running, api: Api) -> None:
     assert row["data"] == data
 
 
+@pytest.mark.spec("share.access_token", "rules.stores-hash", "token.trimmed-hash")
 def test_of_token_and_verifier_the_service_keeps_the_hash_of_the_trimmed_value(service: Running, api: Api) -> None:
     api.created(access_token=f"  {TOKEN} ", passcode_verifier="v" * 43)
     row = service.service.store.row("SELECT * FROM shares", {})
@@ -142,6 +184,7 @@ def test_of_token_and_verifier_the_service_keeps_the_hash_of_the_trimmed_value(s
     assert "v" * 43 not in str(tuple(row))
 
 
+@pytest.mark.spec("share.created.short_code")
 def test_short_codes_differ_and_a_taken_one_is_drawn_again(
     service: Running, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +207,7 @@ CUSTODY: list[tuple[str, bool, dict[str, Any], str | None]] = [
 ]
 
 
+@pytest.mark.spec("rules.19-wrap", "rules.custody-failed", "share.created.custody", "share.item_key_wrap")
 @pytest.mark.parametrize(("level", "register", "switches", "custody"), CUSTODY)
 def test_custody_follows_level_registration_and_account(
     service: Running,
@@ -187,6 +231,7 @@ def test_custody_follows_level_registration_and_account(
     assert row["item_key_wrap"] == (WRAP if custody == "stored" else None)
 
 
+@pytest.mark.spec("rules.53", "errors.53", "share.passcode_verifier")
 def test_a_verifier_on_a_plan_without_view_protection_is_53(service: Running, api: Api) -> None:
     service.set_account(view_protection=False)
     assert refusal(api.create(passcode_verifier="v" * 43)) == (403, 53)

@@ -132,6 +132,7 @@ def seen(fault: str, wants: Wants, shares: int = 0, enough: int = 100_000_000, *
 
 
 SEEN = (
+    seen("pass", answers(201), 1),
     seen("reset", lambda got: got == Got(b"", RESET)),
     seen("reset", lambda got: got == Got(b"", RESET), 1, after_commit=True),
     seen("close", lambda got: got == Got(b"", EOF)),
@@ -422,7 +423,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no fault": ({}, "`fault` is missing"),
     "a fault that is a number": ({"fault": 1}, "`fault` is missing"),
     "an unknown fault": ({"fault": "halfbody"}, "did you mean 'half-body'?"),
-    "a fault like nothing": ({"fault": "zzz"}, "there are reset, close"),
+    "a fault like nothing": ({"fault": "zzz"}, "there are pass, reset"),
     "an unknown member": (
         {"fault": "html", "statsu": 500},
         "'statsu' is no member of the fault html; did you mean 'status'?",

@@ -38,11 +38,13 @@ def get(service: Running, path: str, authorization: str | None) -> httpx.Respons
     return httpx.get(service.base_url + path, headers=headers, trust_env=False, verify=NO_TLS)
 
 
+@pytest.mark.spec("gateway.401", "errors.gateway", "gateway.own-body")
 def test_no_authorization_header_is_401_with_message(service: Running) -> None:
     response = get(service, "/shares", None)
     assert (response.status_code, response.json()) == (401, {"message": "Unauthorized"})
 
 
+@pytest.mark.spec("gateway.403", "gateway.identical", "errors.gateway", "credential.three-parts")
 @pytest.mark.parametrize("how", UNUSABLE)
 def test_a_credential_that_is_not_usable_gets_the_one_answer(service: Running, api: Api, how: str) -> None:
     nobody = get(service, "/shares", "Bearer nonsense")
@@ -53,12 +55,14 @@ def test_a_credential_that_is_not_usable_gets_the_one_answer(service: Running, a
     assert response.content == nobody.content
 
 
+@pytest.mark.spec("credential.reverified", "gateway.403", "gateway.identical")
 def test_a_revoked_key_gets_the_one_answer_from_its_next_call_on(service: Running, api: Api) -> None:
     assert api.http.get("/shares").status_code == 200
     service.revoke_key(api.credential)
     assert api.http.get("/shares").content == get(service, "/shares", "Bearer nonsense").content
 
 
+@pytest.mark.spec("plan.capability", "gateway.403", "gateway.identical", "limits.other-plans")
 def test_an_account_without_api_access_gets_the_one_answer(service: Running, api: Api) -> None:
     service.set_account(plan="none")
     assert api.http.get("/shares").content == get(service, "/shares", "Bearer nonsense").content
@@ -76,6 +80,7 @@ def test_two_authorization_headers_are_not_a_credential(service: Running, api: A
     assert response.status_code == 403
 
 
+@pytest.mark.spec("credential.three-parts", "credential.custody-nowhere")
 def test_three_parts_are_recorded_as_a_compromise_and_kept_nowhere(service: Running, api: Api) -> None:
     whole = api.credential.reveal()
     custody_part = whole.rpartition(".")[2]
@@ -107,6 +112,24 @@ def test_rotating_works_with_both_keys_until_one_is_revoked(service: Running, ca
     assert (old.http.get("/shares").status_code, new.codes()) == (403, [code])
 
 
+@pytest.mark.spec(
+    "endpoints.scope-missing",
+    "endpoints.scope-exact",
+    "errors.78",
+    "scopes.exact",
+    "scopes.shares-read",
+    "scopes.shares-write",
+    "scopes.requests-read",
+    "scopes.requests-write",
+    "scopes.stats-read",
+    "share.show.errors-78",
+    "share.delete.78",
+    "request.list.errors-78",
+    "request.show.errors-78",
+    "request.delete.78",
+    "submissions.scope",
+    "stats.scope",
+)
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {'/'.join(route.path)}")
 def test_every_route_wants_exactly_its_scope(service: Running, caller: Callable[..., Api], route: Route) -> None:
     path = "/" + "/".join(segment.replace("{shortCode}", "none") for segment in route.path)
@@ -124,6 +147,7 @@ def test_the_scope_is_checked_before_the_idempotency_header(service: Running, ca
     assert refusal(caller(service, scopes=["shares:read"]).create(key=None)) == (403, 78)
 
 
+@pytest.mark.spec("endpoints.no-other", "gap.newer-endpoints")
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -159,6 +183,7 @@ def test_a_body_beyond_the_limit_is_413(service: Running, api: Api, monkeypatch:
     assert api.post(b"x" * 1000).status_code == 400
 
 
+@pytest.mark.spec("credential.hash", "credential.never-stored")
 def test_of_the_auth_secret_the_service_keeps_the_hash(service: Running, api: Api) -> None:
     row = service.service.store.row("SELECT * FROM keys", {})
     assert row is not None

@@ -39,6 +39,7 @@ class Gate:
             assert self.opened.wait(10)
 
 
+@pytest.mark.spec("idempotency.104", "errors.104", "share.create.headers")
 @pytest.mark.parametrize("key", [None, "", " ", "\t  "])
 def test_a_missing_or_blank_header_is_104(service: Running, api: Api, key: str | None) -> None:
     headers = {"Authorization": api.bearer} | ({} if key is None else {"Idempotency-Key": key})
@@ -50,6 +51,7 @@ def test_104_comes_before_validation(api: Api) -> None:
     assert refusal(api.post(b"{", key=None)) == (400, 104)
 
 
+@pytest.mark.spec("idempotency.replay", "idempotency.200")
 def test_a_replay_is_200_with_the_first_answers_bytes(api: Api) -> None:
     first = api.post(CONTENT, "k")
     replays = [api.post(CONTENT, "k") for _ in range(3)]
@@ -58,12 +60,14 @@ def test_a_replay_is_200_with_the_first_answers_bytes(api: Api) -> None:
     assert len(api.codes()) == 1
 
 
+@pytest.mark.spec("idempotency.replay")
 def test_a_replay_tells_what_the_first_call_told_even_when_the_share_has_gone(api: Api) -> None:
     first = api.post(CONTENT, "k")
     api.http.delete(f"/shares/{first.json()['short_code']}")
     assert api.post(CONTENT, "k").content == first.content
 
 
+@pytest.mark.spec("idempotency.105", "idempotency.raw-bytes", "errors.105")
 @pytest.mark.parametrize("how", RESERIALISED)
 def test_another_body_under_the_key_is_105_even_by_one_byte(api: Api, how: str) -> None:
     first = api.post(CONTENT, "k")
@@ -72,6 +76,7 @@ def test_another_body_under_the_key_is_105_even_by_one_byte(api: Api, how: str) 
     assert len(api.codes()) == 1
 
 
+@pytest.mark.spec("idempotency.scope", "limits.idempotency")
 def test_the_key_is_scoped_to_the_api_key(service: Running, caller: Callable[..., Api]) -> None:
     one, two = caller(service), caller(service)
     assert one.post(CONTENT, "k").status_code == 201
@@ -95,6 +100,7 @@ def test_a_refusal_is_not_stored_under_the_key(
     assert api.create("k").status_code == 201
 
 
+@pytest.mark.spec("limits.idempotency")
 def test_after_24_hours_the_same_value_is_a_new_key(service: Running, api: Api) -> None:
     first = api.post(CONTENT, "k").json()["short_code"]
     service.advance(24 * 3600 - 1)
@@ -106,6 +112,7 @@ def test_after_24_hours_the_same_value_is_a_new_key(service: Running, api: Api) 
     assert refusal(api.post(CONTENT, "k")) == (409, 105)
 
 
+@pytest.mark.spec("idempotency.106", "errors.106", "idempotency.105")
 @pytest.mark.parametrize("moment", ["shares.begun", "shares.committed"])
 def test_a_second_call_while_the_first_is_in_flight_is_106(
     service: Running, api: Api, caller: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, moment: str
@@ -148,6 +155,7 @@ def test_a_call_that_breaks_in_flight_leaves_no_marker(
     assert "the service has a bug" in caplog.text
 
 
+@pytest.mark.spec("idempotency.106")
 def test_of_many_callers_at_once_exactly_one_creates(api: Api) -> None:
     with ThreadPoolExecutor(20) as pool:
         answers = list(pool.map(lambda _: api.post(CONTENT, "k"), range(60)))

@@ -119,6 +119,7 @@ def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(running: Runn
     assert (revoked.value.status, revoked.value.code) == (403, None)
 
 
+@pytest.mark.spec("rules.key-never-sent", "credential.custody-nowhere", "credential.only-two")
 def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(running: Running) -> None:
     credential = running.create_key()
     custody_secret = credential.reveal().rpartition(".")[2]

@@ -43,7 +43,9 @@ def test_the_form_starts_with_shares_write_and_custody_self(service: Running) ->
 
 
 @pytest.mark.spec("credential.form", "key.name", "limits.key-name")
-@pytest.mark.parametrize(("name", "taken"), [(..., False), ("", False), ("x", True), ("x" * 256, True), ("x" * 257, False)])
+@pytest.mark.parametrize(
+    ("name", "taken"), [(..., False), ("", False), ("x", True), ("x" * 256, True), ("x" * 257, False)]
+)
 def test_a_name_is_needed_and_has_up_to_256_characters(service: Running, name: Any, taken: bool) -> None:  # noqa: FBT001
     if taken:
         assert form(service, name=name)["name"] == name
@@ -253,6 +255,9 @@ def stored(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
+@pytest.mark.spec(
+    "credential.hash", "credential.never-stored", "rules.stores-hash", "share.access_token", "token.trimmed-hash"
+)
 def test_of_every_secret_that_arrives_the_files_hold_only_hashes(tmp_path: Path, caller: Callable[..., Api]) -> None:
     passcode, verifier = "canary-passcode-of-a-request", "canaryVerifier" + "v" * 29
     with start(state=tmp_path / "state.db") as running:
@@ -271,11 +276,6 @@ def test_of_every_secret_that_arrives_the_files_hold_only_hashes(tmp_path: Path,
     assert all(each.encode() in written for each in present), "or this test reads the wrong files"
     for secret in (auth_secret, custody_secret, TOKEN, verifier, passcode, "canary-submitted"):
         assert secret.encode() not in written
-
-
-test_of_every_secret_that_arrives_the_files_hold_only_hashes = pytest.mark.spec(
-    "credential.hash", "credential.never-stored", "rules.stores-hash", "share.access_token", "token.trimmed-hash"
-)(test_of_every_secret_that_arrives_the_files_hold_only_hashes)
 
 
 @pytest.mark.spec("credential.no-session")

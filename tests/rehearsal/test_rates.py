@@ -34,9 +34,7 @@ def statuses(api: Api, calls: int) -> list[int]:
 
 @pytest.mark.spec("limits.business", "limits.enterprise", "limits.burst", "endpoints.rate", "errors.107")
 @pytest.mark.parametrize(("plan", "burst"), [("business", 200), ("enterprise", 1200)])
-def test_a_plans_burst_is_twice_its_rate(
-    service: Running, caller: Callable[..., Api], plan: str, burst: int
-) -> None:
+def test_a_plans_burst_is_twice_its_rate(service: Running, caller: Callable[..., Api], plan: str, burst: int) -> None:
     service.set_account(plan=plan)
     api = caller(service)
     assert statuses(api, 1) == [200]

@@ -45,6 +45,17 @@ ENDINGS = [end_by_time, end_by_views, end_by_attempts, end_by_deletion]
 GONE_BY_ITSELF = ENDINGS[:3]
 
 
+@pytest.mark.spec(
+    "route.shares.list",
+    "share.list.answer",
+    "share.item",
+    "envelope.list",
+    "pagination.page",
+    "pagination.limit",
+    "pagination.total_pages",
+    "pagination.total",
+    "scopes.shares-read",
+)
 def test_the_list_is_newest_first_with_pagination(api: Api) -> None:
     codes = [api.created() for _ in range(3)]
     assert api.http.get("/shares").json() == {
@@ -53,6 +64,7 @@ def test_the_list_is_newest_first_with_pagination(api: Api) -> None:
     }
 
 
+@pytest.mark.spec("envelope.list")
 def test_an_empty_list_is_an_array(api: Api) -> None:
     assert api.http.get("/shares").json() == {
         "shares": [],
@@ -82,6 +94,7 @@ CORRECTED = [
 ]
 
 
+@pytest.mark.spec("gap.shares-query")
 @pytest.mark.parametrize(("query", "page", "limit"), CORRECTED, ids=lambda value: str(value)[:30])
 def test_paging_is_corrected_and_never_rejected(api: Api, query: str, page: int, limit: int) -> None:
     api.created()
@@ -90,6 +103,7 @@ def test_paging_is_corrected_and_never_rejected(api: Api, query: str, page: int,
     assert response.json()["pagination"] == {"page": page, "limit": limit, "total_pages": 1, "total": 1}
 
 
+@pytest.mark.spec("gap.shares-query", "pagination.total_pages")
 def test_pages_cover_everything_once(api: Api) -> None:
     codes = [api.created() for _ in range(7)]
     pages = [api.codes(f"?limit=3&page={page}") for page in (1, 2, 3, 4)]
@@ -98,6 +112,7 @@ def test_pages_cover_everything_once(api: Api) -> None:
     assert api.http.get("/shares?limit=3").json()["pagination"]["total_pages"] == 3
 
 
+@pytest.mark.spec("share.list.answer", "share.used-up", "share.exhausted", "share.states", "gap.lists.status")
 @pytest.mark.parametrize("end", ENDINGS)
 def test_what_ended_leaves_the_list_and_is_in_the_list_of_ended(
     service: Running, api: Api, end: Callable[[Running, Api], str]
@@ -120,6 +135,15 @@ def test_the_list_of_ended_is_newest_ending_first(service: Running, api: Api) ->
     assert api.codes("?status=expired") == [last, *codes[::-1]]
 
 
+@pytest.mark.spec(
+    "route.shares.show",
+    "share.metadata.two",
+    "share.metadata.nothing-else",
+    "share.show.answer",
+    "share.show.free",
+    "rules.metadata-only",
+    "scopes.shares-read",
+)
 def test_metadata_has_exactly_two_members(api: Api) -> None:
     code = api.created(title="t", access_counts_left=1, expired_at="2099-01-01T00:00:00Z")
     for _ in range(5):
@@ -129,6 +153,7 @@ def test_metadata_has_exactly_two_members(api: Api) -> None:
     assert api.codes() == [code]
 
 
+@pytest.mark.spec("share.metadata.unchanged", "share.used-up")
 @pytest.mark.parametrize("end", GONE_BY_ITSELF)
 def test_metadata_of_what_ended_by_itself_stays_as_it_was(
     service: Running, api: Api, end: Callable[[Running, Api], str]
@@ -139,17 +164,22 @@ def test_metadata_of_what_ended_by_itself_stays_as_it_was(
     assert (response.json()["expired_at"] is not None) == (end is end_by_time)
 
 
+@pytest.mark.spec("share.show.errors-1", "gap.order")
 def test_metadata_of_a_deleted_share_is_404(api: Api) -> None:
     code = end_by_deletion(None, api)  # type: ignore[arg-type]  # the service is not needed
     assert refusal(api.http.get(f"/shares/{code}")) == (404, 1)
 
 
+@pytest.mark.spec("rules.opaque-codes", "share.show.errors-1", "share.delete.1", "errors.1", "gap.codes-in-links")
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("code", ["unknown", "%2e%2e", "a%2Fb", "%ff", "%20", "%00", "x" * 3000])
 def test_a_short_code_that_is_not_there_is_404(api: Api, method: str, code: str) -> None:
     assert refusal(api.http.request(method, f"/shares/{code}")) == (404, 1)
 
 
+@pytest.mark.spec(
+    "route.shares.delete", "share.delete.answer", "envelope.share-delete", "share.active.delete", "scopes.shares-write"
+)
 def test_deleting_answers_200_and_ends_the_share_at_once(service: Running, api: Api) -> None:
     code = api.created(access_counts_left=5, expired_at="2099-01-01T00:00:00Z")
     response = api.http.delete(f"/shares/{code}")
@@ -158,6 +188,7 @@ def test_deleting_answers_200_and_ends_the_share_at_once(service: Running, api: 
     assert (status, told["reason"]) == (410, "deleted")
 
 
+@pytest.mark.spec("events.emitted", "events.deleted", "share.delete.event", "share.active.delete")
 def test_deleting_emits_share_deleted_for_the_owner(service: Running, caller: Callable[..., Api]) -> None:
     api = caller(service, account="owner")
     code = api.created()
@@ -168,6 +199,7 @@ def test_deleting_emits_share_deleted_for_the_owner(service: Running, caller: Ca
     ]
 
 
+@pytest.mark.spec("share.expired.delete", "share.delete.again", "share.delete.1", "errors.1")
 @pytest.mark.parametrize("end", ENDINGS)
 def test_deleting_what_has_ended_is_404(service: Running, api: Api, end: Callable[[Running, Api], str]) -> None:
     code = end(service, api)
@@ -175,6 +207,7 @@ def test_deleting_what_has_ended_is_404(service: Running, api: Api, end: Callabl
     assert refusal(api.http.delete(f"/shares/{code}")) == (404, 1)
 
 
+@pytest.mark.spec("share.delete.44", "errors.44")
 @pytest.mark.parametrize("path", ["/shares", "/shares/"])
 def test_deleting_without_a_short_code_is_44_and_deletes_nothing(api: Api, path: str) -> None:
     code = api.created()
@@ -182,6 +215,7 @@ def test_deleting_without_a_short_code_is_44_and_deletes_nothing(api: Api, path:
     assert api.codes() == [code]
 
 
+@pytest.mark.spec("errors.ownership", "share.show.errors-1", "share.delete.1", "errors.1")
 def test_anothers_share_is_as_if_it_were_not_there(service: Running, caller: Callable[..., Api]) -> None:
     mine, theirs = caller(service, account="mine"), caller(service, account="theirs")
     code = theirs.created()

@@ -25,6 +25,7 @@ def opening(service: Running, code: str, **proof: Any) -> tuple[int, Any]:
     return ask(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN, **proof})
 
 
+@pytest.mark.spec("share.access_counts_left", "share.exhausted", "rules.stores-verbatim", "gap.reading")
 def test_the_token_gets_the_ciphertext_and_spends_a_view(service: Running, api: Api) -> None:
     code = api.created(access_counts_left=2, title="T", description="D", timed_view=9)
     assert opening(service, code) == (
@@ -78,6 +79,7 @@ def test_a_wrong_token_does_not_even_learn_that_a_share_has_ended(service: Runni
     assert opening(service, code, access_token="x" * 43)[0] == 404
 
 
+@pytest.mark.spec("share.exhausted", "share.used-up", "gap.order")
 @pytest.mark.parametrize(
     ("verifier", "reason"),
     [

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,7 @@ import pytest
 from rehearsal.callers import TOKEN, WRAP, Api, refusal, two_parts
 from sealpipe.secret import Secret
 from sealpipe_rehearsal import door
+from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import StateUnusable, serve, start
 
 SERVE = """
@@ -206,3 +208,9 @@ def test_the_service_imports_nothing_of_ours() -> None:
         "'cryptography', 'httpx'}))"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_answers_are_dated_by_the_services_clock(service: Running, api: Api) -> None:
+    service.advance(86_400)
+    dated = parsedate_to_datetime(api.http.get("/shares").headers["date"])
+    assert abs((dated - datetime.now(UTC)).total_seconds() - 86_400) < 5

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from rehearsal.doors import OverASocket
 from rehearsal.machine import Machine
+from sealpipe_rehearsal.service import idempotency, listing, plans, rates, recipient, requests, shares, stats
 
 
 class OverTheWire(Machine):
@@ -15,21 +20,44 @@ class OverTheWire(Machine):
     door_class = OverASocket
 
 
-def short(runs: int, steps: int) -> settings:
+def short(runs: int, steps: int, *phases: Phase) -> settings:
     return settings(
         max_examples=runs,
         stateful_step_count=steps,
         deadline=None,
         database=None,
+        report_multiple_bugs=False,
         derandomize=True,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate, *phases],
         suppress_health_check=list(HealthCheck),
     )
 
 
 def test_every_answer_is_the_models() -> None:
-    run_state_machine_as_test(Machine, settings=short(60, 50))
+    run_state_machine_as_test(Machine, settings=short(60, 50, Phase.shrink))
 
 
 def test_over_a_real_socket_too() -> None:
-    run_state_machine_as_test(OverTheWire, settings=short(4, 50))
+    run_state_machine_as_test(OverTheWire, settings=short(3, 40))
+
+
+# Where the service keeps to one of the specification's numbers, and another number: each must be found out.
+WRONG = [
+    (shares, "PASSCODE_ATTEMPTS", 4),
+    (idempotency, "RETENTION_SECONDS", 24 * 60 * 60 + 1),
+    (rates, "BURST", 1),
+    (plans, "CACHE_SECONDS", 31),
+    (stats, "DAYS", 13),
+    (requests, "DEFAULT_EXPIRY", timedelta(days=31)),
+    (listing, "settle", lambda _: None),
+    (recipient, "viewed", lambda *_: None),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "value"), WRONG, ids=[name for _, name, _ in WRONG])
+def test_a_service_that_is_wrong_is_found_out(
+    module: ModuleType, name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, value)
+    with pytest.raises(AssertionError, match="the model says"):
+        run_state_machine_as_test(Machine, settings=short(200, 50))

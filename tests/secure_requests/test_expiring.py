@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe import AsyncClient, Client, Missing, NotDelivered, OutcomeUnknown, StateError, UsageError, errors
+from sealpipe.flows import expire_request as expiring
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says
 from support.job import Job, ended
@@ -206,6 +207,52 @@ def test_an_hour_later_another_delete_may_be_sent(proxied: Proxied, call_at: Cal
     record.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert caller("expire_request", code, keep=tmp_path / "kept").outcome == "expired"
     assert deletes(server) == 2
+
+
+def test_the_hour_is_the_services_where_it_told_its_clock(
+    proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
+) -> None:
+    code = made(job)
+    server = proxied(then=on_delete(faulty.reset_before))
+    caller = dataclasses.replace(call_at(server.base_url), deadline=1.0)
+    with pytest.raises(OutcomeUnknown):
+        caller("expire_request", code, keep=tmp_path / "kept")
+    (record,) = (tmp_path / "kept").iterdir()
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    lines[-1]["sending"]["at"] = "2020-01-01T00:00:00+00:00"  # our clock was wrong then, or is now
+    record.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(OutcomeUnknown):
+        caller("expire_request", code, keep=tmp_path / "kept")
+    assert deletes(server) == 1
+
+
+def test_a_delete_that_would_leave_long_after_the_look_does_not_leave(proxied: Proxied, job: Job) -> None:
+    """The machine slept in between: by now the request may be about to end."""
+    server, code = proxied(), made(job)
+    times = (datetime.now(UTC) + number * timedelta(seconds=61) for number in range(100))
+    with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
+        with pytest.raises(errors.Unreachable):
+            client.run(expiring.expire_request(client.session, code, None, now=lambda: next(times)))
+        assert (deletes(server), active(job, code)) == (0, True)
+        assert client.expire_request(code).outcome == "expired"
+
+
+def test_one_that_was_expired_while_its_submissions_were_read_gets_no_delete(
+    proxied: Proxied, call_at: CallAt, job: Job
+) -> None:
+    code = made(job)
+    codes = submitted(job, code, "one")
+
+    def overtaken(exchange: Exchange) -> None:
+        answer = exchange.forward()
+        if exchange.received.target.endswith("/submissions") and active(job, code):
+            with client_of(job) as somebody_else:
+                somebody_else.delete_request(code)
+        exchange.send(answer.head + answer.body)
+
+    server = proxied(then=overtaken)
+    assert call_at(server.base_url)("expire_request", code).outcome == "already-expired"
+    assert (deletes(server), still_there(job, code)) == (0, codes)
 
 
 SETTLED = {

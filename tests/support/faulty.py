@@ -1,4 +1,6 @@
-"""A TCP server between a client and the rehearsal: it does something wrong to chosen requests, and keeps all bytes.
+"""A TCP server between a client and the rehearsal: for what the service's own fault plan (`front`) cannot do.
+
+That is TLS, what comes before HTTP, CONNECT, counting connections, holding a request, and keeping all bytes.
 
 Every request that arrives whole is recorded before its fault is applied. A fault is a function of one
 `Exchange`; `Faulty` takes a list of them, one a request, and one for every request after those.
@@ -7,13 +9,12 @@ Every request that arrives whole is recorded before its fault is applied. A faul
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -97,16 +98,6 @@ class Exchange:
         with contextlib.suppress(OSError):
             self.client.shutdown(socket.SHUT_WR)
         self.client.close()
-
-    def drip(self, data: bytes) -> None:
-        """Send byte by byte until the client has enough or the server ends."""
-        for number in range(len(data)):
-            try:
-                self.client.sendall(data[number : number + 1])
-            except OSError:
-                return
-            if self.server.ending.wait(DRIP):
-                return
 
 
 class Faulty:
@@ -334,43 +325,6 @@ def half_head(exchange: Exchange) -> None:
     exchange.close()
 
 
-def drips_head(exchange: Exchange) -> None:
-    """A head that never ends, one byte at a time."""
-    exchange.forward()
-    exchange.drip(b"HTTP/1.1 201 Created\r\nX-Drip: " + b"d" * DROPS)
-
-
-def drips_body(exchange: Exchange) -> None:
-    """A body that never ends, one byte at a time."""
-    exchange.forward()
-    exchange.send(b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n")
-    exchange.drip(b'{"short_code":"' + b"d" * DROPS)
-
-
-def hangs(exchange: Exchange) -> None:
-    """Not a byte comes back."""
-    exchange.forward()
-    exchange.server.ending.wait(_TIMEOUT)
-
-
-def endless(exchange: Exchange) -> None:
-    """A body without an end, as fast as it goes."""
-    exchange.forward()
-    exchange.send(b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n")
-    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-    for _ in range(2_000):
-        try:
-            exchange.client.sendall(chunk)
-        except OSError:
-            return
-
-
-def gzipped(exchange: Exchange) -> None:
-    """The right answer in an encoding that was not asked for."""
-    answer = exchange.forward()
-    exchange.send(message(answer.status, gzip.compress(answer.body), {"Content-Encoding": "gzip"}))
-
-
 def holds(exchange: Exchange) -> None:
     """Carried out; the answer waits until it is released."""
     answer = exchange.forward()
@@ -383,13 +337,6 @@ def holds_before(exchange: Exchange) -> None:
     """Arrived, and goes no further until it is released; then the connection ends."""
     exchange.server.committed.set()
     exchange.server.released.wait(_TIMEOUT)
-    exchange.reset()
-
-
-def refuses_on(exchange: Exchange) -> None:
-    """Carried out, the answer lost, and from now on nobody listens."""
-    exchange.forward()
-    exchange.server.refuse()
     exchange.reset()
 
 
@@ -442,18 +389,6 @@ def drips(server: Faulty, client: socket.socket) -> None:
             return
         if server.ending.wait(DRIP):
             return
-
-
-def raw(data: bytes, *, commits: bool = False) -> Fault:
-    """Bytes that need not be HTTP, then the end."""
-
-    def fault(exchange: Exchange) -> None:
-        if commits:
-            exchange.forward()
-        exchange.send(data)
-        exchange.close()
-
-    return fault
 
 
 def says(
@@ -512,18 +447,3 @@ def rewrites(**members: object) -> Fault:
         exchange.send(message(answer.status, body, {"Content-Type": "application/json"}))
 
     return fault
-
-
-def replaces(body: bytes | str) -> Fault:
-    """The service's status with another body."""
-    content = body.encode() if isinstance(body, str) else body
-
-    def fault(exchange: Exchange) -> None:
-        exchange.send(message(exchange.forward().status, content, {"Content-Type": "application/json"}))
-
-    return fault
-
-
-def same_bytes(requests: Sequence[Received]) -> bool:
-    """Whether all of these are one request, byte for byte, head and body."""
-    return len({(request.head, request.body) for request in requests}) <= 1

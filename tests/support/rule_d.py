@@ -262,6 +262,8 @@ class Schedule:
             self.again(command)
             if isinstance(result, NotDelivered) and self.service.active(self.now):
                 self.wrong.append("told to have expired, and has not")
+            if isinstance(result, Missing) and not self.service.destroyed_by:
+                self.wrong.append("told to be missing, and is not")
             return
         if result.outcome != "expiring":
             if self.service.active(self.now):

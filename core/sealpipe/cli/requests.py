@@ -187,7 +187,7 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
     said = {
         "expired": f"expired {code}",
         "already-expired": f"{code} had expired before",
-        "expiring": f"{code} ends by itself at {ends}, too soon to be expired before: nothing was sent",
+        "expiring": f"{code} ends by itself at {ends}, too soon to be expired before; run this again after that",
         "deleted": f"purged {code}",
     }
     output.note(said[ended.outcome])

@@ -29,8 +29,15 @@ AGAIN = 1.0
 """Seconds to sleep at most before asking again: others may have gone, or got faster, meanwhile."""
 
 
-def held_back(pause: float) -> Failure:
-    """What a call gets that may not leave in time."""
+RESERVE = 2.0
+"""Seconds that a request keeps for itself, or a quarter of its time: one that left at the very end would have no
+answer, and what had provably not happened would be unknown."""
+
+
+def held_back(pause: float, left: float) -> Failure | None:
+    """What a call gets that may not leave in time: after `pause`, with `left` seconds for all of it. None: it may."""
+    if pause < left - min(RESERVE, left / 4):
+        return None
     return Failure(
         sent=False, detail="the service asked to wait for longer than there is time", retry_after=round(pause, 3)
     )

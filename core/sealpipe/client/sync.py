@@ -44,8 +44,8 @@ class Network:
         turn = Turn()
         try:
             while pause := self._pacing.ask(turn):
-                if pause >= end - time.monotonic():
-                    return held_back(pause)
+                if late := held_back(pause, end - time.monotonic()):
+                    return late
                 time.sleep(min(pause, AGAIN))
         finally:
             self._pacing.forget(turn)

@@ -191,7 +191,7 @@ class _OnDisk(Record):
 
 
 class _InMemory(Record):
-    _guard: ClassVar[threading.Lock] = threading.Lock()
+    _guard: ClassVar[threading.RLock] = threading.RLock()  # __del__ takes it, at any moment
     _busy: ClassVar[set[str]] = set()
     _events: ClassVar[dict[str, list[dict[str, Any]]]] = {}
 

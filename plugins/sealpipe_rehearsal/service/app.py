@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from email.utils import format_datetime
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from . import control, faults, gateway, recipient, submitter
@@ -37,11 +37,14 @@ _PAGE = """<!doctype html>
 
 def build(service: Service) -> Starlette:
     """The service as an ASGI application."""
-    return Starlette(routes=[Route("/{path:path}", _Endpoint(service))])
+    application = Starlette()
+    # Every path and method is ours: a route for all of them would leave out paths with an encoded line break.
+    application.router.default = _Endpoint(service)
+    return application
 
 
 class _Endpoint:
-    """Every path: an instance, not a function, so that Starlette leaves all methods to us."""
+    """Every path and method, as an ASGI application."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -59,6 +62,7 @@ class _Endpoint:
         else:
             reply = await self._answer(_incoming(request, body), request)
         if reply is not None:  # else a fault has seen to the connection
+            reply.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
             await reply(scope, receive, send)
 
     async def _answer(self, incoming: Incoming, request: Request) -> Response | None:

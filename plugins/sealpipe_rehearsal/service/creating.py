@@ -59,6 +59,8 @@ def insert(service: Service, what: str, values: Members) -> Members:
         code = base64.urlsafe_b64encode(service.token_bytes(9)).decode("ascii")
         try:
             service.store.change(statement, {**values, "short_code": code})
-        except IntegrityError:
+        except IntegrityError as error:
+            if "short_code" not in str(error):
+                raise
             continue  # taken: draw another one
         return {**values, "short_code": code}

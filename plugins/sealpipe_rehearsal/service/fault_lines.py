@@ -33,6 +33,11 @@ async def hang(exchange: Exchange) -> None:
     await exchange.line.gone()
 
 
+async def passes(exchange: Exchange) -> Response:
+    """Nothing."""
+    return await exchange.answer()
+
+
 async def delay(exchange: Exchange, seconds: float) -> Response | None:
     """Time, then all is well."""
     return None if await exchange.line.gone(seconds) else await exchange.answer()

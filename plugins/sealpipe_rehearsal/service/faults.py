@@ -54,6 +54,7 @@ _EVERY = Parameter(checks.seconds, "seconds between two bytes", 0.2)
 _STATUS = Parameter(checks.status, "HTTP status")
 
 FAULTS: Mapping[str, Fault] = {
+    "pass": Fault(lines.passes, "Nothing goes wrong: one that passes, in a plan that tells request after request."),
     "reset": Fault(lines.reset, "The connection is cut with an RST."),
     "close": Fault(lines.close, "The connection ends without an answer."),
     "refuse": Fault(

@@ -1,0 +1,69 @@
+"""The tests notice when the service breaks a rule: a short form of tests/campaigns/mutants.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from campaigns.mutants import run, unnoticed
+from sealpipe_rehearsal.service import paging, plans, rates, shares
+from support.mutating import PACKAGE, Mutant, mutants
+
+MUTANTS = mutants()
+
+
+def test_every_broken_rule_is_one_change_of_the_service_as_it_is() -> None:
+    for mutant in MUTANTS:
+        compile(mutant.source(), mutant.name, "exec")
+        assert mutant.old != mutant.new
+        assert mutant.noticed_by, mutant.name
+
+
+def test_there_are_enough_in_every_part_of_the_service_and_for_our_own_client() -> None:
+    assert len(MUTANTS) >= 120
+    assert sum(bool(mutant.client) for mutant in MUTANTS) >= 60
+    assert {"gateway", "creating", "idempotency", "shares", "requests", "stats", "rates", "plans", "refusals"} <= {
+        mutant.module for mutant in MUTANTS
+    }
+
+
+def test_a_broken_rule_is_noticed_by_every_test_that_the_table_names() -> None:
+    chosen = MUTANTS[::6]
+    wrong = unnoticed(chosen, run(chosen))
+    assert wrong == {}
+
+
+def test_a_change_that_breaks_nothing_is_noticed_by_nobody() -> None:
+    harmless = Mutant("harmless", "rates", "allowed = round(", "allowed = 0 < round(", MUTANTS[0].noticed_by)
+    with harmless.applied():
+        pass
+    assert unnoticed([harmless], {"": set(), "harmless": set()}) == {"harmless": list(harmless.noticed_by)}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "value"),
+    [
+        (Mutant("a constant that another module has", "plans", "BURST = 2", "BURST = 3"), lambda: rates.BURST),
+        (Mutant("a function", "paging", "return fallback", "return 1"), lambda: paging.read_page({}).limit),
+        (
+            Mutant("a property", "plans", "return self.limits.api_access and", "return not"),
+            lambda: plans.Account("x").api_access,
+        ),
+        (
+            Mutant("a function that others hold", "shares", "value.strip()", "value"),
+            lambda: shares.sha256_hex(" x") == shares.sha256_hex("x"),
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Mutant) else "",
+)
+def test_a_rule_is_broken_inside_the_block_and_whole_again_behind_it(mutant: Mutant, value: object) -> None:
+    assert callable(value)
+    before = value()
+    with mutant.applied():
+        assert value() != before
+    assert value() == before
+
+
+def test_a_text_that_is_not_there_once_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"stands 0 times in plans"):
+        Mutant("gone", "plans", "what is not there", "x").source()
+    assert PACKAGE.endswith(".service")
