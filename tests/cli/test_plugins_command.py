@@ -55,7 +55,7 @@ def test_those_of_other_distributions_are_found_and_not_imported(with_plugins: T
     done = with_plugins.sealpipe("plugins")
     (line,) = [line for line in done.out.splitlines() if " attic " in line]
     assert "attic-plugin" in line
-    assert "(not installed: no-such-package-here>=2)" in line
+    assert "(not installed: no-such-package-here>=2; pip install 'no-such-package-here>=2')" in line
     assert "\x1b" not in done.out
     assert "imported" not in done.err
 
@@ -78,6 +78,7 @@ def test_json_has_all_that_there_is_to_know(with_plugins: Terminal) -> None:
         "from": "attic-plugin",
         "needs": ["no-such-package-here>=2"],
         "missing": ["no-such-package-here>=2"],
+        "install": "pip install 'no-such-package-here>=2'",
         "params": {"level": "how far down"},
         "capabilities": [],
         "format": None,

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from references.running import fetched, opened, run
-from sealpipe import registry as registry_module
 from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
+from sealpipe.registry.catalog import Catalog
 
 CANARY = "Canary-9b2c"
 
@@ -89,13 +89,13 @@ def test_entry_points_are_looked_up_only_for_what_no_built_in_has(
 ) -> None:
     module = install("attic")
     looks: list[object] = []
-    look = Registry._look
+    look = Catalog._look
 
-    def counted(self: Registry) -> None:
+    def counted(self: Catalog) -> None:
         looks.append(None)
         look(self)
 
-    monkeypatch.setattr(registry_module.Registry, "_look", counted)
+    monkeypatch.setattr(Catalog, "_look", counted)
     found = Registry(environ={"A": "x"})
     run(resolve([parse_field("env:A"), parse_field("text:t")], lambda: found))
     assert (looks, module in sys.modules) == ([], False)

@@ -61,6 +61,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     """The network, as far as what is set leads."""
     from pathlib import Path
 
+    from sealpipe.client.plugins import registry
     from sealpipe.doctor import roundtrip as trial
     from sealpipe.doctor import scopes, way
     from sealpipe.doctor.finding import doubtful

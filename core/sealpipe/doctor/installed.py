@@ -51,8 +51,8 @@ def check(registry: Registry, name: str) -> Iterator[Finding]:
 def _check(registry: Registry, each: Listed, name: str) -> Iterator[Finding]:
     what = f"{each.kind} {name}"
     yield fine(what, f"{each.info.summary} ({each.origin or 'built in'})")
-    if needed := missing(each.info.needs):
-        yield doubtful(what, f"{', '.join(needed)} not installed", pip_install(each.info))
+    for need in missing(each.info.needs):
+        yield doubtful(what, f"{need} is not installed", pip_install(each.info))
     try:
         health = registry.check(each.kind, name)
     except PluginError as error:

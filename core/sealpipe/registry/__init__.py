@@ -179,19 +179,22 @@ class Registry:
 
         def failed(why: str) -> NotConfigured:
             remedy = pip_install(info) or "see `sealpipe doctor` for what it needs"
-            return NotConfigured(f"the {kind} {name} cannot be used here ({why})", locator=f"{name}:", remedy=remedy)
+            return NotConfigured(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
 
         factory = guarded(name, lambda: imported(info.factory), failed)
         settings = None
         if info.settings:
-            settings = self._settings(kind, name, guarded(name, lambda: imported(info.settings), failed))
+            model = guarded(name, lambda: imported(info.settings), failed)
+            # Only a PluginSettings is filled; asking for its base class would import pydantic for everybody.
+            filled = hasattr(model, "own_variables")
+            settings = self._settings(kind, name, model) if filled else guarded(name, model, failed)
         context = Context(
             name, environ=self._environ, stdin=self._stdin, network=self._network, oidc_token=self.oidc_token
         )
         made = guarded(f"the {kind} {name}", lambda: factory(settings, context))
         if not isinstance(made, _CLASSES[kind]):
             wanted = _CLASSES[kind].__name__
-            raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{wanted}", locator=f"{name}:")
+            raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{wanted}")
         return made
 
     def _settings(self, kind: str, name: str, model: Any) -> Any:

@@ -128,7 +128,7 @@ class Catalog:
                 self.problems[point.name] = "is not among the plugins that the setting allows"
                 continue
             dist = point.dist
-            origin = (dist.name, dist.version) if dist else (point.module, "")
+            origin = (dist.name, dist.version or "") if dist else (point.module, "")
             self._add(point.name, point.load, origin=origin)
 
     def _add(self, plugin: str, load: Callable[[], ModuleType], *, origin: tuple[str, str] = ("", "")) -> None:

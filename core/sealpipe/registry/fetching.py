@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from sealpipe.errors import PluginError, TooLarge
@@ -26,8 +25,10 @@ def fetch_all(source: Callable[[str], Source], wanted: Mapping[str, Sequence[Loc
 
 
 def _at_once(jobs: Sequence[Callable[[], Answers]], most: int) -> list[Answers]:
-    if len(jobs) == 1 or most == 1:
+    if len(jobs) <= 1 or most == 1:
         return [job() for job in jobs]  # no thread where one will do
+    from concurrent.futures import ThreadPoolExecutor  # it loads logging, too
+
     with ThreadPoolExecutor(min(most, len(jobs)), thread_name_prefix="sealpipe-source") as pool:
         return list(pool.map(lambda job: job(), jobs))
 

@@ -13,10 +13,8 @@ from sealpipe.plugin.settings import PluginSettings
 from sealpipe.registry.stores import Store
 
 
-def filled(model: type[Any], store: Store, environ: Mapping[str, str]) -> Any:
+def filled(model: type[PluginSettings], store: Store, environ: Mapping[str, str]) -> Any:
     """An instance of the settings class. SettingError names the setting that is wrong, never its value."""
-    if not issubclass(model, PluginSettings):
-        return model()
     secrets = {name for name, field in model.model_fields.items() if "Secret" in repr(field.annotation)}
     if open_ones := sorted(secrets & store.table.keys()):
         raise SettingError(
