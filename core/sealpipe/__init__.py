@@ -55,6 +55,7 @@ _ERRORS = (
     "PasscodeError",
     "PlanOrScope",
     "PluginError",
+    "PolicyRefused",
     "PointError",
     "ProtocolError",
     "QuotaUsedUp",

@@ -20,6 +20,9 @@ OF_OUR_TESTS = {
 }
 """Names that mean something to the project's own tests (docs/testing.md)."""
 
+OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins")
+"""What the config file holds beside settings: plugins and those who oversee them."""
+
 PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 """Names that plugins and named stores use; they check their own."""
 
@@ -35,6 +38,29 @@ def config_path(environ: Mapping[str, str]) -> Path | None:
     # A relative XDG_CONFIG_HOME would be read from the working directory: the XDG specification ignores it, too.
     path = Path(home) / "sealpipe" / "config.toml"
     return path if path.is_absolute() and path.exists() else None
+
+
+MACHINE = Path("/etc/sealpipe/config.toml")
+"""What the machine's administrator fixes for everybody; only its `[enforce]` is read."""
+
+
+def read_machine_config() -> dict[str, Any]:
+    """The machine's config file; empty where there is none. SettingError where it cannot be read: nothing goes on."""
+    try:
+        text = MACHINE.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError):
+        raise SettingError(f"the machine's config file {MACHINE} cannot be read") from None
+    import tomllib
+
+    try:
+        config = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        raise SettingError(f"the machine's config file {MACHINE} is not TOML") from None
+    if strange := sorted(config.keys() - {"enforce"}):
+        raise SettingError(f"the machine's config file {MACHINE} sets {strange[0]!r}: only [enforce] is read there")
+    return config
 
 
 def read_config(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -65,7 +91,7 @@ def _check_config(path: Path, config: Mapping[str, Any]) -> None:
         # `plugins` is a table of its own, not the settings of the command of that name.
         inner = {setting.name for setting in COMMANDS.get(name, ())} if name != "plugins" else set()
         unknown = set(value) - inner if isinstance(value, dict) and inner else set()
-        if unknown or (name not in allowed and name not in COMMANDS and name not in ("stores", "plugins")):
+        if unknown or (name not in allowed and name not in COMMANDS and name not in OWN_TABLES):
             strange = f"{name}.{sorted(unknown)[0]}" if unknown else name
             raise SettingError(f"the config file {path} sets {strange!r}, which does not exist")
 

@@ -5,6 +5,7 @@
     │   ├── InvalidReference         2   a reference does not follow the grammar, or names nothing
     │   ├── SettingError             2   a setting is missing, wrong or contradicts another
     │   │   └── CredentialError      2   the API credential has not the form of one
+    │   ├── PolicyRefused            2   a policy does not allow it
     │   ├── StateError               2   the state folder cannot be read or written
     │   └── TooLarge                 2   more than 16 MiB to seal
     ├── WireError                    13  bytes that do not follow the wire format (`.reason` says how)
@@ -83,6 +84,12 @@ class CredentialError(SettingError):
     """The API credential has not the form of one (specification: Authentication)."""
 
     default_remedy = "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE to the credential as it was shown once"
+
+
+class PolicyRefused(UsageError):
+    """A policy of this machine or user does not allow it. Nothing was sent."""
+
+    default_remedy = "change what is shared, with whom or for how long; the policy says what it allows"
 
 
 class StateError(UsageError):

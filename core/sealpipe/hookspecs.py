@@ -38,10 +38,10 @@ def sealpipe_commands(group: Any) -> None:
 
 
 @hookspec
-def sealpipe_check_outgoing(plan: Outgoing) -> None:
-    """A policy: raise `Refusal` where this may not leave. Asked before anything is sent."""
+def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any]) -> None:
+    """A policy: raise `Refusal` where this may not leave. Asked before anything is sent; `config` is its table."""
 
 
 @hookspec
-def sealpipe_event(event: Mapping[str, Any]) -> None:
-    """An observer: told what happened, without values and without fragments."""
+def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """An observer: told what happened, without values and without fragments; `config` is its table."""

@@ -27,7 +27,7 @@ COMMON = (
 def session(values: dict[str, Any]) -> Session:
     """The session that the global options and the environment describe."""
     from sealpipe import configuration
-    from sealpipe.client.plugins import registry
+    from sealpipe.client.plugins import overseeing, registry
     from sealpipe.flows.session import open_session
 
     return open_session(
@@ -38,6 +38,7 @@ def session(values: dict[str, Any]) -> Session:
         service_tag=values["service_tag"],
         deadline=values["deadline"],
         ca_file=values["ca_file"],
+        overseers=overseeing(),
     )
 
 

@@ -10,8 +10,9 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sealpipe.configuration import read_config
-from sealpipe.registry import Registry
+from sealpipe.configuration import read_config, read_machine_config
+from sealpipe.registry import Overseer, Registry
+from sealpipe.registry.oversight import overseers
 
 if TYPE_CHECKING:
     import httpx
@@ -24,6 +25,11 @@ def registry(ca_file: str | Path | None = None) -> Registry:
     """A registry whose plugins trust what the client trusts. Nothing is read or made before it is needed."""
     network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file)))
     return Registry(config=lambda: read_config(os.environ), network=network)
+
+
+def overseeing() -> tuple[Overseer, ...]:
+    """Policies and observers, by the user's config file and the machine's. Raises SettingError, NotConfigured."""
+    return overseers(read_config(os.environ), read_machine_config())
 
 
 class PluginNetwork:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from sealpipe.client.plugins import registry
+from sealpipe.client.plugins import overseeing, registry
 from sealpipe.flows.session import Session, open_session
 from sealpipe.secret import Secret
 from sealpipe.sheltered import sheltered
@@ -34,6 +34,7 @@ class ClientSetup:
             service_tag=service_tag,
             deadline=deadline,
             ca_file=ca_file,
+            overseers=overseeing(),
         )
 
     @classmethod

@@ -15,7 +15,7 @@ from sealpipe.flows.retry import Budget
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
-    from sealpipe.registry import Registry
+    from sealpipe.registry import Overseer, Registry
 
 _MISSING = {
     "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty secrets)",
@@ -34,6 +34,8 @@ class Session:
     registry: Callable[[], Registry]
     deadline: float = 60.0
     ca_file: Path | None = None
+    overseers: tuple[Overseer, ...] = ()
+    """Policies and observers, by the config files."""
 
     def budget(self) -> Budget:
         """Time and tries for one call, from now on."""
@@ -62,6 +64,7 @@ def open_session(
     service_tag: str | None = None,
     deadline: float = 60.0,
     ca_file: str | Path | None = None,
+    overseers: tuple[Overseer, ...] = (),
 ) -> Session:
     """A session from what was set. SettingError names what is missing or wrong, and never a value."""
     for name, value in zip(_MISSING, (api_key, base_url, link_base_url), strict=True):
@@ -77,4 +80,5 @@ def open_session(
         cache(registry),  # one for all calls: what a plugin set up serves the next one, too
         deadline,
         None if ca_file is None else Path(ca_file),
+        overseers,
     )

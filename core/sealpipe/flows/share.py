@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sealpipe.api import shares
 from sealpipe.api.models import CreatedShare
 from sealpipe.errors import CustodyNotStored, Invalid, Missing, OutcomeUnknown, ServiceError, StateError, UsageError
+from sealpipe.flows import oversight
 from sealpipe.flows.expire import expire_share
 from sealpipe.flows.planning import DEFAULT_EXPIRY as DEFAULT_EXPIRY
 from sealpipe.flows.planning import Custody as Custody
@@ -60,11 +61,14 @@ class Share:
 def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
     """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     sealed = yield from prepare(plan, session)
+    leaving = oversight.outgoing(plan, sealed.labels, ())
+    yield from oversight.check(session, leaving)
     meta = _meta(sealed, plan, session, notes)
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
-    made = yield from post(session, Posting(meta, sealed.body, meta["idempotency_key"], entry), session.budget())
+    posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
+    made = yield from oversight.watched(session, leaving, post(session, posting, session.budget()))
     made.remarks = sealed.remarks
     return made
 

@@ -19,6 +19,7 @@ from sealpipe.plugin import (
     Info,
     Locator,
     Network,
+    Outgoing,
     Secret,
     Sink,
     SinkInfo,
@@ -26,10 +27,12 @@ from sealpipe.plugin import (
     SourceInfo,
 )
 from sealpipe.reference import PARAMETERS, Reference
+from sealpipe.registry import oversight
 from sealpipe.registry.catalog import BUILT_IN, Catalog
 from sealpipe.registry.catalog import Listed as Listed
 from sealpipe.registry.fetching import fetch_all
 from sealpipe.registry.guard import guarded, imported, pip_install, suggest
+from sealpipe.registry.oversight import Overseer as Overseer
 from sealpipe.registry.stores import Store, default_store, stores
 
 _CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": Channel, "ci": CI}
@@ -157,6 +160,14 @@ class Registry:
     def fetch(self, wanted: Mapping[str, Sequence[Locator]]) -> dict[Locator, Document | PluginError]:
         """What stores answer to their locators: all stores at once. Only TooLarge is raised, never a PluginError."""
         return fetch_all(self.source, wanted)
+
+    def check_outgoing(self, overseers: Sequence[Overseer], plan: Outgoing) -> None:
+        """Ask every policy. Raises PolicyRefused, or PluginError where one cannot say."""
+        oversight.check(self.catalog, overseers, plan)
+
+    def tell(self, overseers: Sequence[Overseer], event: Mapping[str, Any]) -> None:
+        """Tell every observer. Raises PluginError where a required one cannot be told."""
+        oversight.tell(self.catalog, overseers, event)
 
     def _store(self, kind: str, name: str) -> Store:
         store = self.stores.get(name)

@@ -107,17 +107,24 @@ class Catalog:
                 self._look()
             return [self._found[key] for key in sorted(self._found)]
 
-    def hooks(self, names: Sequence[str]) -> Any:
-        """The hooks of some third-party plugins, by entry point (policies and observers). InvalidReference for one
-        that is not there."""
+    def module(self, plugin: str) -> ModuleType:
+        """A third party's module, by its entry point. NotConfigured where it is not installed, or broken."""
         with self._lock:
-            if names and not self._looked:
+            if not self._looked:
                 self._look()
-            for name in names:
-                if not self._manager.has_plugin(name):
-                    why = self.problems.get(name, "is not installed")
-                    raise NotConfigured(f"the plugin {name} {why}, and a setting names it", locator=f"{name}:")
-            return self._manager.hook
+            found: ModuleType | None = self._manager.get_plugin(plugin)
+            if found is None:
+                why = self.problems.get(plugin, "is not installed")
+                raise NotConfigured(f"the plugin {plugin} {why}, and the config names it", locator=f"{plugin}:")
+            return found
+
+    def only(self, module: ModuleType, hook: str) -> Any:
+        """The hook as one module implements it."""
+        with self._lock:
+            if not self._manager.is_registered(module):
+                self._manager.register(module)
+            others = [other for other in self._manager.get_plugins() if other is not module]
+            return self._manager.subset_hook_caller(hook, others)
 
     def _look(self) -> None:
         self._looked = True

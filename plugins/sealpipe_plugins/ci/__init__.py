@@ -1,4 +1,4 @@
-"""The built-in CI systems. Their modules are imported where this process runs in one."""
+"""The built-in CI systems. Their modules are imported where this process runs in one, and something asks for it."""
 
 from __future__ import annotations
 
@@ -10,3 +10,14 @@ from sealpipe.plugin import CIInfo, hookimpl
 @hookimpl
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     """The descriptors."""
+    here = "sealpipe_plugins.ci"
+    register(CIInfo("github", "GitHub Actions", f"{here}.github:GitHub", sign="GITHUB_ACTIONS"))
+    register(
+        CIInfo(
+            "gitlab",
+            "GitLab CI",
+            f"{here}.gitlab:GitLab",
+            sign="GITLAB_CI",
+            settings=f"{here}.gitlab_settings:GitLabSettings",
+        )
+    )

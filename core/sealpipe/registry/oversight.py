@@ -1,0 +1,80 @@
+"""Policies and observers: asked before anything leaves, told what happened (DESIGN section 5).
+
+Which there are, the user's config file says (`[audit]`, `[policy]`, `[oversight.NAME]` for a third party's) and
+the machine's, whose `[enforce]` nobody overrides. Without any, nothing here is ever called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from sealpipe.errors import NotConfigured, PluginError, PolicyRefused
+from sealpipe.plugin import Outgoing, Refusal
+from sealpipe.registry.catalog import Catalog
+from sealpipe.registry.guard import guarded
+
+BUILT_IN: Final[Mapping[str, str]] = {"audit": "sealpipe_plugins.audit", "policy": "sealpipe_plugins.policy"}
+
+
+class Overseer(NamedTuple):
+    """A policy or observer, and its table of the config. `enforced`: the machine's, not the user's."""
+
+    name: str
+    table: Mapping[str, Any]
+    enforced: bool = False
+
+
+def check(catalog: Catalog, overseers: Sequence[Overseer], plan: Outgoing) -> None:
+    """Ask every policy. Raises PolicyRefused, or PluginError where one cannot say: then nothing may leave either."""
+    for overseer in overseers:
+        try:
+            _call(catalog, overseer, "sealpipe_check_outgoing", plan=plan)
+        except _Refused as refused:
+            whose = "this machine's policy" if overseer.enforced else f"the policy {overseer.name}"
+            raise PolicyRefused(f"{whose} does not allow this: {refused}") from None
+
+
+def tell(catalog: Catalog, overseers: Sequence[Overseer], event: Mapping[str, Any]) -> None:
+    """Tell every observer. Raises the first PluginError, once all were told."""
+    failed: PluginError | None = None
+    for overseer in overseers:
+        try:
+            _call(catalog, overseer, "sealpipe_event", event=event)
+        except PluginError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+class _Refused(PluginError):
+    """A Refusal on its way through the guard, which lets only errors of the contract pass."""
+
+
+def _call(catalog: Catalog, overseer: Overseer, hook: str, **values: Any) -> None:
+    place = BUILT_IN.get(overseer.name)
+    module = import_module(place) if place else catalog.module(overseer.name)
+    implementation = getattr(module, hook, None)
+    if implementation is None:
+        return
+    guarded(overseer.name, partial(_ask, catalog.only(module, hook), {**values, "config": overseer.table}))
+
+
+def _ask(call: Any, values: Mapping[str, Any]) -> None:
+    try:
+        call(**values)
+    except Refusal as refusal:
+        raise _Refused(str(refusal)) from None
+
+
+def overseers(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[Overseer, ...]:
+    """Who oversees, by the two config files: the machine's first. NotConfigured for a table that is none."""
+    found = [Overseer(name, table, enforced=True) for name, table in machine.get("enforce", {}).items()]
+    found += [Overseer(name, user[name]) for name in BUILT_IN if name in user]
+    found += [Overseer(name, table) for name, table in user.get("oversight", {}).items()]
+    for overseer in found:
+        if not isinstance(overseer.table, Mapping):
+            raise NotConfigured(f"the config's {overseer.name} is no table", remedy=f"write [{overseer.name}]")
+    return tuple(found)

@@ -1,0 +1,220 @@
+"""What a CI job offers: who runs, masks, outputs, tokens (CI-FACTS). The token endpoint is a fake on a real socket."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from sealpipe.client.plugins import PluginNetwork
+from sealpipe.errors import AuthFailed, NotConfigured, PluginError, Unavailable, Unsupported
+from sealpipe.plugin import CI
+from sealpipe.registry import Registry
+
+GITHUB = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_REPOSITORY": "acme/app",
+    "GITHUB_RUN_ID": "77",
+    "GITHUB_RUN_ATTEMPT": "2",
+    "GITHUB_JOB": "deploy",
+    "GITHUB_ACTOR": "mallory",
+    "GITHUB_SERVER_URL": "https://github.example",
+}
+GITLAB = {
+    "GITLAB_CI": "true",
+    "CI_PROJECT_PATH": "acme/app",
+    "CI_JOB_ID": "99",
+    "GITLAB_USER_LOGIN": "eve",
+    "CI_JOB_URL": "https://gitlab.example/acme/app/-/jobs/99",
+}
+
+Answer = Callable[[dict[str, list[str]], str], tuple[int, bytes]]
+
+
+def found(environ: dict[str, str]) -> CI:
+    ci = Registry(environ=environ, network=lambda: PluginNetwork(None)).ci()
+    assert ci is not None
+    return ci
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Callable[[Answer], dict[str, str]]]:
+    """Start a fake of GitHub's token endpoint; the variables that a job with the permission has."""
+    servers: list[ThreadingHTTPServer] = []
+
+    def start(answer: Answer) -> dict[str, str]:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                status, body = answer(parse_qs(urlsplit(self.path).query), self.headers["authorization"])
+                self.send_response(status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None: ...
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return GITHUB | {
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"http://127.0.0.1:{server.server_port}/token?api-version=2.0",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-bearer",
+        }
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def jwt(**claims: object) -> str:
+    return f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.c2ln"
+
+
+def test_outside_a_ci_there_is_none_and_no_token() -> None:
+    registry = Registry(environ={})
+    assert registry.ci() is None
+    with pytest.raises(NotConfigured, match="no CI system"):
+        registry.oidc_token("vault")
+
+
+def test_each_job_knows_its_run_and_who_started_it() -> None:
+    assert found(GITHUB).run() == (
+        "github", "acme/app/77/2/deploy", "mallory", "https://github.example/acme/app/actions/runs/77",
+    )  # fmt: skip
+    assert found(GITLAB).run() == ("gitlab", "acme/app/99", "eve", GITLAB["CI_JOB_URL"])
+
+
+def test_github_gives_a_token_for_the_audience_that_was_asked_for(
+    endpoint: Callable[[Answer], dict[str, str]],
+) -> None:
+    seen: list[object] = []
+
+    def answer(query: dict[str, list[str]], bearer: str) -> tuple[int, bytes]:
+        seen.append((query, bearer))
+        return 200, json.dumps({"value": "the.token.itself"}).encode()
+
+    environ = endpoint(answer)
+    assert found(environ).oidc_token("https://vault.example/?a&b").reveal() == "the.token.itself"
+    assert Registry(environ=environ, network=lambda: PluginNetwork(None)).oidc_token().reveal() == "the.token.itself"
+    version = {"api-version": ["2.0"]}
+    assert seen == [
+        (version | {"audience": ["https://vault.example/?a&b"]}, "bearer runner-bearer"),
+        (version, "bearer runner-bearer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (401, b"{}", AuthFailed),
+        (403, b"no", AuthFailed),
+        (302, b"", AuthFailed),
+        (429, b"", Unavailable),
+        (503, b"", Unavailable),
+        (200, b"<html>", PluginError),
+        (200, b'{"value":""}', PluginError),
+        (200, b"[]", PluginError),
+    ],
+)
+def test_github_without_a_token_says_why_and_shows_no_bearer(
+    endpoint: Callable[[Answer], dict[str, str]], status: int, body: bytes, error: type[PluginError]
+) -> None:
+    with pytest.raises(error) as caught:
+        found(endpoint(lambda *_: (status, body))).oidc_token()
+    assert type(caught.value) is error
+    assert "runner-bearer" not in f"{caught.value} {caught.value.remedy} {caught.value!r}"
+
+
+def test_a_token_endpoint_that_is_not_there_is_unavailable() -> None:
+    gone = {"ACTIONS_ID_TOKEN_REQUEST_URL": "http://127.0.0.1:9/x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "b"}
+    with pytest.raises(Unavailable, match="ConnectError"):
+        found(GITHUB | gone).oidc_token()
+
+
+def test_github_without_the_permission_says_which() -> None:
+    with pytest.raises(NotConfigured) as caught:
+        found(GITHUB).oidc_token("vault")
+    assert "id-token: write" in caught.value.remedy
+
+
+def test_gitlab_gives_the_declared_token_where_its_audience_fits() -> None:
+    for aud in ("vault", ["other", "vault"]):
+        token = jwt(aud=aud)
+        assert found(GITLAB | {"VAULT_ID_TOKEN": token}).oidc_token("vault").reveal() == token
+    assert found(GITLAB | {"VAULT_ID_TOKEN": "opaque"}).oidc_token().reveal() == "opaque"
+    own = {"SEALPIPE_PLUGIN_GITLAB__ID_TOKEN_VARIABLE": "AWS_ID_TOKEN", "AWS_ID_TOKEN": jwt(aud="aws")}
+    assert found(GITLAB | own).oidc_token("aws").reveal() == own["AWS_ID_TOKEN"]
+
+
+@pytest.mark.parametrize("token", ["", jwt(aud="other"), jwt(), "opaque", "a.b.c", "a.bnVsbA.c"])
+def test_gitlab_without_a_fitting_token_says_what_to_declare(token: str) -> None:
+    with pytest.raises(NotConfigured) as caught:
+        found(GITLAB | {"VAULT_ID_TOKEN": token}).oidc_token("vault")
+    assert "aud" in caught.value.remedy
+    assert not token or token not in f"{caught.value} {caught.value.remedy}"
+
+
+MASKING = """
+import os, sys
+from sealpipe.plugin import Secret
+from sealpipe.registry import Registry
+Registry(environ=dict(os.environ)).ci().mask([Secret(value) for value in sys.argv[1:]])
+"""
+
+
+def masked(*values: str, stderr: int | None = None) -> bytes:
+    command = [sys.executable, "-c", MASKING, *values]
+    done = subprocess.run(command, env={**os.environ, **GITHUB}, stderr=stderr or subprocess.PIPE, check=True)
+    return done.stderr or b""
+
+
+def test_github_masks_the_value_and_each_of_its_longer_lines_one_a_command() -> None:
+    lines = masked("first line\nab\n100% \r\nlast", "ab", "once", "once").decode().splitlines()
+    assert lines == [
+        "::add-mask::first line%0Aab%0A100%25 %0D%0Alast",
+        "::add-mask::first line",
+        "::add-mask::100%25 ",
+        "::add-mask::last",
+        "::add-mask::once",
+    ]
+
+
+def test_a_mask_never_goes_into_a_regular_file(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        masked("a secret", stderr=log.fileno())
+    assert (tmp_path / "log").read_bytes() == b""
+
+
+def test_github_outputs_stand_behind_a_delimiter_and_the_summary_is_added_to(tmp_path: Path) -> None:
+    files = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    ci = found(GITHUB | files)
+    ci.set_output("short-code", "a\nEOF\nb")
+    ci.set_output("expires", "never")
+    ci.summary("# Shared")
+    first, _, rest = (tmp_path / "out").read_text().partition("\n")
+    name, _, delimiter = first.partition("<<")
+    assert name == "short-code"
+    assert rest.startswith(f"a\nEOF\nb\n{delimiter}\nexpires<<sealpipe-")
+    assert (tmp_path / "summary").read_text() == "# Shared\n"
+    for bad in ("a=b", "a\nb"):
+        with pytest.raises(PluginError):
+            ci.set_output(bad, "x")
+
+
+def test_what_a_ci_cannot_do_it_says_or_leaves_out() -> None:
+    with pytest.raises(Unsupported):
+        found(GITLAB).set_output("a", "b")
+    with pytest.raises(Unsupported, match="GITHUB_OUTPUT"):
+        found(GITHUB).set_output("a", "b")
+    found(GITLAB).summary("x")
+    found(GITLAB).mask([])

@@ -1,0 +1,170 @@
+"""Policies that may say no, and observers that are told: the user's, and the machine's that nobody overrides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpipe import AsyncClient, Client, NotConfigured, PolicyRefused, configuration
+from sealpipe.errors import PluginError
+from sealpipe.plugin import Outgoing
+from sealpipe.registry import Overseer, Registry
+from sealpipe_rehearsal.running import Running
+from support.terminal import Terminal
+
+PLAN = Outgoing(
+    "share", (("Password", "password"),), ("vault",), ("email:a@example.com",),
+    datetime.now(UTC) + timedelta(hours=1), 1,
+)  # fmt: skip
+CANARY = "c4nary-value"
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Callable[[str], Overseer]:
+    def write(rules: str) -> Overseer:
+        file = tmp_path / "policy.toml"
+        file.write_text(rules)
+        return Overseer("policy", {"file": str(file)})
+
+    return write
+
+
+ALLOWED = [
+    "",
+    'sources = ["vault"]',
+    'sources = ["v*", "other"]',
+    'recipients = ["email:*@example.com"]',
+    'types = ["password"]',
+    'longest_expiry = "60m"',
+    "most_views = 1",
+]
+REFUSED = {
+    'sources = ["aws-*"]': "the source vault is not allowed",
+    "sources = []": "the source vault is not allowed",
+    'recipients = ["email:*@example.org"]': "the recipient email:a@example.com is not allowed",
+    'types = ["text"]': "the field type password is not allowed",
+    'longest_expiry = "58m"': "it has to expire within 58m",
+}
+
+
+@pytest.mark.parametrize("rules", ALLOWED)
+def test_what_a_policy_allows_may_leave(policy: Callable[[str], Overseer], rules: str) -> None:
+    Registry().check_outgoing([policy(rules)], PLAN)
+
+
+@pytest.mark.parametrize("rules", REFUSED)
+def test_what_a_policy_does_not_allow_is_refused_with_its_reason(policy: Callable[[str], Overseer], rules: str) -> None:
+    with pytest.raises(PolicyRefused) as refused:
+        Registry().check_outgoing([policy(rules)], PLAN)
+    assert REFUSED[rules] in str(refused.value)
+    assert refused.value.exit_code == 2
+
+
+def test_no_end_and_no_limit_are_more_than_any(policy: Callable[[str], Overseer]) -> None:
+    for rules, plan in (
+        ('longest_expiry = "52w"', PLAN._replace(expires_at=None)),
+        ("most_views = 100", PLAN._replace(views=None)),
+        ("most_views = 1", PLAN._replace(views=2)),
+    ):
+        with pytest.raises(PolicyRefused):
+            Registry().check_outgoing([policy(rules)], plan)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    ["= no toml", "most_view = 1", "most_views = 0", "most_views = true", 'longest_expiry = "7"', 'sources = "vault"'],
+)
+def test_a_policy_that_cannot_be_read_lets_nothing_leave(policy: Callable[[str], Overseer], rules: str) -> None:
+    with pytest.raises(NotConfigured, match="policy"):
+        Registry().check_outgoing([policy(rules)], PLAN)
+
+
+@pytest.mark.parametrize("table", [{}, {"file": "relative.toml"}, {"file": "/nowhere/policy.toml"}, {"file": 1}])
+def test_a_policy_without_a_file_lets_nothing_leave(table: dict[str, Any]) -> None:
+    with pytest.raises(NotConfigured):
+        Registry().check_outgoing([Overseer("policy", table)], PLAN)
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_the_audit_is_told_before_and_after_and_holds_no_value(user: Terminal) -> None:
+    file = user.here / "audit.jsonl"
+    user.file("config.toml", f'[audit]\nfile = "{file}"\n')
+    ci = {"GITHUB_ACTIONS": "1", "GITHUB_REPOSITORY": "acme/app", "GITHUB_RUN_ID": "7", "GITHUB_ACTOR": "eve"}
+    config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}
+    done = user.sealpipe("share", "-f", "Root=env:DB", "--title", "T", DB=CANARY, **config, **ci)
+    assert done.code == 0, done
+    before, after = lines(file)
+    assert (before["outcome"], after["outcome"]) == ("sending", "created")
+    assert after["short_code"] in done.out
+    assert {name: after[name] for name in ("labels", "sources", "recipients", "views", "title", "run", "actor")} == {
+        "labels": ["Root"], "sources": ["env"], "recipients": [], "views": 1, "title": "T",
+        "run": "acme/app/7//", "actor": "eve",
+    }  # fmt: skip
+    assert CANARY not in file.read_text()
+    assert done.out.strip().partition("#1")[2] not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_fails_is_told_as_what_it_was(user: Terminal) -> None:
+    file = user.here / "audit.jsonl"
+    user.file("config.toml", f'[audit]\nfile = "{file}"\n')
+    config = {
+        "SEALPIPE_CONFIG": str(user.here / "config.toml"),
+        "SEALPIPE_API_KEY": "svc_sk_live_" + "x" * 16 + "." + "A" * 43,
+    }
+    assert user.sealpipe("share", "-f", "text:x", **config).code == 3
+    assert [line["outcome"] for line in lines(file)] == ["sending", "CredentialRefused"]
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_a_required_audit_that_cannot_be_written_stops_everything(
+    user: Terminal, service: Running, *, required: bool
+) -> None:
+    table = f'[audit]\nfile = "{user.here}/no/such/folder/audit.jsonl"\nrequired = {str(required).lower()}\n'
+    user.file("config.toml", table)
+    done = user.sealpipe("share", "-f", "text:x", SEALPIPE_CONFIG=str(user.here / "config.toml"))
+    assert done.code == (14 if required else 0)
+    assert len([seen for seen in service.seen() if seen.method == "POST"]) == (0 if required else 1)
+    assert not required or "audit" in done.err
+
+
+def test_what_the_machine_enforces_holds_whatever_the_user_sets(
+    service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "strict.toml").write_text("most_views = 1")
+    machine = tmp_path / "machine.toml"
+    machine.write_text(
+        f'[enforce.policy]\nfile = "{tmp_path}/strict.toml"\n'
+        f'[enforce.audit]\nfile = "{tmp_path}/audit.jsonl"\nrequired = true\n'
+    )
+    monkeypatch.setattr(configuration, "MACHINE", machine)
+    where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    with Client(api_key=service.create_key(), **where) as client:
+        with pytest.raises(PolicyRefused, match="this machine's policy"):
+            client.share(["text:x"], views=2)
+        client.share(["text:x"], views=1)
+    assert [line["outcome"] for line in lines(tmp_path / "audit.jsonl")] == ["sending", "created"]
+    machine.write_text("[audit]\n")
+    with pytest.raises(Exception, match=r"only \[enforce\] is read there"):
+        AsyncClient(api_key=service.create_key(), **where)
+
+
+def test_a_third_partys_policy_is_loaded_only_where_the_config_names_it() -> None:
+    with pytest.raises(NotConfigured, match="nobodys is not installed"):
+        Registry().check_outgoing([Overseer("nobodys", {})], PLAN)
+
+
+@pytest.mark.parametrize(
+    "table", [{"file": "audit.jsonl"}, {}, {"file": "/x", "required": "yes"}, {"file": "/x", "fiel": 1}]
+)
+def test_an_audit_that_is_set_wrongly_is_an_error(table: dict[str, Any]) -> None:
+    with pytest.raises(PluginError, match="audit"):
+        Registry().tell([Overseer("audit", table)], {"event": "share"})
