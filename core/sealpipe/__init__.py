@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sealpipe.client.aio import AsyncClient as AsyncClient
+    from sealpipe.client.resolving import aresolve as aresolve
+    from sealpipe.client.resolving import resolve as resolve
     from sealpipe.client.sync import Client as Client
     from sealpipe.errors import *  # noqa: F403
     from sealpipe.flows.share import Share as Share
@@ -26,6 +28,8 @@ _PLACES = {
     "Outbox": "sealpipe.state.outbox",
     "Secret": "sealpipe.secret",
     "Share": "sealpipe.flows.share",
+    "aresolve": "sealpipe.client.resolving",
+    "resolve": "sealpipe.client.resolving",
 }
 
 _ERRORS = (

@@ -15,7 +15,7 @@ import sealpipe
 from sealpipe import errors
 
 DEAR = {"httpx", "httpcore", "click", "cryptography", "pluggy", "pydantic", "pydantic_settings", "rich", "anyio"}
-OTHERS = {"AsyncClient", "Client", "Field", "Outbox", "Secret", "Share", "__version__"}
+OTHERS = {"AsyncClient", "Client", "Field", "Outbox", "Secret", "Share", "__version__", "aresolve", "resolve"}
 
 
 def exceptions(module: ModuleType) -> set[str]:

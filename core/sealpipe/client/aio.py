@@ -31,7 +31,7 @@ class _CancelledError(Exception):
 async def run(
     flow: Flow[T],
     send: Callable[[Operation[Any], float], Awaitable[Answer | Failure]],
-    state: _RunState,
+    state: RunState,
 ) -> T:
     """Drive a flow to its result."""
     result: Any = None
@@ -57,7 +57,7 @@ async def run(
             error = raised
 
 
-class _RunState:
+class RunState:
     """Whether the caller went away, and whether something is under way that it should not have to guess about."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class _RunState:
             raise _CancelledError
 
 
-async def _shielded(work: Coroutine[Any, Any, T], state: _RunState) -> T:
+async def _shielded(work: Coroutine[Any, Any, T], state: RunState) -> T:
     """Run to the end; where cancelled after something may have been changed, let the attempt end first."""
     task = asyncio.ensure_future(work)
     try:
@@ -145,7 +145,7 @@ class AsyncClient(ClientSetup):
 
     async def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""
-        state = _RunState()
+        state = RunState()
         return await _shielded(run(flow, self._send, state), state)
 
     async def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:

@@ -1,0 +1,43 @@
+"""References to fields without a client: for scripts that only want what lives somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sealpipe.api.operation import Operation
+from sealpipe.client import aio, sync
+from sealpipe.client.plugins import registry
+from sealpipe.flows import resolve as resolving
+from sealpipe.flows.steps import Flow
+from sealpipe.reference import parse_field
+from sealpipe.sheltered import bare, sheltered
+from sealpipe.wire.fields import Field
+
+
+@sheltered
+def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
+    """What references name, as fields in their order, such as `["vault:secret/app/db#user,password"]`.
+
+    Every document is read once, stores at the same time. Raises InvalidReference, SettingError, PluginError.
+    """
+    return sync.run(_flow(references, ca_file), _no_service)
+
+
+async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
+    """As `resolve`, from asyncio: sources are read in threads."""
+    try:
+        return await aio.run(_flow(references, ca_file), _no_service, aio.RunState())
+    except Exception as error:  # noqa: BLE001 - as `sheltered` does it
+        fault = error
+    raise bare(fault)
+
+
+def _flow(references: Sequence[str], ca_file: str | Path | None) -> Flow[list[Field]]:
+    found = registry(ca_file)
+    return resolving.resolve([parse_field(reference) for reference in references], lambda: found)
+
+
+def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:
+    raise AssertionError("resolving asks no service")

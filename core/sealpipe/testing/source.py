@@ -1,0 +1,179 @@
+"""What every source is held to."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar
+
+import pytest
+
+from sealpipe.errors import Denied, NotFound, PluginError, Unavailable
+from sealpipe.plugin import Document
+from sealpipe.reference import parse
+from sealpipe.registry import Registry
+from sealpipe.testing.canary import CANARY
+from sealpipe.testing.contract import Contract, listen, logged, shows, told
+from sealpipe.testing.trouble import Trouble
+
+Content = bytes | Mapping[str, bytes]
+ODD_KEYS = ("dotted.key", "with space", "slash/key", "UPPER", "eq=al", "com,ma", "\u00fcml\u00e4ut")
+LARGE = 64 * 1024
+
+
+class SourceContract(Contract):
+    """Subclass it with `name`, `put` and `missing`; `takes` says what the backend can hold."""
+
+    kind = "source"
+
+    holds: ClassVar[frozenset[str]] = frozenset({"text", "map"})
+    """What the backend can hold: `text`, `binary` (any bytes), `map`, `empty` (an empty value)."""
+    odd_keys: ClassVar[tuple[str, ...]] = ODD_KEYS
+    """Keys of a map that the backend can hold."""
+    largest: ClassVar[int] = LARGE
+    """Bytes of a value, where the backend holds fewer than 64 KiB."""
+
+    @abstractmethod
+    def put(self, content: Content) -> str:
+        """Store a value or a map in the backend; what comes after the colon of a reference to it."""
+
+    @abstractmethod
+    def missing(self) -> str:
+        """The same for something that is not there."""
+
+    def denied(self) -> str | None:
+        """The same for something that these credentials may not read; None where the backend knows no such thing."""
+        return None
+
+    def at(self, url: str) -> Mapping[str, str] | None:
+        """The environment in which the source talks to another address; None where it does not talk HTTP."""
+        del url
+        return None
+
+    def get(self, registry: Registry, body: str) -> Document | PluginError:
+        """What the source answers."""
+        locator = registry.locate(parse(f"{self.name}:{body}"))
+        return registry.fetch({self.name: [locator]})[locator]
+
+    def value(self, registry: Registry, content: Content) -> bytes | Mapping[str, bytes]:
+        """What comes back of something that was stored just now, as bytes."""
+        answer = self.get(registry, self.put(content))
+        assert isinstance(answer, Document), answer
+        if isinstance(answer.content, Mapping):
+            return {key: _bytes(value) for key, value in answer.content.items()}
+        return _bytes(answer.content)
+
+    def need(self, what: str) -> None:
+        """Skip where the backend cannot hold it."""
+        if what not in self.holds:
+            pytest.skip(f"{self.name} holds no {what}")
+
+    def test_text_comes_back_exactly(self, registry: Registry) -> None:
+        self.need("text")
+        for text in ("plain", " blanks ", "line\n", "\r\ntwo\n\n", CANARY, "a" * self.largest):
+            assert self.value(registry, text.encode()) == text.encode()
+
+    def test_bytes_come_back_exactly_up_to_64_kib(self, registry: Registry) -> None:
+        self.need("binary")
+        for data in (bytes(range(256)), b"\xff\xfe\x00", b"\x00", os.urandom(self.largest)):
+            assert self.value(registry, data) == data
+
+    def test_a_map_comes_back_with_all_its_keys_however_odd(self, registry: Registry) -> None:
+        self.need("map")
+        content = {key: f"value of {number}".encode() for number, key in enumerate(self.odd_keys)}
+        assert self.value(registry, content) == content
+
+    def test_an_empty_value_is_empty_and_not_missing(self, registry: Registry) -> None:
+        self.need("empty")
+        assert self.value(registry, b"") == b""
+
+    def test_what_is_not_there_is_not_found_and_named(self, registry: Registry) -> None:
+        error = self.get(registry, self.missing())
+        assert isinstance(error, NotFound), error
+        assert error.locator.startswith(f"{self.name}:")
+        assert error.remedy
+
+    def test_what_may_not_be_read_is_denied_and_not_missing(self, registry: Registry) -> None:
+        body = self.denied()
+        if body is None:
+            pytest.skip(f"{self.name} knows no such thing")
+        error = self.get(registry, body)
+        assert isinstance(error, Denied), error
+        assert error.remedy
+
+    def test_a_batch_answers_what_single_calls_answer(self, registry: Registry) -> None:
+        bodies = [self.put(self._some(number)) for number in range(3)] + [self.missing()]
+        locators = [registry.locate(parse(f"{self.name}:{body}")) for body in bodies]
+        together = registry.fetch({self.name: locators})
+        for locator in locators:
+            alone = registry.fetch({self.name: [locator]})[locator]
+            assert _same(together[locator], alone), locator
+
+    def test_eight_threads_get_what_one_gets(self, registry: Registry) -> None:
+        bodies = [self.put(self._some(number)) for number in range(8)]
+        expected = [self.get(registry, body) for body in bodies]
+        found: dict[int, Document | PluginError] = {}
+        start = threading.Barrier(8)
+
+        def read(number: int) -> None:
+            start.wait()
+            found[number] = self.get(registry, bodies[number])
+
+        threads = [threading.Thread(target=read, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(_same(found[number], expected[number]) for number in range(8))
+
+    def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
+        listen(caplog)
+        content: Content = CANARY.encode() if "text" in self.holds else {"key": CANARY.encode()}
+        document = self.get(registry, self.put(content))
+        errors = [self.get(registry, body) for body in (self.missing(), self.denied()) if body is not None]
+        text = "\n".join([repr(document), *(told(error) for error in errors if isinstance(error, PluginError))])
+        assert not shows(text + logged(caplog), self.secrets())
+
+    @pytest.fixture
+    def trouble(self) -> Iterator[Callable[[str], Trouble]]:
+        """Starts a server that answers everything in one wrong way."""
+        started: list[Trouble] = []
+
+        def start(how: str) -> Trouble:
+            started.append(Trouble(how))
+            return started[-1]
+
+        yield start
+        for each in started:
+            each.stop()
+
+    @pytest.mark.parametrize("how", ["429", "503", "closed"])
+    def test_a_backend_that_does_not_answer_is_unavailable(
+        self, trouble: Callable[[str], Trouble], how: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        listen(caplog)
+        server = trouble(how)
+        environ = self.at(server.url)
+        if environ is None:
+            pytest.skip(f"{self.name} does not talk HTTP")
+        error = self.get(self.registry_in(environ), self.missing())
+        assert isinstance(error, Unavailable), error
+        assert not shows(told(error) + logged(caplog), self.secrets())
+        if how == "429":
+            assert error.retry_after == server.retry_after
+
+    def _some(self, number: int) -> Content:
+        text = f"value {number}".encode()
+        return text if "text" in self.holds else {"key": text}
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _same(one: Document | PluginError, other: Document | PluginError) -> bool:
+    if isinstance(one, Document) and isinstance(other, Document):
+        return one.content == other.content and one.secret == other.secret
+    return type(one) is type(other) and str(one) == str(other)

@@ -1,0 +1,47 @@
+"""A server that is in trouble: it answers every request in one wrong way."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Trouble:
+    """`how` is a status such as `503`, or `closed`: the connection ends without an answer. `received` counts."""
+
+    retry_after = 7.0
+
+    def __init__(self, how: str) -> None:
+        self.received = 0
+        trouble = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_one_request(self) -> None:
+                self.raw_requestline = self.rfile.readline(65537)
+                if not self.raw_requestline or not self.parse_request():
+                    self.close_connection = True
+                    return
+                self.rfile.read(int(self.headers.get("content-length") or 0))
+                trouble.received += 1
+                self.close_connection = True
+                if how != "closed":
+                    self.send_response(int(how))
+                    self.send_header("retry-after", str(int(trouble.retry_after)))
+                    self.send_header("content-length", "0")
+                    self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Its address, without a path."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def stop(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._server.server_close()
