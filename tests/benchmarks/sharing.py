@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import SEALPIPE, Bench
+from crowd import install as crowded
 from measuring import Command
 from table import Row
 
 VALUE = "correct horse battery staple"
+PLUGINS = 20
 SHARE = (SEALPIPE, "share", "-f", "env:DB_PASSWORD")
 
 
@@ -24,6 +26,11 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield bench.timed("share-cpu", what, ours, theirs)
     what = "the same; the script reads one root certificate in place of all"
     yield _row(bench, "share-one-root", what, ours, Command(smallest, two | one_root))
+
+    crowd, nobody = (str(crowded(bench.folder / f"plugins-{count}", count)) for count in (PLUGINS, 0))
+    what = f"{PLUGINS} distributions with plugins beside it; none"
+    ours, theirs = (Command(SHARE, two | {"PYTHONPATH": folder}) for folder in (crowd, nobody))
+    yield _row(bench, "share-plugins", what, ours, theirs, 1.005)
 
     off = (*SHARE, "--custody", "off")
     what = "three-part key, `--custody off`; the smallest script"

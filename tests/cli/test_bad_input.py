@@ -79,8 +79,8 @@ SETTINGS = {
 
 REFERENCES = {
     "no field": Bad([], "nothing to share", "-f env:DB_PASSWORD"),
-    "an unknown source": Bad(["-f", "vualt:x"], "there is no source named vualt", "known sources: "),
-    "a near miss": Bad(["-f", "evn:DB_PASSWORD"], "there is no source named evn", "did you mean env?"),
+    "an unknown source": Bad(["-f", "safe:x"], "there is no source named safe", "known sources: "),
+    "a near miss": Bad(["-f", "envv:DB_PASSWORD"], "there is no source named envv", "did you mean env"),
     "a value in place of a reference": Bad(["-f", HIDDEN], "is no reference", "a value itself is never given here"),
     "a value after a label": Bad(["-f", f"Password={HIDDEN}"], "is no reference", "such as env:DB_PASSWORD"),
     "a missing variable": Bad(["-f", "env:NOT_SET"], "NOT_SET is not set", "export NOT_SET", code=14),

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, NotConfigured, PolicyRefused, configuration
+from sealpipe import AsyncClient, Client, NotConfigured, PolicyRefused, SettingError, configuration
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Overseer, Registry
+from sealpipe.registry.oversight import overseers
 from sealpipe_rehearsal.running import Running
-from support.terminal import Terminal
+from support.distributions import Site
+from support.terminal import Done, Terminal
 
 PLAN = Outgoing(
     "share", (("Password", "password"),), ("vault",), ("email:a@example.com",),
@@ -160,6 +162,106 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
 def test_a_third_partys_policy_is_loaded_only_where_the_config_names_it() -> None:
     with pytest.raises(NotConfigured, match="nobodys is not installed"):
         Registry().check_outgoing([Overseer("nobodys", {})], PLAN)
+
+
+OVERSEER = f"""
+import json
+from sealpipe.plugin import PluginError, Refusal, hookimpl
+
+@hookimpl
+def sealpipe_check_outgoing(plan, config):
+    if config.get("breaks"):
+        raise RuntimeError("{CANARY}")
+    if plan.title in config.get("titles", []):
+        raise Refusal(f"the title {{plan.title}} is not for the outside")
+
+@hookimpl
+def sealpipe_event(event, config):
+    if config.get("deaf") == event["outcome"]:
+        raise PluginError("nobody listens")
+    with open(config["file"], "a") as file:
+        file.write(json.dumps(event, default=str) + "\\n")
+"""
+
+
+@pytest.fixture
+def overseen(user: Terminal, site: Site) -> Callable[..., Done]:
+    """Share with a third party's overseer: the rest of its table, and the words of the command."""
+    site.install("house-rules", OVERSEER)
+    user.environ |= {"PYTHONPATH": str(site.folder), "SEALPIPE_CONFIG": str(user.here / "config.toml"), "DB": CANARY}
+
+    def share(rules: str, *words: str, allowed: str = "") -> Done:
+        table = f'[oversight.house-rules]\nfile = "{user.here}/told.jsonl"\n{rules}\n'
+        user.file("config.toml", allowed + table)
+        return user.sealpipe("share", "-f", "env:DB", *words)
+
+    return share
+
+
+def sent(service: Running) -> int:
+    return len([seen for seen in service.seen() if seen.method == "POST"])
+
+
+def test_a_third_partys_overseer_has_its_table_and_sees_no_value(overseen: Callable[..., Done], user: Terminal) -> None:
+    done = overseen('titles = ["Secret plans"]', "--title", "Lunch")
+    assert done.code == 0, done
+    before, after = lines(user.here / "told.jsonl")
+    assert (before["outcome"], after["outcome"], after["title"]) == ("sending", "created", "Lunch")
+    text = (user.here / "told.jsonl").read_text()
+    assert CANARY not in text
+    assert done.out.strip().partition("#1")[2] not in text
+
+
+REFUSALS = {
+    'titles = ["Lunch"]': (2, "the policy house-rules does not allow this: the title Lunch is not for the outside"),
+    "breaks = true": (14, "house-rules failed in a way it should not (RuntimeError)"),
+    'deaf = "sending"': (14, "nobody listens"),
+}
+
+
+@pytest.mark.parametrize("rules", REFUSALS)
+def test_what_it_refuses_or_cannot_say_is_not_sent(overseen: Callable[..., Done], service: Running, rules: str) -> None:
+    code, told = REFUSALS[rules]
+    done = overseen(rules, "--title", "Lunch")
+    assert (done.code, done.out, sent(service)) == (code, "", 0)
+    assert told in done.err
+    assert CANARY not in done.err
+
+
+def test_what_it_was_not_told_of_the_end_is_a_warning(overseen: Callable[..., Done], service: Running) -> None:
+    done = overseen('deaf = "created"')
+    assert (done.code, sent(service)) == (0, 1)
+    assert "nobody listens" in done.err
+
+
+def test_an_overseer_that_may_not_be_loaded_lets_nothing_leave(overseen: Callable[..., Done], service: Running) -> None:
+    done = overseen("", allowed="allow_plugins = []\n")
+    assert (done.code, sent(service)) == (14, 0)
+    assert "the plugin house-rules is not among the plugins that the setting allows" in done.err
+
+
+def test_the_machine_can_fix_a_third_partys_too(
+    site: Site, service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.install("house-rules", OVERSEER)
+    machine = tmp_path / "machine.toml"
+    machine.write_text(f'[enforce.house-rules]\nfile = "{tmp_path}/told.jsonl"\ntitles = ["Lunch"]\n')
+    monkeypatch.setattr(configuration, "MACHINE", machine)
+    where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    with Client(api_key=service.create_key(), **where) as client:
+        with pytest.raises(PolicyRefused, match="this machine's policy does not allow this: the title Lunch"):
+            client.share(["text:x"], title="Lunch")
+        client.share(["text:x"], title="Dinner")
+    assert [line["outcome"] for line in lines(tmp_path / "told.jsonl")] == ["sending", "created"]
+
+
+@pytest.mark.parametrize(
+    ("user", "machine"),
+    [({"oversight": 1}, {}), ({"oversight": {"x": 1}}, {}), ({"audit": 1}, {}), ({}, {"enforce": 1})],
+)
+def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[str, Any]) -> None:
+    with pytest.raises((SettingError, NotConfigured), match="is no table"):
+        overseers(user, machine)
 
 
 @pytest.mark.parametrize(

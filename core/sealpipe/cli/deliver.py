@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sealpipe.cli import output
 from sealpipe.errors import NotDelivered, StateError, UsageError
@@ -14,6 +14,11 @@ from sealpipe.flows.share import Share
 from sealpipe.state import files
 from sealpipe.state.entry import kept
 from sealpipe.times import format_time
+
+if TYPE_CHECKING:
+    from sealpipe.client.sync import Client
+
+_TEMPLATE_LIMIT = 64 * 1024
 
 Targets = Mapping[str, str | None]
 """Where link and receipt go: absolute paths, None for stdout or for none at all."""
@@ -38,13 +43,29 @@ def targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]
     return found
 
 
-def refuse_open_log(link_file: str | None) -> None:
-    """GitLab masks nothing that we print: there a link needs another way out (DESIGN 6.7)."""
-    if os.environ.get("GITLAB_CI") and link_file is None:
+def refuse_open_log(*ways: object) -> None:
+    """GitLab masks nothing that we print: there a link needs another of the `ways` out (DESIGN 6.7)."""
+    if os.environ.get("GITLAB_CI") and not any(ways):
         raise UsageError(
             "in a GitLab job the link would stand in the log for everybody to read",
-            remedy="name a file for it with --link-file",
+            remedy="send it with --send, or name a file for it with --link-file",
         )
+
+
+def message_template(path: str | None) -> str | None:
+    """The text for a message, from its file. UsageError where that cannot be read, or is no text."""
+    if path is None:
+        return None
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_TEMPLATE_LIMIT + 1)
+        if len(content) > _TEMPLATE_LIMIT:
+            raise UsageError(f"--message-template: {path} has more than {_TEMPLATE_LIMIT // 1024} KiB")
+        return content.decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"--message-template: {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"--message-template: {path} is not UTF-8 text", remedy="save it as UTF-8") from None
 
 
 def announce(share: Share) -> None:
@@ -57,7 +78,7 @@ def announce(share: Share) -> None:
         output.note(f"sealpipe: {warning}")
 
 
-def deliver(share: Share, to: Targets) -> None:
+def write_files(share: Share, to: Targets) -> None:
     """Receipt and link file. NotDelivered where one cannot be written: the entry is kept."""
     contents = {"receipt": _receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
@@ -66,38 +87,73 @@ def deliver(share: Share, to: Targets) -> None:
             _write(Path(path), content.encode(), share)
 
 
+def prints_link(share: Share, to: Targets) -> bool:
+    """Whether the link goes to stdout: where it goes to a file or is sent to somebody, it goes nowhere else."""
+    return not to.get("link_file") and not (share.mail and share.mail.sends("link"))
+
+
 def describe(share: Share, to: Targets) -> dict[str, Any]:
-    """The share as JSON members. With a link file, the link is in that file and nowhere else."""
+    """The share as JSON members. `delivered` names the files and the channels that have what is theirs."""
+    sent = [each.recipient.channel for each in share.mail.dispatches if each.state == "sent"] if share.mail else []
     return {
-        "link": None if to.get("link_file") else share.link.reveal(),
+        "link": share.link.reveal() if prints_link(share, to) else None,
         "short_code": share.short_code,
         "expires_at": None if share.expires_at is None else format_time(share.expires_at),
         "custody": share.custody,
         "outcome": share.outcome,
         "title": share.title,
-        "delivered": [name.replace("_", "-") for name, path in to.items() if path],
+        "delivered": [*(name.replace("_", "-") for name, path in to.items() if path), *dict.fromkeys(sent)],
     }
 
 
-def finish(share: Share, to: Targets, *, as_json: bool) -> None:
-    """Tell, deliver, print, and end the entry: one share, one link, whatever is killed when."""
+def finish(client: Client, share: Share, to: Targets, *, as_json: bool, resend: bool = False) -> None:
+    """Tell, deliver, print, and end the entry: one share, one link, whatever is killed when.
+
+    What cannot be delivered does not stop the rest; it is raised last, and the entry is kept.
+    """
     with kept(share.entry):
         announce(share)
+        unsent = send(client, share, resend=resend)
         try:
-            deliver(share, to)
+            write_files(share, to)
             if as_json:
                 output.json_result(describe(share, to))
-            elif not to.get("link_file"):
+            elif prints_link(share, to):
                 output.result(share.link.reveal() + "\n")
         except NotDelivered as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = f"the share {share.short_code} exists; `sealpipe resume {entry_id}` delivers its link"
+            if unsent is not None:
+                output.note(f"sealpipe: {unsent.message}")
             raise
+        if unsent is not None:
+            raise unsent
         try:
             share.delivered()
         except StateError as error:
             output.note(f"sealpipe: {error.message}")
             output.note(f"  {error.remedy}")
+
+
+def send(client: Client, share: Share, *, resend: bool) -> NotDelivered | None:
+    """Send what goes through channels, and tell of it; the error of what is left, None where all is out."""
+    if share.mail is None:
+        return None
+    from sealpipe.flows.delivering import deliver
+
+    before = {id(each) for each in share.mail.dispatches if each.state == "sent"}
+    told = len(share.warnings)
+    try:
+        client.run(deliver(client.session, share, resend=resend))
+        error = None
+    except NotDelivered as left:
+        error = left
+    for each in share.mail.dispatches:
+        if each.state == "sent" and id(each) not in before:
+            output.note(f"sent the {each.recipient.what} to {output.printable(each.recipient.shown)}")
+    for warning in share.warnings[told:]:
+        output.note(f"sealpipe: {warning}")
+    return error
 
 
 def _write(path: Path, content: bytes, share: Share) -> None:

@@ -39,10 +39,13 @@ def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
 
 
 def _one(name: str) -> Iterator[Finding]:
+    from contextlib import closing
+
     from sealpipe.client.plugins import registry
     from sealpipe.doctor import installed
 
-    return installed.check(registry(), name)
+    with closing(registry()) as found:
+        yield from installed.check(found, name)
 
 
 def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ def show(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets, *,
     lines += [f"  {name.replace('_', '-')}: {output.printable(members[name])}" for name in told if members[name]]
     lines += [f"  notify-on: {','.join(plan.notify_on)}"] if plan.notify_on else []
     lines += ["  passcode: yes"] if members["passcode"] else []
+    lines += [f"  {row['what']} to {output.printable(row['to'])}" for row in members["send"]]
     lines += [f"  {output.printable(remark)}" for remark in sealed.remarks]
     output.result("\n".join(lines) + "\n")
 
@@ -35,7 +36,7 @@ def _members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets
         "fields": [{"key": key, "type": kind} for key, kind in sealed.labels],
         "title": plan.title,
         "description": plan.description,
-        "expires_at": None if plan.expires_at is None else format_time(plan.expires_at),
+        "expires_at": None if sealed.expires_at is None else format_time(sealed.expires_at),
         "views": "unlimited" if plan.views is None else plan.views,
         "timed_view": plan.timed_view,
         "notify_on": plan.notify_on,
@@ -43,5 +44,6 @@ def _members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets
         "custody": plan.custody if sealed.wrap_at is not None else "none",
         "link_file": to["link_file"],
         "receipt": to["receipt"],
+        "send": [{"what": each.what, "to": str(each)} for each in sealed.recipients],
         "remarks": sealed.remarks,
     }

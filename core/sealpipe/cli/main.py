@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -39,17 +39,32 @@ INNER = ("list", "show", "expire", "log", "submissions", "purge", "call", "serve
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group whose commands are imported when they are called; those of plugins are looked up by their name only."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
-            return None
+            from sealpipe.cli import foreign
+
+            return foreign.command(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if ctx.invoked_subcommand is None or ctx.invoked_subcommand in COMMANDS:
+                raise
+            from sealpipe.cli import foreign
+
+            if isinstance(error, foreign.OURS):
+                raise
+            failure = foreign.failure(ctx.invoked_subcommand, error)
+        raise failure  # out here: what is behind it may hold anything
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -48,6 +48,9 @@ def failure(error: SealpipeError, *, as_json: bool) -> None:
         note(_json({"error": describe(error)}).rstrip("\n"))
         return
     note(f"sealpipe: {error.message}")
+    locator = getattr(error, "locator", "")
+    if locator and locator not in error.message:
+        note(f"  reference: {locator}")
     for name, reason in getattr(error, "additional_data", {}).items():
         note(f"  {printable(name)}: {printable(reason)}")
     for line in [error.remedy, *notes]:

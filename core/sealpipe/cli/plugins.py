@@ -17,10 +17,12 @@ def plugins(**values: Any) -> None:
 
     Looks them up, but imports no backend and calls nobody; `sealpipe doctor NAME` tries one.
     """
+    from sealpipe.cli import foreign
     from sealpipe.client.plugins import registry as make
 
     registry = make()
     rows = [_members(each) for each in registry.listing()]
+    rows += [_command(name, each) for name, each in sorted(foreign.commands(registry).items())]
     if values["output"] == "json":
         problems = [{"plugin": name, "problem": problem} for name, problem in registry.problems.items()]
         output.json_result({"plugins": rows, "problems": problems})
@@ -29,8 +31,7 @@ def plugins(**values: Any) -> None:
     lines = [line for row in rows for line in _lines(row, width, details=values["all"])]
     lines += _common() if values["all"] else []
     output.result("".join(f"{output.printable(line)}\n" for line in lines))
-    for name, problem in registry.problems.items():
-        output.note(f"sealpipe: the plugin {output.printable(name)} {output.printable(problem)}")
+    foreign.tell_problems(registry)
 
 
 def _members(each: Any) -> dict[str, Any]:
@@ -49,6 +50,21 @@ def _members(each: Any) -> dict[str, Any]:
         "params": dict(getattr(info, "params", {})),
         "capabilities": list(info.capabilities),
         "format": getattr(info, "format", "") or None,
+    }
+
+
+def _command(name: str, each: Any) -> dict[str, Any]:
+    return {
+        "kind": "command",
+        "name": name,
+        "summary": each.command.get_short_help_str(),
+        "from": f"{each.origin} {each.version}".strip(),
+        "needs": [],
+        "missing": [],
+        "install": None,
+        "params": {},
+        "capabilities": [],
+        "format": None,
     }
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import context, output
+from sealpipe.cli.left import list_left
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import SealpipeError, StateError, UsageError
-from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from sealpipe.client.sync import Client
@@ -28,7 +28,7 @@ def resume(entry_id: str | None, **values: Any) -> None:
     Without an ID, every entry of this CI run (outside CI: every entry made outside CI).
     """
     if values["list"]:
-        _list(context.outbox(values, None), every_run=values["all"], as_json=values["output"] == "json")
+        list_left(values)
         return
     if values["discard"]:
         if entry_id is None:
@@ -49,7 +49,7 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
     with Client.of_session(session) as client:
         for name in names:
             try:
-                _finish(client, outbox, name, asked_for=entry_id is not None, as_json=values["output"] == "json")
+                _finish(client, outbox, name, values, asked_for=entry_id is not None)
             except SealpipeError as error:
                 errors.append(error)
     if not names:
@@ -61,8 +61,10 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
         raise errors[0]
 
 
-def _finish(client: Client, outbox: Outbox, name: str, *, asked_for: bool, as_json: bool) -> None:
+def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, asked_for: bool) -> None:
     from sealpipe.cli import deliver
+    from sealpipe.flows.resume import resume as resuming
+    from sealpipe.state.entry import kept
 
     entry = outbox.open(name)
     if isinstance(entry, str):
@@ -73,20 +75,8 @@ def _finish(client: Client, outbox: Outbox, name: str, *, asked_for: bool, as_js
             )
         return
     to = entry.meta.get("deliver") or {}
-    deliver.refuse_open_log(to.get("link_file"))
-    share = client.resume(entry)
-    deliver.finish(share, to, as_json=as_json)
-
-
-def _list(outbox: Outbox, *, every_run: bool, as_json: bool) -> None:
-    rows = outbox.list(every_run=every_run)
-    if as_json:
-        entries = [
-            {"id": row.id, "key_id": row.key_id, "created_at": format_time(row.created_at), "run": row.run}
-            for row in rows
-        ]
-        output.json_result({"entries": entries})
-        return
-    for row in rows:
-        run = f"\trun {output.printable(row.run)}" if row.run else ""
-        output.result(f"{row.id}\t{format_time(row.created_at)}\tkey {output.printable(row.key_id)}{run}\n")
+    sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
+    with kept(entry):
+        deliver.refuse_open_log(to.get("link_file"), sends_link)
+    share = client.run(resuming(client.session, entry))
+    deliver.finish(client, share, to, as_json=values["output"] == "json", resend=values["resend"])

@@ -29,7 +29,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     from sealpipe.client.sync import Client
     from sealpipe.flows import share as sharing
 
-    deliver.refuse_open_log(values["link_file"])
+    deliver.refuse_open_log(values["link_file"], values["send"])
     to = deliver.targets(values["link_file"], values["receipt"])
     plan = sharing.plan(
         values["field"],
@@ -40,6 +40,11 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         custody=values["custody"],
         timed_view=values["timed_view"],
         notify_on=values["notify_on"],
+        passcode_generate=values["passcode_generate"],
+        send=values["send"],
+        passcode_to=values["passcode_to"],
+        params=values["param"],
+        message_template=deliver.message_template(values["message_template"]),
         **_expiry(ctx, values),
     )
     session = context.session(values)
@@ -52,7 +57,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
             return
         outbox = context.outbox(values, session.credential)
         made = client.run(sharing.share(session, plan, outbox, deliver=to))
-        deliver.finish(made, to, as_json=as_json)
+        deliver.finish(client, made, to, as_json=as_json)
 
 
 def _expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:

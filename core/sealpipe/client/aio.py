@@ -142,6 +142,7 @@ class AsyncClient(ClientSetup):
         if self._network is not None:
             await self._network.close()
             self._network = None
+        await asyncio.to_thread(self.session.close)
 
     async def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""

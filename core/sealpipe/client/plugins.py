@@ -6,15 +6,21 @@ import atexit
 import os
 import ssl
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sealpipe.configuration import read_config, read_machine_config
+from sealpipe.errors import NotConfigured, SettingError
 from sealpipe.registry import Overseer, Registry
 from sealpipe.registry.oversight import overseers
 
 if TYPE_CHECKING:
+    import socket
+
     import httpx
 
 TIMEOUT = 30.0
@@ -24,7 +30,14 @@ TIMEOUT = 30.0
 def registry(ca_file: str | Path | None = None) -> Registry:
     """A registry whose plugins trust what the client trusts. Nothing is read or made before it is needed."""
     network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file)))
-    return Registry(config=lambda: read_config(os.environ), network=network)
+    return Registry(config=lambda: read_config(os.environ), network=network, new_file=new_file)
+
+
+def new_file(path: Path, content: bytes) -> None:
+    """A new 0600 file, whole and on disk, or none. Raises OSError."""
+    from sealpipe.state import files
+
+    files.create(path, lambda: [content])
 
 
 def overseeing() -> tuple[Overseer, ...]:
@@ -37,40 +50,111 @@ class PluginNetwork:
 
     def __init__(self, ca_file: Path | None) -> None:
         self._ca_file = ca_file
+        self._contexts: dict[Path | None, ssl.SSLContext] = {}
+        self._lock = threading.Lock()
 
-    def http(self) -> httpx.Client:
-        """One client for all plugins of a run."""
-        return self._http
+    def http(self, *, authorities: str | None = None, certificate: tuple[Path, Path] | None = None) -> httpx.Client:
+        """One client for all plugins of a run, or one for a plugin alone."""
+        if authorities is None and certificate is None:
+            return self._http
+        from sealpipe.client.plugin_http import plugin_client
+        from sealpipe.client.trust import own_context
+
+        with _in_plugins_words():
+            context = own_context(os.environ, self._ca_file, authorities, certificate)
+        return plugin_client(lambda: context, _proxy, TIMEOUT)
+
+    def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
+        """A socket, with certificates and proxy as everywhere."""
+        from sealpipe.client.plugin_connection import connected
+
+        with _in_plugins_words():
+            return connected(url, partial(self._context, ca_file), self.proxy(url), timeout or TIMEOUT)
 
     def proxy(self, url: str) -> str | None:
         """The proxy that the environment names for an address; never one for loopback."""
-        from sealpipe.client.trust import proxy_for
+        return _proxy(url)
 
-        return proxy_for(url)
+    def tls_context(self) -> ssl.SSLContext:
+        """A context for protocols that are not HTTP."""
+        return _tls_context(self._ca_file)
 
     def ca_bundle(self) -> Path | None:
         """One PEM file for SDKs that take nothing else; None where the system's own certificates are meant."""
         return self._bundle
 
+    def close(self) -> None:
+        """End the connections of the client that plugins share."""
+        client: httpx.Client | None = vars(self).pop("_http", None)
+        if client is not None:
+            client.close()
+
+    def _context(self, ca_file: Path | None) -> ssl.SSLContext:
+        with self._lock:  # connections are made in several threads, and reading a bundle is dear
+            if ca_file not in self._contexts:
+                from sealpipe.client.trust import tls_context
+
+                with _in_plugins_words():
+                    self._contexts[ca_file] = tls_context(os.environ, self._ca_file, ca_file)
+            return self._contexts[ca_file]
+
     @cached_property
     def _http(self) -> httpx.Client:
         from sealpipe.client.plugin_http import plugin_client
 
-        return plugin_client(self._ca_file, TIMEOUT)
+        return plugin_client(partial(_tls_context, self._ca_file), _proxy, TIMEOUT)
 
     @cached_property
     def _bundle(self) -> Path | None:
-        named = os.environ.get("SSL_CERT_FILE")
+        from sealpipe.client.trust import named_certificates
+
+        named = named_certificates(os.environ)
         if self._ca_file is None and not named:
             return None
-        system = named or ssl.get_default_verify_paths().cafile
-        if system is None:
-            import certifi
-
-            system = certifi.where()
-        content = b"\n".join(Path(file).read_bytes() for file in (system, self._ca_file) if file is not None)
+        files = [*(named or [_system_bundle()]), *([self._ca_file] if self._ca_file else [])]
+        try:
+            content = b"\n".join(file.read_bytes() for file in files)
+        except OSError:
+            raise NotConfigured(
+                "the certificates to trust cannot be read",
+                remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE and SSL_CERT_DIR: PEM files that this user can read",
+            ) from None
         descriptor, name = tempfile.mkstemp(prefix="sealpipe-ca-", suffix=".pem")
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         atexit.register(partial(Path(name).unlink, missing_ok=True))
         return Path(name)
+
+
+def _system_bundle() -> Path:
+    cafile = ssl.get_default_verify_paths().cafile
+    if cafile is None:
+        import certifi
+
+        cafile = certifi.where()
+    return Path(cafile)
+
+
+def _proxy(url: str) -> str | None:
+    from sealpipe.client.trust import proxy_for
+
+    with _in_plugins_words():
+        return proxy_for(url)
+
+
+def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
+    from sealpipe.client.trust import tls_context
+
+    with _in_plugins_words():
+        return tls_context(os.environ, ca_file)
+
+
+@contextmanager
+def _in_plugins_words() -> Iterator[None]:
+    """A wrong setting of the network as a plugin may tell it: any other error of theirs is told by its type only."""
+    try:
+        yield
+        return
+    except SettingError as error:
+        told = NotConfigured(error.message, remedy=error.remedy)
+    raise told

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,6 +14,7 @@ from sealpipe.client.plugins import registry
 from sealpipe.flows import resolve as resolving
 from sealpipe.flows.steps import Flow
 from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
 from sealpipe.sheltered import bare, sheltered
 from sealpipe.wire.fields import Field
 
@@ -22,20 +25,23 @@ def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> 
 
     Every document is read once, stores at the same time. Raises InvalidReference, SettingError, PluginError.
     """
-    return sync.run(_flow(references, ca_file), _no_service)
+    with closing(registry(ca_file)) as found:
+        return sync.run(_flow(references, found), _no_service)
 
 
 async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """As `resolve`, from asyncio: sources are read in threads."""
+    found = registry(ca_file)
     try:
-        return await aio.run(_flow(references, ca_file), _no_service, aio.RunState())
+        return await aio.run(_flow(references, found), _no_service, aio.RunState())
     except Exception as error:  # noqa: BLE001 - as `sheltered` does it
         fault = error
+    finally:
+        await asyncio.to_thread(found.close)
     raise bare(fault)
 
 
-def _flow(references: Sequence[str], ca_file: str | Path | None) -> Flow[list[Field]]:
-    found = registry(ca_file)
+def _flow(references: Sequence[str], found: Registry) -> Flow[list[Field]]:
     return resolving.resolve([parse_field(reference) for reference in references], lambda: found)
 
 

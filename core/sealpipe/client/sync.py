@@ -164,6 +164,7 @@ class Client(ClientSetup):
         if self._network is not None:
             self._network.close()
             self._network = None
+        self.session.close()
 
     def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""

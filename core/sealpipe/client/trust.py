@@ -13,19 +13,57 @@ from sealpipe.errors import SettingError
 from sealpipe.settings import is_loopback
 
 
-def tls_context(environ: Mapping[str, str], ca_file: Path | None) -> ssl.SSLContext:
-    """A context that checks certificates and names. SSLKEYLOGFILE is not obeyed: it would write the session keys."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # create_default_context() would obey it
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+def tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
+    """A context that checks certificates and names: the system's and those of some files.
+
+    SSLKEYLOGFILE is not obeyed: it would write the session keys.
+    """
+    context = _empty()
     try:
         _load_system(context, environ)
-        if ca_file is not None:
-            context.load_verify_locations(cafile=ca_file)
+        for ca_file in ca_files:
+            if ca_file is not None:
+                context.load_verify_locations(cafile=ca_file)
     except (OSError, ssl.SSLError):
         raise SettingError(
             "the certificates to trust cannot be read",
-            remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE and SSL_CERT_DIR: PEM files that this user can read",
+            remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE, SSL_CERT_DIR and what the store names: PEM files that this "
+            "user can read",
         ) from None
+    return context
+
+
+def own_context(
+    environ: Mapping[str, str],
+    ca_file: Path | None,
+    authorities: str | None,
+    certificate: tuple[Path, Path] | None,
+) -> ssl.SSLContext:
+    """A context for one backend: `authorities` in place of the system's (None: those), and a client certificate."""
+    if authorities is None:
+        context = tls_context(environ, ca_file)
+    else:
+        context = _empty()
+        try:
+            context.load_verify_locations(cadata=authorities)
+            if ca_file is not None:
+                context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError):
+            raise SettingError("the certificates to trust are not PEM", remedy="check its CA setting") from None
+    if certificate is not None:
+        try:
+            context.load_cert_chain(*certificate)
+        except (OSError, ssl.SSLError):
+            raise SettingError(
+                "the client certificate and its key cannot be read, or do not belong together",
+                remedy="check both: PEM, and the key without a passphrase",
+            ) from None
+    return context
+
+
+def _empty() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # create_default_context() would obey SSLKEYLOGFILE
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
@@ -44,6 +82,13 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
         import certifi
 
         context.load_verify_locations(cafile=certifi.where())
+
+
+def named_certificates(environ: Mapping[str, str]) -> list[Path]:
+    """The files of certificates that the environment names, a folder's one by one; empty where it names none."""
+    file, folders = environ.get("SSL_CERT_FILE"), (environ.get("SSL_CERT_DIR") or "").split(os.pathsep)
+    hashed = [each for folder in folders if folder for each in sorted(Path(folder).glob("*.[0-9]"))]
+    return [*([Path(file)] if file else []), *hashed]
 
 
 def _is_hashed(folder: str) -> bool:

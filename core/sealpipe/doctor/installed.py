@@ -9,6 +9,7 @@ from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.errors import PluginError
 from sealpipe.registry import Listed, Registry
 from sealpipe.registry.guard import pip_install
+from sealpipe.registry.stores import strays
 
 
 def missing(needs: Sequence[str]) -> list[str]:
@@ -35,6 +36,8 @@ def findings(registry: Registry) -> Iterator[Finding]:
         yield fine("plugins", f"from {', '.join(others)}")
     for plugin, problem in registry.problems.items():
         yield doubtful(f"plugin {plugin}", problem, "install it anew with all that it needs, or ask its author")
+    for variable, near in strays(registry.environ, {each.info.backend or each.info.name for each in listed}):
+        yield doubtful(f"variable {variable}", "no plugin has that name", f"did you mean {near}?" if near else "unset it")
 
 
 def check(registry: Registry, name: str) -> Iterator[Finding]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sealpipe.errors import UsageError
-from sealpipe.reference import FieldSpec, Reference, parse_field
+from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
 from sealpipe.settings import NOTIFY_ON
 from sealpipe.wire import fields
+
+if TYPE_CHECKING:
+    from sealpipe.flows.addressing import Addressing, Params
 
 Custody = Literal["auto", "require", "off"]
 DEFAULT_EXPIRY = timedelta(hours=72)
@@ -34,6 +37,7 @@ class SharePlan:
     timed_view: int | None = None
     notify_on: tuple[str, ...] | None = None
     organization_id: str | None = None
+    addressing: Addressing | None = None
 
 
 def plan(
@@ -49,10 +53,16 @@ def plan(
     timed_view: int | None = None,
     notify_on: Sequence[str] | None = None,
     organization_id: str | None = None,
+    passcode_generate: bool = False,
+    send: Sequence[Target | str] = (),
+    passcode_to: Sequence[Target | str] = (),
+    params: Params = (),
+    message_template: str | None = None,
 ) -> SharePlan:
     """Check what is asked for. A string among the items is a reference, such as `Root=vault:secret/app#root`.
 
-    `expires_at` stands before `expires_in`. Raises UsageError; nothing is fetched or sent.
+    `expires_at` stands before `expires_in`. Link and passcode go through the channels of `send` and `passcode_to`,
+    whose places `params` fill. Raises UsageError; nothing is fetched or sent.
     """
     if not items:
         raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
@@ -70,6 +80,8 @@ def plan(
         raise UsageError(f"custody {custody!r} is not one of auto, require, off")
     if notify_on is not None and (set(notify_on) - set(NOTIFY_ON) or len(set(notify_on)) < len(notify_on)):
         raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
+    if passcode_generate:
+        passcode = _generated(passcode, passcode_to)
     if isinstance(passcode, str | Secret):
         passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
     return SharePlan(
@@ -83,7 +95,24 @@ def plan(
         timed_view,
         None if notify_on is None else tuple(notify_on),
         organization_id,
+        _addressing(send, passcode_to, params, message_template, with_passcode=passcode is not None),
     )
+
+
+def _generated(passcode: object, passcode_to: Sequence[object]) -> Reference:
+    if passcode is not None:
+        raise UsageError("a passcode is given, and another one to be drawn", remedy="keep one of them")
+    if not passcode_to:
+        raise UsageError("nobody would get the passcode that is drawn", remedy="add --passcode-to CHANNEL")
+    return Reference("gen", "passphrase")  # by its name: which source that is, the registry knows
+
+
+def _addressing(*asked: Any, with_passcode: bool) -> Addressing | None:
+    if not any(asked[:3]) and asked[3] is None:
+        return None
+    from sealpipe.flows.addressing import addressing  # most shares are sent nowhere
+
+    return addressing(*asked, with_passcode=with_passcode)
 
 
 def checked_passcode(passcode: Secret) -> Secret:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,12 @@ def remarks(cache: Cache) -> tuple[str, ...]:
     """What the sources say of the documents that were fetched, each with its reference. Never a value."""
     found = [(locator, answer) for locator, answer in cache.items() if isinstance(answer, Document)]
     return tuple(f"{locator}: {document.remark}" for locator, document in found if document.remark)
+
+
+def earliest_end(cache: Cache) -> tuple[datetime, str] | None:
+    """The moment when the first of the documents is worth nothing any more, and its reference; None for never."""
+    found = [(answer.expires_at, str(locator)) for locator, answer in cache.items() if isinstance(answer, Document)]
+    return min(((end, text) for end, text in found if end is not None), default=None)
 
 
 class _Resolver:
@@ -130,5 +137,6 @@ def _again(answers: Cache) -> dict[str, list[Locator]]:
 
 
 def _pause(answers: Cache, tries: int) -> float:
-    asked = [answer.retry_after or 0.0 for answer in answers.values() if isinstance(answer, Unavailable)]
-    return max(Budget().back_off(tries), min(LONGEST_WAIT, max(asked)))
+    asked = [answer.retry_after for answer in answers.values() if isinstance(answer, Unavailable)]
+    seconds = [wait for wait in asked if isinstance(wait, int | float) and wait > 0]  # a plugin may say anything
+    return max(Budget().back_off(tries), min(LONGEST_WAIT, max(seconds, default=0.0)))

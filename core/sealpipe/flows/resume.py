@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknown, StateError
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import Posting, Share, link_of, post
+from sealpipe.flows.share import Posting, Share, link_of, mail, post
 from sealpipe.flows.steps import Flow
 from sealpipe.state.entry import Entry
 from sealpipe.times import parse_time
@@ -53,4 +53,5 @@ def _answered(entry: Entry) -> Share:
         meta["title"],
         (),
         entry,
+        mail=mail(meta, entry),
     )

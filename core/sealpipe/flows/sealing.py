@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sealpipe.api import shares
 from sealpipe.errors import UsageError
+from sealpipe.flows.lifetime import bounded
 from sealpipe.flows.planning import SharePlan, checked_passcode
 from sealpipe.flows.resolve import Cache, remarks, resolve, resolve_value
 from sealpipe.flows.session import Session
@@ -16,6 +19,9 @@ from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.wire import envelope, fields, link, tokens
+
+if TYPE_CHECKING:
+    from sealpipe.flows.addressing import Recipient
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,10 @@ class SealedShare:
     passcode: Secret | None
     labels: tuple[tuple[str, str], ...]
     """Each field's label and type, for who wants to tell what was sealed."""
+    recipients: tuple[Recipient, ...] = ()
+    """Whom link and passcode go to; as text each is `channel:to`."""
+    expires_at: datetime | None = None
+    """When it ends: as planned, or earlier, with what is in it. None: never."""
     remarks: tuple[str, ...] = ()
     """What sources say of their documents, such as the entropy of a new password; never a value."""
 
@@ -40,6 +50,12 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
             remedy="use the whole credential, all three parts, or --custody auto",
         )
     cache: Cache = {}
+    recipients: tuple[Recipient, ...] = ()
+    if plan.addressing is not None:
+        from sealpipe.flows import addressing  # most shares are sent nowhere
+
+        # First of all: a wrong recipient must not cost a secret that is made by being read.
+        recipients = yield from addressing.recipients(plan.addressing, session.registry, cache)
     found = yield from resolve(plan.fields, session.registry, cache)
     passcode = plan.passcode
     if isinstance(passcode, Reference):
@@ -48,8 +64,11 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
             # Sealing without it would drop the protection that was asked for.
             raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
         passcode = checked_passcode(value)
+    plan, shorter = bounded(plan, cache)
     sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
-    return replace(sealed, remarks=remarks(cache))
+    return replace(
+        sealed, recipients=recipients, expires_at=plan.expires_at, remarks=(*remarks(cache), *shorter)
+    )
 
 
 def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:

@@ -34,8 +34,8 @@ class _Taken(NamedTuple):
 def select(document: Document, ref: Reference, *, label: str | None = None, form: str = "") -> list[Field]:
     """The fields, in the order of the selector. Empty where all of them are optional and missing.
 
-    `form` is the document's format where the reference names none. `decode=` applies to the document where a
-    format is read, else to each value; `trim=` applies to each value, last.
+    `form` is the source's format where the reference names none. `decode=` applies to the document where one of
+    these is read, else to each value; `trim=` applies to each value, last.
     """
     how = ref.param("decode")
     content: Any = document.content
@@ -45,6 +45,8 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
             _bad(f"{ref} is a map already", "leave format= out", ref)
         content = parsed(decoded(content, how, str(ref)) if how else content, form, str(ref))
         how = None
+    elif document.format and not isinstance(content, Mapping):
+        content = parsed(content, document.format, str(ref))
     fields = []
     for taken in _taken(content, ref):
         value = scalar(taken.value, taken.where)

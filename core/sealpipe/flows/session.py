@@ -41,6 +41,12 @@ class Session:
         """Time and tries for one call, from now on."""
         return Budget(self.deadline)
 
+    def close(self) -> None:
+        """Let plugins go of what they hold, where there was a registry at all. Blocks."""
+        made = getattr(self.registry, "cache_info", None)
+        if made is not None and made().currsize:
+            self.registry().close()
+
 
 def open_credential(api_key: str | Secret | None, service_tag: str | None = None) -> Credential:
     """The credential from what was set. SettingError where it is missing, has no form, or contradicts the tag."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sealpipe.api import shares
 from sealpipe.api.models import CreatedShare
@@ -30,6 +30,9 @@ from sealpipe.state.outbox import Outbox
 from sealpipe.times import format_time
 from sealpipe.wire import link
 
+if TYPE_CHECKING:
+    from sealpipe.flows.delivering import Mail
+
 
 @dataclass(slots=True)
 class Share:
@@ -44,6 +47,8 @@ class Share:
     warnings: tuple[str, ...] = ()
     entry: Entry | None = field(default=None, repr=False)
     remarks: tuple[str, ...] = ()
+    mail: Mail | None = field(default=None, repr=False)
+    """What is to be sent, and how far that is; None for nothing."""
 
     def delivered(self) -> None:
         """The link is safe where it belongs: ends the outbox entry. Raises StateError where that fails."""
@@ -61,7 +66,9 @@ class Share:
 def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
     """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     sealed = yield from prepare(plan, session)
-    leaving = oversight.outgoing(plan, sealed.labels, ())
+    leaving = oversight.outgoing(
+        replace(plan, expires_at=sealed.expires_at), sealed.labels, [str(each) for each in sealed.recipients]
+    )
     yield from oversight.check(session, leaving)
     meta = _meta(sealed, plan, session, notes)
     entry: Entry | None = None
@@ -114,7 +121,17 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
         meta["title"],
         tuple(posting.warnings),
         entry,
+        mail=mail(meta, entry),
     )
+
+
+def mail(meta: Mapping[str, Any], entry: Entry | None = None) -> Mail | None:
+    """The messages of a share, and how far each of them is."""
+    if not meta.get("recipients"):
+        return None
+    from sealpipe.flows.delivering import mail_of
+
+    return mail_of(meta, {} if entry is None else entry.deliveries)
 
 
 def link_of(meta: Mapping[str, Any], short_code: str) -> Secret:
@@ -192,5 +209,8 @@ def _meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping
         "wrap_at": sealed.wrap_at,
         "custody": plan.custody,
         "title": plan.title,
+        "views": plan.views,
+        "recipients": [list(recipient) for recipient in sealed.recipients],
+        "message_template": None if plan.addressing is None else plan.addressing.template,
         **notes,
     }

@@ -31,7 +31,7 @@ from sealpipe.plugin.channel import Channel, Delivery, Message
 from sealpipe.plugin.ci import CI, Run
 from sealpipe.plugin.context import Context, Network
 from sealpipe.plugin.document import Document, Health, Locator
-from sealpipe.plugin.info import API, FRESH, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
+from sealpipe.plugin.info import API, CONFIRMS, FRESH, SEGMENTS, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
 from sealpipe.plugin.policy import Outgoing, Refusal
 from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored
 from sealpipe.plugin.source import Source
@@ -41,8 +41,10 @@ from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 __all__ = [
     "API",
     "CI",
+    "CONFIRMS",
     "FRESH",
     "PLAINTEXT_LIMIT",
+    "SEGMENTS",
     "AuthFailed",
     "BadReference",
     "CIInfo",

@@ -50,7 +50,18 @@ class Channel(ABC):
 
     @abstractmethod
     def send(self, message: Message, to: str) -> Delivery:
-        """Send it, once. Unavailable only where it was certainly not taken; Unclear where that is not known."""
+        """Send it, once. Unclear where it is not known whether it was taken; a bare PluginError counts as that, too.
+
+        Every other kind says that it was certainly not taken: the message is sent again, after Unavailable at once.
+        """
+
+    def canonical(self, to: str) -> str:
+        """The same recipient in one spelling, which means the same in another process and another folder.
+
+        Asked once `validate` let it pass; this is what `send` is given. By it a link and a passcode to one recipient
+        are told from those to two.
+        """
+        return to
 
     def check(self) -> Health:
         """Whether it can be used now, found out without sending anything."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if TYPE_CHECKING:
     import logging
+    import socket
+    import ssl
     from pathlib import Path
 
     import httpx
@@ -19,40 +21,65 @@ if TYPE_CHECKING:
 class Network(Protocol):
     """The way out that all plugins share: one CA, one proxy, one set of limits."""
 
-    def http(self) -> httpx.Client:
-        """A client that trusts what sealpipe trusts; redirects are not followed. The same for every plugin."""
+    def http(self, *, authorities: str | None = None, certificate: tuple[Path, Path] | None = None) -> httpx.Client:
+        """A client that trusts what sealpipe trusts; redirects are not followed. The same for every plugin.
+
+        With `authorities` (PEM text, trusted in place of the system's, beside `ca_file`) or `certificate` (files of
+        the client's own certificate and its key, read at once) it is one of the plugin's own.
+        """
+        ...
+
+    def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
+        """A socket to an address's host, with TLS for https: for a backend that speaks a protocol itself.
+
+        `ca_file` is trusted beside all else; `timeout` is in seconds, for each step. The plugin closes it. Raises
+        OSError; one named ProxyError has the proxy's status as its text.
+        """
         ...
 
     def ca_bundle(self) -> Path | None:
         """A PEM file for SDKs that want one: the system's certificates and `ca_file`. None: their own will do."""
         ...
 
+    def tls_context(self) -> ssl.SSLContext:
+        """The same trust for protocols other than HTTP: it checks certificates and names."""
+        ...
+
     def proxy(self, url: str) -> str | None:
         """The proxy for an address; None for none."""
+        ...
+
+    def close(self) -> None:
+        """The core's to call, when all plugins are done."""
         ...
 
 
 class Context:
     """Environment, standard input, network, OIDC token and logger, for one plugin.
 
-    `store` is the name that the user gave this store; the plugin's own where they gave none.
+    `store` is the name that the user gave this store; the plugin's own where they gave none. `named` says which: an
+    SDK that finds credentials by itself must not do so for a named store.
     """
 
-    __slots__ = ("_network", "_oidc", "_stdin", "environ", "store")
+    __slots__ = ("_network", "_new_file", "_oidc", "_stdin", "environ", "named", "store")
 
     def __init__(
         self,
         store: str,
         *,
+        named: bool = False,
         environ: Mapping[str, str] | None = None,
         stdin: BinaryIO | None = None,
         network: Callable[[], Network] | None = None,
         oidc_token: Callable[[str | None], Secret] | None = None,
+        new_file: Callable[[Path, bytes], None] | None = None,
     ) -> None:
         self.store = store
+        self.named = named
         self._stdin = stdin
         self._network = network
         self._oidc = oidc_token
+        self._new_file = new_file
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
 
     @property
@@ -76,6 +103,15 @@ class Context:
         if self._oidc is None:
             raise NotConfigured("there is no CI here whose token could be used", remedy="log in another way")
         return self._oidc(audience)
+
+    def new_file(self, path: Path, content: bytes) -> None:
+        """Write a new 0600 file that is whole and on disk when this returns, or not there at all.
+
+        Raises FileExistsError where something has that name already, OSError where it cannot be written.
+        """
+        if self._new_file is None:
+            raise RuntimeError("this context was made without a way to write files")
+        self._new_file(path, content)
 
     def child_environ(self) -> dict[str, str]:
         """The environment for a program that the plugin starts: without anything of sealpipe's own."""

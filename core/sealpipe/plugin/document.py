@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 # Named tuples where values are compared: a frozen dataclass costs four million instructions at every start.
@@ -35,10 +36,13 @@ class Document:
 
     `content` is one value, exact to the byte, or a mapping from key to value (values may be nested, as JSON
     is; a value that was read as bytes stays bytes). `secret=False` is for what is no secret at all, `public` names
-    the mapping's keys that are none. `remark` is a line for people about it, without a value.
+    the mapping's keys that are none. `remark` is a line for people about it, without a value. `format` (json, yaml,
+    dotenv) is for text that the source has seen to be a map: it is read so unless the reference says otherwise.
+    `expires_at` (with a time zone) is the moment after which the content is worth nothing, as a lease's end is: no
+    share of it lives longer.
     """
 
-    __slots__ = ("content", "public", "remark", "secret")
+    __slots__ = ("content", "expires_at", "format", "public", "remark", "secret")
 
     def __init__(
         self,
@@ -47,11 +51,15 @@ class Document:
         secret: bool = True,
         public: Collection[str] = (),
         remark: str = "",
+        format: str = "",  # noqa: A002 - the word of the reference
+        expires_at: datetime | None = None,
     ) -> None:
         self.content = content
         self.secret = secret
         self.public = public
         self.remark = remark
+        self.format = format
+        self.expires_at = expires_at
 
     def __repr__(self) -> str:
         return f"Document(..., secret={self.secret})"

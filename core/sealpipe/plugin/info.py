@@ -21,6 +21,15 @@ Mentions that take different keys are parts of one document (the two halves of a
 parameter `name`, which such a source declares, are one document, too.
 """
 
+CONFIRMS: Final = "confirms"
+"""The capability of a channel that finds out by itself whether a message is there already, and sends none twice.
+
+What a kill left half done is then finished without asking anybody.
+"""
+
+SEGMENTS: Final = "segments"
+"""The capability of a channel whose target is a path or an address: a value filled in is one plain segment of it."""
+
 
 class SourceInfo(NamedTuple):
     """A source. `params` are its own parameters of a reference, name and help; `capabilities` may hold FRESH.

@@ -12,7 +12,7 @@ own variable, else from the default. A secret is never read from the config file
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -27,6 +27,9 @@ class PluginSettings(BaseSettings):
 
     own_variables: ClassVar[Mapping[str, str]] = {}
     """The names that the backend's users know, by setting; they serve the default store only."""
+
+    file_only: ClassVar[Collection[str]] = ()
+    """Settings that the environment cannot set: who may write the config file decides, and nobody else."""
 
     @classmethod
     def settings_customise_sources(

@@ -50,3 +50,6 @@ class Sink(ABC):
     def check(self) -> Health:
         """Whether it can be used now, found out without changing anything."""
         return Health(ok=True)
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to let go
+        """As a source's."""

@@ -42,3 +42,6 @@ class Source(ABC):
     def check(self) -> Health:
         """Whether it can be used now, found out without reading a secret."""
         return Health(ok=True)
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to let go
+        """Called once at the end of a run: let connections and logins go. What fails here is told to nobody."""

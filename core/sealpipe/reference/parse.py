@@ -26,6 +26,7 @@ from sealpipe.reference.text import (
 _REMEDY = (
     "write where the value lives, such as env:DB_PASSWORD or LABEL=file:deploy.pem; a value itself is never given here"
 )
+_CHANNEL = "write it as email:somebody@example.com or slack:#ops"
 _PARAMETERS = "write ?name=value&name=value; & in a value is written %26, ? in the body %3F"
 _SHOWN = 40  # no source has a longer name; a token before a colon may well be one
 
@@ -65,7 +66,9 @@ def parse(text: str, part: str = "the text") -> Reference:
 
 def parse_target(text: str) -> Target:
     """A channel and its target. Everything after the colon is the channel's own. Raises InvalidReference."""
-    name, rest = _split_name(text, "the channel")
+    if not looks_like_reference(text):
+        refuse("the channel is no reference: it does not begin with a name and a colon", _CHANNEL)
+    name, _, rest = text.partition(":")
     return Target(name, check_characters(rest, f"what follows {name}:"))
 
 

@@ -14,6 +14,9 @@ from sealpipe.errors import InvalidReference
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 """Two characters at least, so that `C:\\x` is no reference."""
 
+PARAMETER_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
+"""The name of a value that is given with --param: a pattern, compiled by the few who need it."""
+
 BODY_ESCAPES = "%?#"
 PARAMETER_ESCAPES = "%?#&"
 SELECTOR_ESCAPES = '%,=*/"?#'

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sealpipe.errors import InvalidReference, NotConfigured, PluginError
+from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
 from sealpipe.plugin import (
     CI,
     Channel,
@@ -27,7 +29,7 @@ from sealpipe.plugin import (
     SourceInfo,
 )
 from sealpipe.reference import PARAMETERS, Reference
-from sealpipe.registry import oversight
+from sealpipe.registry import configured, oversight
 from sealpipe.registry.catalog import BUILT_IN, Catalog
 from sealpipe.registry.catalog import Listed as Listed
 from sealpipe.registry.fetching import fetch_all
@@ -52,12 +54,14 @@ class Registry:
         stdin: BinaryIO | None = None,
         config: Callable[[], Mapping[str, Any]] = dict,
         network: Callable[[], Network] | None = None,
+        new_file: Callable[[Path, bytes], None] | None = None,
         built_in: Sequence[str] = BUILT_IN,
     ) -> None:
         self._environ = environ
         self._stdin = stdin
         self._config = config
         self._network = network
+        self._new_file = new_file
         self._built_in = built_in
         self._made: dict[tuple[str, str], Any] = {}
         self._lock = threading.RLock()
@@ -65,10 +69,7 @@ class Registry:
     @cached_property
     def catalog(self) -> Catalog:
         """Which plugins there are."""
-        tables = self.config.get("plugins", {})
-        preferred = {name: str(table["from"]) for name, table in tables.items() if "from" in table}
-        allowed = self.config.get("allow_plugins")
-        return Catalog(self._built_in, None if allowed is None else list(allowed), preferred)
+        return Catalog(self._built_in, configured.allowed(self.config), configured.preferred(self.config))
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -137,6 +138,12 @@ class Registry:
         """Every plugin, by kind and name. Looks up all entry points."""
         return self.catalog.listing()
 
+    def commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
+        """The commands that plugins add, each a `registry.commands.Foreign`. Looks up all entry points."""
+        from sealpipe.registry.commands import commands
+
+        return commands(self.catalog, group, taken)
+
     def check(self, kind: str, name: str) -> Health:
         """What a plugin finds out about itself. Blocks. Raises InvalidReference, and PluginError where it fails."""
         made = self._instance(kind, name)
@@ -169,6 +176,21 @@ class Registry:
         """Tell every observer. Raises PluginError where a required one cannot be told."""
         oversight.tell(self.catalog, overseers, event)
 
+    def close(self) -> None:
+        """Let every source and sink go of its connections and logins, and the network of those that all share.
+
+        What fails in that is of no consequence.
+        """
+        with self._lock:
+            made, self._made = self._made, {}
+        for (kind, name), each in made.items():
+            if isinstance(each, Source | Sink):
+                with suppress(PluginError, TooLarge):
+                    guarded(f"the {kind} {name}", each.close)
+        network = getattr(self._network, "cache_info", None)
+        if self._network is not None and network is not None and network().currsize:
+            self._network().close()
+
     def _store(self, kind: str, name: str) -> Store:
         store = self.stores.get(name)
         if store is not None:
@@ -200,7 +222,13 @@ class Registry:
             filled = hasattr(model, "own_variables")
             settings = self._settings(kind, name, model) if filled else guarded(name, model, failed)
         context = Context(
-            name, environ=self._environ, stdin=self._stdin, network=self._network, oidc_token=self.oidc_token
+            name,
+            named=name in self.stores,
+            environ=self._environ,
+            stdin=self._stdin,
+            network=self._network,
+            oidc_token=self.oidc_token,
+            new_file=self._new_file,
         )
         made = guarded(f"the {kind} {name}", lambda: factory(settings, context))
         if not isinstance(made, _CLASSES[kind]):

@@ -73,6 +73,8 @@ class Catalog:
         self._manager = pluggy.PluginManager("sealpipe")
         self._manager.add_hookspecs(hookspecs)
         self._found: dict[tuple[str, str], Listed] = {}
+        self._hooks: dict[tuple[str, str], str] = {}
+        self._origins: dict[str, tuple[str, str]] = {}
         self._allowed = allowed
         self._preferred = dict(preferred or {})
         self._looked = False
@@ -86,6 +88,13 @@ class Catalog:
         with self._lock:
             if ((kind, name) not in self._found or name in self._preferred) and not self._looked:
                 self._look()
+            preferred = self._preferred.get(name)
+            if preferred is not None and not self._manager.has_plugin(preferred):
+                raise NotConfigured(
+                    f"the config takes {name} from the plugin {preferred}, which {self._why_not(preferred)}",
+                    locator=f"{name}:",
+                    remedy=f"install it, or take `from` out of [plugins.{name}]",
+                )
             if (kind, name) in self._found:
                 return self._found[kind, name].info
             if name in self.problems:
@@ -107,6 +116,19 @@ class Catalog:
                 self._look()
             return [self._found[key] for key in sorted(self._found)]
 
+    def hooks(self, kind: str, name: str) -> str:
+        """The name of the module that has registered a plugin."""
+        with self._lock:
+            self.info(kind, name)
+            return self._hooks[kind, name]
+
+    def third_parties(self) -> dict[str, tuple[str, str]]:
+        """Every third party's plugin that could be loaded: its distribution and that one's version, by entry point."""
+        with self._lock:
+            if not self._looked:
+                self._look()
+            return dict(self._origins)
+
     def module(self, plugin: str) -> ModuleType:
         """A third party's module, by its entry point. NotConfigured where it is not installed, or broken."""
         with self._lock:
@@ -114,7 +136,7 @@ class Catalog:
                 self._look()
             found: ModuleType | None = self._manager.get_plugin(plugin)
             if found is None:
-                why = self.problems.get(plugin, "is not installed")
+                why = self._why_not(plugin)
                 raise NotConfigured(f"the plugin {plugin} {why}, and the config names it", locator=f"{plugin}:")
             return found
 
@@ -130,7 +152,7 @@ class Catalog:
         self._looked = True
         from importlib.metadata import entry_points  # 160 million instructions: only where it is needed
 
-        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
             if self._allowed is not None and point.name not in self._allowed:
                 self.problems[point.name] = "is not among the plugins that the setting allows"
                 continue
@@ -139,10 +161,15 @@ class Catalog:
             self._add(point.name, point.load, origin=origin)
 
     def _add(self, plugin: str, load: Callable[[], ModuleType], *, origin: tuple[str, str] = ("", "")) -> None:
+        if self._manager.has_plugin(plugin):
+            self.problems[plugin] = "is there twice: only the first is used"
+            return
         found: list[tuple[str, Any]] = []
 
         def ask() -> list[str]:
             module = load()
+            if not isinstance(module, ModuleType):
+                raise PluginError("names something that is no module")
             self._manager.register(module, plugin)
             others = [other for other in self._manager.get_plugins() if other is not module]
             for kind in KINDS.values():
@@ -160,11 +187,14 @@ class Catalog:
                 self._manager.unregister(name=plugin)
             self.problems[plugin] = error.message
             return
+        if origin[0]:
+            self._origins[plugin] = origin
         for (kind, info), problem in zip(found, problems, strict=True):
             if problem:
                 self.problems[plugin] = problem
             else:
                 self._found[kind, info.name] = Listed(kind, info, *origin)
+                self._hooks[kind, info.name] = getattr(self._manager.get_plugin(plugin), "__name__", plugin)
 
     def _unfit(self, plugin: str, kind: str, info: Any) -> str:
         if not isinstance(info, KINDS[kind].info):
@@ -178,6 +208,9 @@ class Catalog:
         if not PARAMETERS.keys().isdisjoint(getattr(info, "params", {})):
             return f"has a {kind} {info.name} with a parameter that every source has already"
         return ""
+
+    def _why_not(self, plugin: str) -> str:
+        return self.problems.get(plugin, "is not installed")
 
     def _unknown(self, kind: str, name: str) -> InvalidReference:
         shown = f"there is no {kind} named {name}" if len(name) <= _SHOWN else f"there is no such {kind}"

@@ -14,6 +14,9 @@ Answers = dict[Locator, Document | PluginError]
 MOST_STORES = 8
 """How many stores are read at the same time."""
 
+MOST_CALLS = 32
+"""How many calls of one store run at the same time, whatever its source allows."""
+
 
 def fetch_all(source: Callable[[str], Source], wanted: Mapping[str, Sequence[Locator]]) -> Answers:
     """What every store answers. Blocks. Only TooLarge is raised, never a PluginError."""
@@ -37,14 +40,20 @@ def _fetch(source: Callable[[str], Source], name: str, locators: Sequence[Locato
     try:
         made = source(name)
     except PluginError as error:
-        failure = error.with_traceback(None)
-        return {locator: _located(failure, locator) for locator in locators}
-    one_by_one = type(made).fetch_many is Source.fetch_many
-    parts = [[locator] for locator in locators] if one_by_one and made.concurrency > 1 else [list(locators)]
+        return _failed(error, locators)
+    most = _width(made)
+    parts = [[locator] for locator in locators] if most > 1 else [list(locators)]
     answers: Answers = {}
-    for part in _at_once([partial(_ask, made, name, part) for part in parts], made.concurrency):
+    for part in _at_once([partial(_ask, made, name, part) for part in parts], most):
         answers |= part
     return answers
+
+
+def _width(made: Source) -> int:
+    """How many calls may run at once: one where the source has a batch, or says what is no number."""
+    batch = type(made).fetch_many is not Source.fetch_many
+    allowed: object = made.concurrency
+    return 1 if batch or not isinstance(allowed, int) else max(1, min(allowed, MOST_CALLS))
 
 
 def _ask(made: Source, name: str, locators: Sequence[Locator]) -> Answers:
@@ -54,8 +63,7 @@ def _ask(made: Source, name: str, locators: Sequence[Locator]) -> Answers:
     except TooLarge:
         raise
     except PluginError as error:
-        failure = error.with_traceback(None)
-    return {locator: _located(failure, locator) for locator in locators}
+        return _failed(error, locators)
 
 
 def _checked(locator: Locator, answers: object) -> Document | PluginError:
@@ -67,6 +75,16 @@ def _checked(locator: Locator, answers: object) -> Document | PluginError:
         return answer
     kind = type(answer.content if isinstance(answer, Document) else answer).__name__
     return PluginError(f"the source {locator.name} answered {locator} with {kind}", locator=locator.text)
+
+
+def _failed(error: PluginError, locators: Sequence[Locator]) -> Answers:
+    """The same failure for each: errors of their own, for each names its reference."""
+    answers: Answers = {}
+    for locator in locators:
+        own = type(error).__new__(type(error), *error.args)  # whatever its author asks for in __init__
+        vars(own).update(vars(error))
+        answers[locator] = _located(own, locator)
+    return answers
 
 
 def _located(error: PluginError, locator: Locator) -> PluginError:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from sealpipe.errors import NotConfigured, PluginError, PolicyRefused
 from sealpipe.plugin import Outgoing, Refusal
 from sealpipe.registry.catalog import Catalog
+from sealpipe.registry.configured import tables
 from sealpipe.registry.guard import guarded
 
 BUILT_IN: Final[Mapping[str, str]] = {"audit": "sealpipe_plugins.audit", "policy": "sealpipe_plugins.policy"}
@@ -70,10 +71,10 @@ def _ask(call: Any, values: Mapping[str, Any]) -> None:
 
 
 def overseers(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[Overseer, ...]:
-    """Who oversees, by the two config files: the machine's first. NotConfigured for a table that is none."""
-    found = [Overseer(name, table, enforced=True) for name, table in machine.get("enforce", {}).items()]
+    """Who oversees, by the two config files, the machine's first. SettingError, NotConfigured for what is no table."""
+    found = [Overseer(name, table, enforced=True) for name, table in tables(machine, "enforce").items()]
     found += [Overseer(name, user[name]) for name in BUILT_IN if name in user]
-    found += [Overseer(name, table) for name, table in user.get("oversight", {}).items()]
+    found += [Overseer(name, table) for name, table in tables(user, "oversight").items()]
     for overseer in found:
         if not isinstance(overseer.table, Mapping):
             raise NotConfigured(f"the config's {overseer.name} is no table", remedy=f"write [{overseer.name}]")

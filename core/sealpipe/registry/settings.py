@@ -21,6 +21,13 @@ def filled(model: type[PluginSettings], store: Store, environ: Mapping[str, str]
             f"the config file holds {store.name}'s {open_ones[0]} in clear",
             remedy="set it in the environment, or name a file that holds it",
         )
+    for name in model.file_only:
+        variable = store.variable(name)
+        if any(given == variable or given.startswith(f"{variable}__") for given in environ):
+            raise SettingError(
+                f"{variable} is set, and the environment cannot set {store.name}'s {name}",
+                remedy=f"write {name} into the config file, and unset the variable",
+            )
     try:
         return model(**store.values(environ, model.own_variables))
     except ValidationError as error:
@@ -31,6 +38,10 @@ def filled(model: type[PluginSettings], store: Store, environ: Mapping[str, str]
 
 def _wrong(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) -> SettingError:
     name = ".".join(str(part) for part in first["loc"]) or "settings"
+    if first["loc"] and first["loc"][0] in model.file_only:
+        table = f"{'plugins' if store.default else 'stores'}.{store.name}"
+        what = {"extra_forbidden": "does not exist", "missing": "is missing"}.get(first["type"], "cannot be used")
+        return SettingError(f"the config file's {table}.{name[:80]} {what} ({first['type']})", remedy="mend it there")
     if first["type"] == "extra_forbidden":
         near = get_close_matches(name, model.model_fields, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(model.model_fields))}"

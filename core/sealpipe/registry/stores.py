@@ -7,11 +7,12 @@ In the config file `[stores.prod-vault]` with `plugin = "vault"`, or in the envi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sealpipe.errors import SettingError
 from sealpipe.reference.text import NAME
+from sealpipe.registry.configured import tables
 
 STORE, PLUGIN = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
 
@@ -40,34 +41,58 @@ class Store(NamedTuple):
 def stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
     """Every named store. SettingError for one that is named twice, or wrongly, or has no plugin."""
     found: dict[str, Store] = {}
-    for name, table in config.get("stores", {}).items():
-        if not isinstance(table, dict) or not NAME.fullmatch(name):
-            raise SettingError(f"the config's store {name!r} is no table, or has a name that no reference can have")
+    written: dict[str, str] = {}
+    for name, table in tables(config, "stores").items():
+        if not isinstance(table, dict):
+            raise SettingError(f"the config's store {name!r} is no table", remedy="write [stores.NAME]")
+        if other := written.get(_variable(name)):
+            raise SettingError(f"the config's stores {other} and {name} have the same variables", remedy="rename one")
         found[name] = _store(name, table, table.get("plugin"))
-    written = {_variable(name): name for name in found}
+        written[_variable(name)] = name
     for variable in sorted(environ):
         match = re.fullmatch(rf"{STORE}([A-Z0-9_]+?)__PLUGIN", variable)
         if match and environ[variable]:
             name = written.get(match[1], match[1].lower().replace("_", "-"))
             found[name] = _store(name, found[name].table if name in found else {}, environ[variable])
-    for variable in environ:
-        if variable.startswith(STORE) and variable.removeprefix(STORE).partition("__")[0] not in map(_variable, found):
+    known = {_variable(name) for name in found}
+    for variable in sorted(name for name, value in environ.items() if name.startswith(STORE) and value):
+        if (owner := variable.removeprefix(STORE).partition("__")[0]) not in known:
+            from difflib import get_close_matches  # for an error only
+
+            near = get_close_matches(owner, known, n=1)
+            hint = f"did you mean {STORE}{near[0]}__...? Else " if near else ""
             raise SettingError(
                 f"{variable} belongs to a store that has no plugin",
-                remedy=f"set {STORE}{variable.removeprefix(STORE).partition('__')[0]}__PLUGIN to the name of one",
+                remedy=f"{hint}set {STORE}{owner}__PLUGIN to the name of one",
             )
     return found
 
 
 def default_store(plugin: str, config: Mapping[str, Any]) -> Store:
     """The store that has its backend's own name."""
-    table = config.get("plugins", {}).get(plugin, {})
+    table = tables(config, "plugins").get(plugin, {})
     if not isinstance(table, dict):
         raise SettingError(f"the config's plugins.{plugin} is no table")
     return Store(plugin, plugin, {name: value for name, value in table.items() if name != "from"}, default=True)
 
 
+def strays(environ: Mapping[str, str], backends: Iterable[str]) -> list[tuple[str, str]]:
+    """Variables of default stores that no backend has, each with the nearest that one has (empty: none is near)."""
+    from difflib import get_close_matches  # for the doctor only
+
+    known = {_variable(name) for name in backends}
+    given = [(name, *name.removeprefix(PLUGIN).partition("__")[::2]) for name in environ if name.startswith(PLUGIN)]
+    near = {owner: get_close_matches(owner, known, n=1) for _, owner, _ in given}
+    return [
+        (name, f"{PLUGIN}{near[owner][0]}__{setting}" if near[owner] else "")
+        for name, owner, setting in sorted(given)
+        if owner not in known
+    ]
+
+
 def _store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
+    if not NAME.fullmatch(name):
+        raise SettingError(f"the store {name[:40]!r} has a name that no reference can have", remedy="rename it")
     if not isinstance(plugin, str) or not plugin:
         raise SettingError(f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]')
     return Store(name, plugin, table)

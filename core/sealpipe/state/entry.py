@@ -48,6 +48,8 @@ class Entry:
     path: Path
     answered: Mapping[str, Any] | None = None
     key: str = field(default="", repr=False)
+    deliveries: dict[int, Any] = field(default_factory=dict)
+    """How far each message is, by its number; one that is not there has not been tried."""
 
     def note_answer(self, answer: Mapping[str, Any]) -> None:
         """The service has answered: short code, expiry, custody, outcome."""
@@ -58,6 +60,11 @@ class Entry:
         """The one re-creation: from now on the body goes without its wrap, under this key."""
         self._note({"key": idempotency_key})
         self.key = idempotency_key
+
+    def note_delivery(self, number: int, state: str) -> None:
+        """How far a message is: `sending` before its channel is asked, then `sent` or `failed`."""
+        self._note({"delivery": [number, state]})
+        self.deliveries[number] = state
 
     def too_old(self, now: datetime) -> bool:
         """Whether the service may have forgotten the idempotency key."""
@@ -109,6 +116,7 @@ def replay(
             event = json.loads(payload)
             entry.answered = event.get("answered", entry.answered)
             entry.key = event.get("key", entry.key)
+            entry.deliveries.update([event["delivery"]] if "delivery" in event else [])
     return entry
 
 

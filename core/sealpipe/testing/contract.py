@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 
-from sealpipe.client.plugins import PluginNetwork
+from sealpipe.client.plugins import PluginNetwork, new_file
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Health, Info
 from sealpipe.registry import Registry
@@ -41,7 +41,7 @@ class Contract:
 
     def registry_in(self, environ: Mapping[str, str]) -> Registry:
         """The same in another environment."""
-        return Registry(environ=environ, network=lambda: PluginNetwork(None), built_in=self.built_in)
+        return Registry(environ=environ, network=lambda: PluginNetwork(None), new_file=new_file, built_in=self.built_in)
 
     def info(self, registry: Registry) -> Info:
         """The descriptor."""
@@ -60,19 +60,16 @@ class Contract:
             assert attribute, spec
 
     def test_the_module_with_the_hook_imports_no_sdk(self, registry: Registry) -> None:
-        info = self.info(registry)
-        hooks = [module for module in self.built_in if info.factory.startswith(module)] or [
-            info.factory.partition(":")[0].rpartition(".")[0]
-        ]
+        hooks = registry.catalog.hooks(self.kind, self.name)
         code = (
             "import sys, json, importlib\n"
             f"for name in {KINDS_NEEDED!r}: importlib.import_module(name)\n"
             "before = set(sys.modules)\n"
-            f"importlib.import_module({hooks[0]!r})\n"
+            f"importlib.import_module({hooks!r})\n"
             "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        own = hooks[0].partition(".")[0]
+        own = hooks.partition(".")[0]
         loaded = set(json.loads(done.stdout)) - LIGHT - {own} - set(sys.stdlib_module_names)
         assert not loaded, f"importing the hooks imports {', '.join(sorted(loaded))}"
 

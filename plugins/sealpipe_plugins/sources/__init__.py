@@ -1,4 +1,4 @@
-"""The sources that need nothing but this machine. Their modules are imported when one of them is used."""
+"""The built-in sources. Their modules are imported when one of them is used."""
 
 from __future__ import annotations
 
@@ -38,5 +38,112 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
                 "name": "mentions with the same name are one value; without it each is a new one",
             },
             capabilities=(FRESH,),
+        )
+    )
+    backends = "sealpipe_plugins.backends"
+    register(
+        SourceInfo(
+            "sops",
+            "a file encrypted by SOPS: sops:secrets.enc.yaml#/db/password",
+            f"{here}.sops:SopsSource",
+            f"{backends}.sops:SopsSettings",
+            params={
+                "input": "format of the file where its name does not tell: yaml, json, dotenv, ini, binary",
+                "raw": "1: the whole decrypted file, exactly",
+            },
+        )
+    )
+    register(
+        SourceInfo(
+            "pass",
+            "an entry of the password store pass: pass:prod/db",
+            f"{here}.password_store:PassSource",
+            f"{backends}.password_store:PassSettings",
+            params={"raw": "1: the whole entry, not only its first line"},
+        )
+    )
+    register(
+        SourceInfo(
+            "exec",
+            "the output of a command that the config file names: exec:NAME",
+            f"{here}.exec:ExecSource",
+            f"{backends}.commands:ExecSettings",
+            params={"arg": "one word for the command's {arg}"},
+        )
+    )
+    register(
+        SourceInfo(
+            "keyring",
+            "the system's keyring: keyring:SERVICE/USERNAME",
+            f"{here}.keyring:KeyringSource",
+            f"{backends}.keyrings:KeyringSettings",
+            needs=("keyring>=25",),
+            params={"username": "the user name, where it holds a /: all before ? is the service then"},
+            extra="keyring",
+        )
+    )
+    register(
+        SourceInfo(
+            "op",
+            "1Password, by service account or Connect: op://Vault/Item/field",
+            f"{here}.op:op_source",
+            f"{backends}.onepassword:OnePasswordSettings",
+            needs=("onepassword-sdk>=0.4",),
+            params={
+                "attribute": "as in 1Password's references: otp (service account only)",
+                "ssh-format": "as in 1Password's references: openssh (service account only)",
+            },
+            extra="op",
+        )
+    )
+    register(
+        SourceInfo(
+            "aws-sm",
+            "AWS Secrets Manager: aws-sm:NAME or ARN, #KEY where it is a JSON object",
+            f"{here}.aws_sm:AwsSmSource",
+            f"{backends}.aws_settings:AwsSettings",
+            needs=("botocore>=1.33.2",),
+            params={
+                "version": "id of a version",
+                "stage": "stage of a version: AWSPREVIOUS, ...",
+                "raw": "1: the text as it is, even where it is a JSON object",
+            },
+            backend="aws",
+            extra="aws",
+        )
+    )
+    register(
+        SourceInfo(
+            "aws-ssm",
+            "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ is all below",
+            f"{here}.aws_ssm:AwsSsmSource",
+            f"{backends}.aws_settings:AwsSettings",
+            needs=("botocore>=1.33.2",),
+            params={"version": "number of a version", "label": "label of a version"},
+            backend="aws",
+            extra="aws",
+        )
+    )
+    register(
+        SourceInfo(
+            "k8s",
+            "a Secret of Kubernetes: k8s:NAMESPACE/NAME#key",
+            f"{here}.k8s:K8sSource",
+            f"{backends}.k8s_settings:K8sSettings",
+        )
+    )
+    register(
+        SourceInfo(
+            "vault",
+            "Vault and OpenBao: vault:secret/app/db#password, vault:database/creds/app#username,password",
+            f"{here}.vault:VaultSource",
+            "sealpipe_plugins.backends.vault_settings:VaultSettings",
+            needs=("hvac>=2",),
+            params={
+                "version": "a version of a versioned key (the newest)",
+                "mount": "where the engine stands, where that is not to be looked up",
+                "namespace": "the namespace to read in (that of the settings)",
+            },
+            extra="vault",
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.share import DEFAULT_EXPIRY, Custody, Share
 from sealpipe.flows.steps import Flow
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry
+from sealpipe.state.entry import Entry, kept
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire.fields import Field
 
@@ -95,8 +95,16 @@ def share(
     notify_on: Sequence[str] | None = None,
     organization_id: str | None = None,
     outbox: str | Path | None = None,
+    passcode_generate: bool = False,
+    send: Sequence[str] = (),
+    passcode_to: Sequence[str] = (),
+    params: Mapping[str, str] | None = None,
+    message_template: str | None = None,
 ) -> Flow[Share]:
     """Seal fields (or what references name) and share them; `.link` is the only way to open it.
+
+    `send` and `passcode_to` name channels (`email:{to}`), `params` what their places stand for, by reference. All
+    are checked before anything is sent; then, with `.mail` telling how far it is, NotDelivered says what is left.
 
     Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
     `.delivered()` ends its entry once the link is safe. `expires_in=None` without `expires_at`: no end;
@@ -114,11 +122,29 @@ def share(
         timed_view=timed_view,
         notify_on=notify_on,
         organization_id=organization_id,
+        passcode_generate=passcode_generate,
+        send=send,
+        passcode_to=passcode_to,
+        params=params or {},
+        message_template=message_template,
     )
     box = None if outbox is None else Outbox(Path(outbox), session.credential)
-    return sharing.share(session, plan, box)
+    return _with_mail(session, sharing.share(session, plan, box), resend=False)
 
 
-def resume(session: Session, entry: Entry) -> Flow[Share]:
-    """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share, the same link."""
-    return resuming.resume(session, entry)
+def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share]:
+    """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share, the same link.
+
+    Messages that are left are sent; those that may have arrived only with `resend`. Raises NotDelivered.
+    """
+    return _with_mail(session, resuming.resume(session, entry), resend=resend)
+
+
+def _with_mail(session: Session, making: Flow[Share], *, resend: bool) -> Flow[Share]:
+    made = yield from making
+    if made.mail is not None:
+        from sealpipe.flows.delivering import deliver  # most shares are sent nowhere
+
+        with kept(made.entry):
+            yield from deliver(session, made, resend=resend)
+    return made

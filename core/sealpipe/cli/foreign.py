@@ -1,0 +1,51 @@
+"""Commands that third-party plugins add by the hook `sealpipe_commands`: found by name, kept apart when they fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.errors import PluginError, SealpipeError
+from sealpipe.registry import Registry
+
+OURS = (SealpipeError, click.UsageError, click.exceptions.Exit)
+"""What a command may end with, whoever wrote it."""
+
+
+def commands(registry: Registry) -> dict[str, Any]:
+    """All of them by name, each a `registry.commands.Foreign`. Looks up all entry points."""
+    from sealpipe.cli.main import COMMANDS
+
+    found = registry.commands(click.Group, lambda name: name in COMMANDS)
+    return {name: each for name, each in found.items() if isinstance(each.command, click.Command)}
+
+
+def command(name: str) -> click.Command | None:
+    """The one of that name; None where there is none, and then the plugins that are broken are told."""
+    from sealpipe.client.plugins import registry as make
+
+    registry = make()
+    found = commands(registry).get(name)
+    if found is not None:
+        known: click.Command = found.command
+        return known
+    tell_problems(registry)
+    return None
+
+
+def tell_problems(registry: Registry) -> None:
+    """A line for each plugin that cannot be used, or only in part."""
+    for name, problem in registry.problems.items():
+        output.note(f"sealpipe: the plugin {output.printable(name)} {output.printable(problem)}")
+
+
+def failure(name: str, error: Exception) -> PluginError:
+    """How a command that is not ours has failed: in its author's words where they meant it so, else by its type."""
+    if isinstance(error, click.ClickException):
+        return PluginError(output.printable(error.format_message()))
+    return PluginError(
+        f"the command {name} failed in a way it should not ({type(error).__name__})",
+        remedy="`sealpipe plugins` says whose it is: ask its author",
+    )

@@ -1,0 +1,79 @@
+"""`sealpipe resume --list`: what is in the outbox and, where the credential opens it, what is left to do."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from sealpipe.cli import context, output
+from sealpipe.errors import SealpipeError
+
+if TYPE_CHECKING:
+    from sealpipe.credential import Credential
+    from sealpipe.state.entry import Entry
+    from sealpipe.state.outbox import Outbox
+
+
+def list_left(values: dict[str, Any]) -> None:
+    """Tell; change nothing. An entry that does not open is listed by what stands outside of it."""
+    from sealpipe.times import format_time
+
+    outbox = context.outbox(values, _credential(values))
+    rows: list[dict[str, Any]] = []
+    for found in outbox.list(every_run=values["all"]):
+        told = {"id": found.id, "key_id": found.key_id, "created_at": format_time(found.created_at), "run": found.run}
+        rows.append({**told, "short_code": None, "left": None, **_inside(outbox, found.id)})
+    if values["output"] == "json":
+        output.json_result({"entries": rows})
+        return
+    for row in rows:
+        output.result(_line(row) + "\n")
+
+
+def _line(row: dict[str, Any]) -> str:
+    parts = [row["id"], row["created_at"], f"key {row['key_id']}"]
+    parts += [f"run {row['run']}"] if row["run"] else []
+    left = [f"{each['what']} to {each['to']} ({each['state']})" for each in row["left"] or ()]
+    parts += [f"left: {', '.join(left)}"] if left else []
+    return "\t".join(output.printable(part) for part in parts)
+
+
+def _credential(values: dict[str, Any]) -> Credential | None:
+    from sealpipe import configuration
+    from sealpipe.flows.session import open_credential
+
+    try:
+        key = configuration.api_key(os.environ, values["api_key_file"])
+        return open_credential(key, values["service_tag"]) if key else None
+    except SealpipeError:
+        return None  # what stands outside can be told without
+
+
+def _inside(outbox: Outbox, entry_id: str) -> dict[str, Any]:
+    try:
+        entry = outbox.open(entry_id)
+    except SealpipeError:
+        return {}
+    if isinstance(entry, str):
+        return {"left": [{"what": "share", "to": "the service", "state": entry}]}
+    try:
+        return {"short_code": (entry.answered or {}).get("short_code"), "left": _left(entry)}
+    finally:
+        entry.close()
+
+
+def _left(entry: Entry) -> list[dict[str, str]]:
+    """What is not out yet: the share itself, its messages, its files or its line on stdout."""
+    recipients = entry.meta.get("recipients", ())
+    states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]
+    left = [] if entry.answered else [{"what": "share", "to": "the service", "state": "not answered"}]
+    left += [
+        {"what": what, "to": shown, "state": state}
+        for (what, _, _, shown), state in zip(recipients, states, strict=True)
+        if state != "sent"
+    ]
+    to = entry.meta.get("deliver") or {}
+    if not to.get("link_file") and all(row[0] != "link" for row in recipients):
+        to = {**to, "stdout": "stdout"}
+    files = {"link_file": "link", "stdout": "link", "receipt": "receipt"}
+    return left + [{"what": files[name], "to": path, "state": "pending"} for name, path in to.items() if path]

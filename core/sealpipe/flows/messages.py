@@ -1,0 +1,123 @@
+"""What a recipient is told: plain text around the link, or around the passcode. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sealpipe.errors import UsageError
+from sealpipe.plugin import Message
+from sealpipe.reference.pattern import Pattern, parse_pattern
+from sealpipe.secret import Secret
+
+PLACES = ("link", "title", "expires", "views")
+"""What a template may hold; `{link}` exactly once."""
+
+
+_CONTROL = re.compile(r"(?![\t\n]|\r\n)[\x00-\x1f\x7f-\x9f]")
+
+
+class About(NamedTuple):
+    """What a message tells of a share, beside its link. `views` and `expires_at` are None where there is no end."""
+
+    kind: str
+    title: str | None
+    short_code: str
+    expires_at: datetime | None
+    views: int | None
+    with_passcode: bool
+    template: str | None = None
+
+
+def parse_template(text: str) -> Pattern:
+    """A text for the message with the link. UsageError for a place that nothing fills, or not one `{link}`."""
+    pattern = parse_pattern(text, "the message's text")
+    counts = Counter(pattern.names)
+    for name in counts:
+        if name not in PLACES:
+            raise UsageError(
+                f"the message's text has a place {{{name}}} that nothing fills",
+                remedy="known are " + " ".join(f"{{{place}}}" for place in PLACES) + "; a brace is written {{",
+            )
+    if counts["link"] != 1:
+        raise UsageError(
+            f"the message's text has {counts['link']} places for the link", remedy="write {link} once, and once only"
+        )
+    if _CONTROL.search(text):
+        raise UsageError("the message's text holds a control character", remedy="it has to be plain text")
+    return pattern
+
+
+def link_message(link: Secret, about: About) -> Message:
+    """The message with the link."""
+    title = _line(about.title)
+    if about.template is not None:
+        values = {
+            "link": link.reveal(),
+            "title": title,
+            "expires": _moment(about.expires_at) or "never",
+            "views": "unlimited" if about.views is None else str(about.views),
+        }
+        text = parse_template(about.template).fill(values)
+    else:
+        text = _LINK.format(
+            named=f": {title}" if title else ".",
+            link=link.reveal(),
+            limits=_limits(about),
+            passcode=_ASKED if about.with_passcode else "",
+        )
+    return Message(about.kind, link, Secret(text), _subject("A secret for you", title), *_told(about))
+
+
+def passcode_message(passcode: Secret, about: About) -> Message:
+    """The message with the passcode: it names the share, and says nothing of where it is."""
+    title = _line(about.title)
+    text = _PASSCODE.format(named=f": {title}" if title else ".", passcode=passcode.reveal())
+    return Message("passcode", passcode, Secret(text), _subject("A passcode for you", title), *_told(about))
+
+
+_LINK = """\
+A secret is shared with you{named}
+
+Open this link in a browser:
+
+{link}
+
+{limits}Whoever has the link can open it: do not pass it on.
+{passcode}
+If you did not expect this, ask the person it comes from before you open it.
+"""
+_ASKED = "You will be asked for a passcode, which reaches you another way.\n"
+_PASSCODE = """\
+This is the passcode for a secret that is shared with you{named}
+
+{passcode}
+
+The link to it reaches you another way. Type the passcode there when you are asked for it.
+"""
+
+
+def _told(about: About) -> tuple[str | None, str, datetime | None]:
+    return about.title, about.short_code, about.expires_at
+
+
+def _limits(about: About) -> str:
+    often = {None: "", 1: "once"}.get(about.views, f"{about.views} times")
+    until = f"until {_moment(about.expires_at)}" if about.expires_at else ""
+    how = ", ".join(part for part in (often, until) if part)
+    return f"It can be opened {how}.\n" if how else ""
+
+
+def _moment(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _subject(text: str, title: str) -> str:
+    return f"{text}: {title}" if title else text
+
+
+def _line(text: str | None) -> str:
+    """A title as one line that no mail header and no terminal trips over."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text or "").split())

@@ -1,0 +1,27 @@
+"""shelf:PERSON, a note on somebody's shelf."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sealpipe.plugin import BadReference, Channel, Context, Delivery, Message
+
+from sealpipe_shelf.shelf import Shelf
+
+
+class ShelfChannel(Channel):
+    """Leaves a note."""
+
+    def __init__(self, settings: Any, context: Context) -> None:
+        super().__init__(settings, context)
+        self._shelf = Shelf(settings, context)
+
+    def validate(self, to: str) -> None:
+        # It may come from outside: exactly one person, and nothing that means something in a path.
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", to):
+            raise BadReference("that is nobody who could have a shelf", remedy="write shelf:PERSON, in small letters")
+
+    def send(self, message: Message, to: str) -> Delivery:
+        note = {"about": message.subject, "text": message.text.reveal()}
+        return Delivery(id=self._shelf.call("POST", f"/notes/{to}", note).text)

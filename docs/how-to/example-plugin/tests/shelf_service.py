@@ -1,0 +1,77 @@
+"""Shelf itself, as far as the plugin uses it, on a port of this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+TOKEN = "shelf-token-0f3a"
+PRIVATE = "private"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: ShelfService
+
+    def do_GET(self) -> None:
+        name = unquote(self.path.removeprefix("/things/"))
+        if self.headers["authorization"] != f"Bearer {TOKEN}":
+            self.answer(401, b"no")
+        elif self.path == "/whoami":
+            self.answer(200, b"you")
+        elif name == PRIVATE:
+            self.answer(403, b"no")
+        elif name not in self.server.things:
+            self.answer(404, b"no")
+        else:
+            self.answer(200, *self.server.things[name])
+
+    def do_POST(self) -> None:
+        note = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.notes.append((self.path.removeprefix("/notes/"), note["text"]))
+        self.answer(201, str(len(self.server.notes)).encode())
+
+    def answer(self, status: int, body: bytes, kind: str = "text/plain") -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+class ShelfService(ThreadingHTTPServer):
+    """What is on the shelf, and the notes: (person, text)."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.things: dict[str, tuple[bytes, str]] = {}
+        self.notes: list[tuple[str, str]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def put(self, content: bytes | Mapping[str, bytes]) -> str:
+        """Put something on the shelf; its name."""
+        name = f"thing/{len(self.things)}"
+        if isinstance(content, bytes):
+            self.things[name] = content, "application/octet-stream"
+        else:
+            text = json.dumps({key: value.decode() for key, value in content.items()})
+            self.things[name] = text.encode(), "application/json"
+        return name
+
+
+@contextmanager
+def start() -> Iterator[ShelfService]:
+    """Serve until the end of the block."""
+    with ShelfService() as service:
+        threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True).start()
+        yield service
+        service.shutdown()

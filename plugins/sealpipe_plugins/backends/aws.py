@@ -1,0 +1,113 @@
+"""The connection to AWS: clients of the SDK, one for each service and region, and calls that log nothing.
+
+Clients may be used from several threads, sessions may not: what makes clients does it under a lock. Calls are
+not repeated here: the core does that.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.session import Session
+
+from sealpipe.plugin import Context, Health, NotConfigured
+from sealpipe_plugins.backends.aws_errors import FAILURES, told
+from sealpipe_plugins.backends.aws_login import logged_in
+from sealpipe_plugins.backends.aws_quiet import quiet
+from sealpipe_plugins.backends.aws_settings import AwsSettings
+
+THREADS: Final = 4
+"""Calls at once: AWS allows an account some forty of these a second."""
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class Aws:
+    """One account, as the settings say. Nothing is asked before the first call."""
+
+    def __init__(self, settings: AwsSettings, context: Context) -> None:
+        self._settings = settings
+        self._context = context
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._clients: dict[tuple[str, str | None], Any] = {}
+
+    def ask(self, service: str, operation: str, *, region: str | None = None, **parameters: Any) -> dict[str, Any]:
+        """One call; `operation` as the SDK names its methods. Raises FAILURES, and PluginError where login fails."""
+        with quiet():
+            answer: dict[str, Any] = getattr(self._client(service, region), operation)(**parameters)
+            return answer
+
+    def region(self, arn_or_name: str) -> str | None:
+        """The region that an ARN names; None for the settings' own."""
+        parts = arn_or_name.split(":")
+        return parts[3] if parts[0] == "arn" and len(parts) > 5 and parts[3] else None
+
+    def check(self) -> Health:
+        """Who AWS takes us for. Needs no permission."""
+        try:
+            answer = self.ask("sts", "get_caller_identity")
+        except FAILURES as error:
+            failure = told(error, f"{self._context.store}:", "sts:GetCallerIdentity")
+        else:
+            return Health(ok=True, detail=f"{answer.get('Arn', 'somebody')}, {self._where()}")
+        raise failure
+
+    def close(self) -> None:
+        """Hang up, and forget the login."""
+        with self._lock:
+            clients, self._clients, self._session = list(self._clients.values()), {}, None
+        for client in clients:
+            client.close()
+
+    def _where(self) -> str:
+        return str(self._client("sts", None).meta.region_name)
+
+    def _client(self, service: str, region: str | None) -> Any:
+        with self._lock:
+            if (service, region) not in self._clients:
+                if self._session is None:
+                    self._session = logged_in(self._settings, self._context, self._make)
+                self._clients[service, region] = self._make(self._session, service, region)
+            return self._clients[service, region]
+
+    def _make(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
+        address = self._settings.endpoint_url
+        if address is not None:
+            _check(address, self._context.store)
+        options: dict[str, Any] = {
+            "retries": {"total_max_attempts": 1},
+            "connect_timeout": min(10.0, self._settings.timeout),
+            "read_timeout": self._settings.timeout,
+            "max_pool_connections": 2 * THREADS,
+        }
+        if self._context.named:
+            options["ignore_configured_endpoint_urls"] = True  # AWS_ENDPOINT_URL is the default store's
+        if unsigned:
+            options["signature_version"] = UNSIGNED
+
+        def made(proxies: dict[str, str]) -> Any:
+            return session.create_client(
+                service,
+                region_name=region or self._settings.region,
+                endpoint_url=address,
+                config=Config(**options, proxies=proxies),
+            )
+
+        # The address is known once there is a client; a second one costs 2 ms.
+        client = made({})
+        url = client.meta.endpoint_url
+        proxy = self._context.network.proxy(url)
+        return client if proxy is None else made({urlsplit(url).scheme: proxy})
+
+
+def _check(address: str, store: str) -> None:
+    parts = urlsplit(address)
+    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)):
+        raise NotConfigured(
+            f"{store}'s endpoint_url is not an https address", remedy="http is for this machine's own addresses only"
+        )

@@ -1,0 +1,127 @@
+"""1Password's own SDK, for a service account. Its core is native code that speaks to 1password.com by itself.
+
+Its exceptions hold texts from elsewhere: what is known in them is said in our words, the rest by no word at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from sealpipe.plugin import (
+    AuthFailed,
+    BadReference,
+    Denied,
+    NotConfigured,
+    NotFound,
+    PluginError,
+    Secret,
+    Unavailable,
+    Unsupported,
+)
+
+_Kind = type[PluginError]
+
+_TYPED: Final[Mapping[str, tuple[_Kind, str, str]]] = {
+    "parsing": (BadReference, "is no reference of 1Password", "write op://Vault/Item/field, or .../section/field"),
+    "vaultNotFound": (NotFound, "names a vault that is not there, or hidden from this account", "check the vault"),
+    "itemNotFound": (NotFound, "names an item that is not there", "check the item's title"),
+    "noMatchingSections": (NotFound, "names a section that is not there", "check the section's name"),
+    "fieldNotFound": (NotFound, "names a field that is not there", "check the field's name"),
+    "tooManyVaults": (BadReference, "names several vaults", "name the vault by its id"),
+    "tooManyItems": (BadReference, "names several items", "name the item by its id"),
+    "tooManyMatchingFields": (BadReference, "names several fields", "name the section, too, or ids"),
+    "incompatibleTOTPQueryParameterField": (BadReference, "is no one-time password", "leave attribute= out"),
+    "unableToGenerateTotpCode": (PluginError, "has no usable one-time password", "mend the field in 1Password"),
+    "sSHKeyMetadataNotFound": (BadReference, "is no SSH key", "leave ssh-format= out"),
+    "incompatibleSshKeyQueryParameterField": (BadReference, "is no SSH key", "leave ssh-format= out"),
+    "unableToParsePrivateKey": (PluginError, "is no SSH key that can be read", "leave ssh-format= out"),
+    "unableToFormatPrivateKeyToOpenSsh": (PluginError, "has no OpenSSH form", "leave ssh-format= out"),
+    "unsupportedFileFormat": (Unsupported, "is a file that is no text", "use Connect, which gives a file's bytes"),
+}
+
+_SAID: Final[tuple[tuple[str, _Kind, str, str], ...]] = (
+    (
+        r"token was not specified|had invalid format|base64 decoding failed|deserialization failed",
+        NotConfigured,
+        "what is set as the token of 1Password's service account is none",
+        "set OP_SERVICE_ACCOUNT_TOKEN to the token as it was shown once; it begins with ops_",
+    ),
+    (
+        r"rate limit|too many requests|RateLimit",
+        Unavailable,
+        "1Password asks to come back later: the account's rate limit is reached",
+        "wait, or use a Connect server, which has none",
+    ),
+    (
+        r"unauthori[sz]ed|authentication|invalid service account|\b401\b|deleted|expired",
+        AuthFailed,
+        "1Password refused the service account's token",
+        "check that it is not revoked or expired, and of this account",
+    ),
+    (r"forbidden|permission|\b403\b", Denied, "1Password does not let this service account read that", "grant it"),
+    (
+        r"network|connect|timed? ?out|dns|unreachable|request|internet",
+        Unavailable,
+        "1Password could not be reached",
+        "check the network; the SDK has a way out of its own, and takes neither sealpipe's CA nor its proxy",
+    ),
+)
+
+
+class Sdk:
+    """A service account. Each call logs in anew: the SDK's client belongs to one event loop."""
+
+    def __init__(self, token: Secret, version: str, timeout: float) -> None:
+        # What is missing is told where the source is made.
+        self._client = import_module("onepassword.client").Client
+        self._token = token
+        self._version = version
+        self._timeout = timeout
+
+    def resolve(self, references: Sequence[str]) -> dict[str, str | PluginError]:
+        """What each reference stands for, in one request. Raises PluginError where none could be asked for."""
+        failure: PluginError | None = None
+        try:
+            return answers(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
+        except TimeoutError:
+            failure = Unavailable(f"1Password had not answered after {self._timeout:g} s", remedy="try again later")
+        except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
+            failure = said(error)
+        raise failure
+
+    def check(self) -> None:
+        """Log in. Raises as `resolve`."""
+        self.resolve(())
+
+    async def _resolve(self, references: Sequence[str]) -> Any:
+        client = await self._client.authenticate(self._token.reveal(), "sealpipe", self._version)
+        return await client.secrets.resolve_all(list(references)) if references else None
+
+
+def answers(response: Any, references: Sequence[str]) -> dict[str, str | PluginError]:
+    """The SDK's answers as values and errors of ours. Pure."""
+    given = {} if response is None else response.individual_responses
+    found: dict[str, str | PluginError] = {}
+    for reference in references:
+        answer = given.get(reference)
+        if answer is not None and answer.content is not None:
+            found[reference] = answer.content.secret
+            continue
+        kind_of_error = getattr(getattr(answer, "error", None), "type", None)
+        name = getattr(kind_of_error, "value", "other")
+        kind, what, remedy = _TYPED.get(name, (PluginError, "could not be resolved by 1Password", "try `op read`"))
+        found[reference] = kind(f"{reference} {what}", remedy=remedy)
+    return found
+
+
+def said(error: BaseException) -> PluginError:
+    """What an exception of the SDK means. Pure."""
+    text = f"{type(error).__name__} {error}"
+    for pattern, kind, what, remedy in _SAID:
+        if re.search(pattern, text, re.IGNORECASE):
+            return kind(what, remedy=remedy)
+    return PluginError(f"1Password's SDK failed ({type(error).__name__})", remedy="check the token with `op whoami`")

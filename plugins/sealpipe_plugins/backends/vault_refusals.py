@@ -1,0 +1,117 @@
+"""What Vault's refusals mean. Its own words are never told: they may quote what was sent, or a database's address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hvac.exceptions import VaultError
+
+from sealpipe.plugin import AuthFailed, NotConfigured, NotFound, PluginError, Unavailable, Unsupported
+from sealpipe_plugins.backends.vault_adapter import member
+
+_SEALED: Final = (Unavailable, "Vault is sealed", "have it unsealed (vault operator unseal)")
+_OVER: Final = (Unavailable, "Vault has a fault, or what stands behind this path has one", "look into Vault's own log")
+
+_BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
+    400: (PluginError, "Vault takes the request for a wrong one", "try `vault read` with the same path"),
+    405: (Unsupported, "Vault cannot read this path, only write it", "name a path that `vault read` can read"),
+    407: (NotConfigured, "the proxy on the way to Vault wants a login", "write user and password into HTTP_PROXY"),
+    412: (Unavailable, "Vault has not caught up with a write", ""),
+    429: (Unavailable, "Vault's limit of requests is reached", ""),
+    472: (Unavailable, "this Vault is a standby of another site", "set addr to the active one"),
+    473: (Unavailable, "this Vault is a standby", "set addr to the active one"),
+    500: _OVER,
+    501: (NotConfigured, "Vault is not initialised", "initialise it (vault operator init)"),
+    502: (Unavailable, "what stands before Vault, or behind this path, does not answer", ""),
+    503: (Unavailable, "Vault is not available", "see `vault status`: it may be sealed, or without a leader"),
+    504: (Unavailable, "what stands before Vault got no answer from it", ""),
+}
+_MAKE_ONE: Final = "check both, or make a new secret_id: it may be over or used up"
+_LOGINS: Final = (
+    ("expired", "what we log in with has expired", "take a new one"),
+    ("audience", "the token is not made for the audience that the role wants", "set audience to one of the role's"),
+    ("could not be found", "there is no such role", "check the setting role"),
+    ("invalid role name", "there is no such role", "check the setting role"),
+    ("missing role", "no role is named, and the method has no default", "set the setting role"),
+    ("claim", "the token's claims are not those that the role is bound to", "see the role's bound_claims"),
+    ("signature", "the token is not signed by whom the method trusts", "check the method's keys and issuer"),
+    ("secret id", "role_id and secret_id do not belong together, or the secret_id is used up", _MAKE_ONE),
+    ("secret_id", "role_id and secret_id do not belong together, or the secret_id is used up", _MAKE_ONE),
+    ("username or password", "user name and password do not belong together", "check both"),
+    ("address", "the role does not allow this machine's address", "check the role's token_bound_cidrs"),
+)  # fmt: skip
+"""Words of Vault's answer to a login, what they mean and what to do: the first that fits."""
+
+
+def refused(error: VaultError, where: str, namespace: str) -> PluginError:
+    """The error for a read. `where` is the reference, to be named in it. Not for 403: that takes a second look."""
+    answer = error.answer
+    if answer.status == 404 and has(error, "namespace not found"):
+        return NotFound(
+            f"{where}: Vault has no namespace {namespace}", remedy="check namespace=, and the setting namespace"
+        )
+    kind, reason, remedy = _meaning(answer.status, answer.body, error)
+    made = kind(f"{where}: {reason} ({answer.status})", remedy=remedy)
+    if isinstance(made, Unavailable):
+        made.retry_after = _seconds(answer.headers.get("retry-after"))
+    return made
+
+
+def login_refused(error: VaultError, store: str, method: str, path: str, namespace: str) -> PluginError:
+    """The error for a login by a method that is mounted at `path`."""
+    status = error.answer.status
+    plain_http = status == 400 and b"HTTPS server" in error.answer.body
+    if status not in (400, 401, 403, 404) or plain_http or has(error, "namespace not found"):
+        return refused(error, f"the login of {store}", namespace)
+    place = f"auth/{path}" + (f" in the namespace {namespace}" if namespace else "")
+    for word, reason, remedy in _LOGINS:
+        if has(error, word):
+            return AuthFailed(f"Vault refused the login of {store} by {method}: {reason}", remedy=remedy)
+    return AuthFailed(
+        f"Vault refused the login of {store} by {method}",
+        remedy=f"check that {method} is mounted at {place} (the setting auth_path), the role, and what we log in with",
+    )
+
+
+def has(error: VaultError, words: str) -> bool:
+    """Whether Vault's answer has these words."""
+    return any(words in each.lower() for each in error.errors or ())
+
+
+def nothing_there(error: VaultError, where: str, version: str | None, path: str) -> NotFound:
+    """The error for a read of a key-value engine that found nothing."""
+    kept = member(error.json, "data", "metadata")
+    number = member(kept, "version")
+    if member(kept, "destroyed") is True:
+        return NotFound(f"{where}: version {number} is destroyed", remedy="name another version: ?version=N")
+    if member(kept, "deletion_time"):
+        return NotFound(
+            f"{where}: version {number} is deleted",
+            remedy="name another version (?version=N), or undelete it (vault kv undelete)",
+        )
+    if path.startswith("data/"):
+        return NotFound(
+            f"{where}: there is no such key", remedy="leave data/ out: it belongs to the API's path, not to the key's"
+        )
+    if version is not None:
+        return NotFound(f"{where}: there is no such key, or not in this version", remedy="see `vault kv metadata get`")
+    return NotFound(f"{where}: there is no such key", remedy="check the path; `vault kv list` shows what there is")
+
+
+def _meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginError], str, str]:
+    if 300 <= status < 400:
+        return NotConfigured, "Vault points to another address, and we do not follow", "set addr to the active Vault"
+    if status == 400 and b"HTTPS server" in body:
+        return NotConfigured, "Vault speaks TLS there", "let addr begin with https://"
+    if status == 404:
+        return NotFound, "there is nothing at this path", "check the path, its mount and the namespace"
+    if status == 503 and (has(error, "sealed") or member(error.json, "sealed") is True):
+        return _SEALED
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return _OVER if status >= 500 else _BY_STATUS[400]
+
+
+def _seconds(asked: Any) -> float | None:
+    return float(asked) if isinstance(asked, str) and asked.isascii() and asked.isdigit() and len(asked) < 7 else None

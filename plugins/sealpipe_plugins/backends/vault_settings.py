@@ -1,0 +1,61 @@
+"""How Vault, or OpenBao, is reached and logged in to: under the names that their users know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator
+
+from sealpipe.plugin import Secret
+from sealpipe.plugin.settings import PluginSettings
+
+
+def _seconds(value: object) -> object:
+    """As VAULT_CLIENT_TIMEOUT has it: 60, 60s or 2m."""
+    match = re.fullmatch(r"([0-9]{1,5})(s|m)", value) if isinstance(value, str) else None
+    return int(match[1]) * (60 if match[2] == "m" else 1) if match else value
+
+
+Method = Literal["token", "approle", "jwt", "kubernetes", "userpass"]
+
+
+class VaultSettings(PluginSettings):
+    """`auth` is found from what is set unless it is named; `auth_path` is where that method is mounted (its name).
+
+    `audience` is what the CI's own token is made for, where there is no `jwt`. `ca_file` is trusted beside all that
+    sealpipe trusts. `timeout` is in seconds, for each step of a call.
+    """
+
+    addr: str
+    namespace: str = ""
+    auth: Method | None = None
+    auth_path: str = ""
+    token: Secret | None = None
+    token_file: Path | None = None
+    role: str = ""
+    role_id: str = ""
+    secret_id: Secret | None = None
+    secret_id_file: Path | None = None
+    jwt: Secret | None = None
+    jwt_file: Path | None = None
+    audience: str | None = None
+    username: str = ""
+    password: Secret | None = None
+    password_file: Path | None = None
+    ca_file: Path | None = None
+    timeout: Annotated[float, BeforeValidator(_seconds)] = 15.0
+
+    own_variables: ClassVar[Mapping[str, str]] = {
+        "addr": "VAULT_ADDR",
+        "namespace": "VAULT_NAMESPACE",
+        "token": "VAULT_TOKEN",
+        "role_id": "VAULT_ROLE_ID",
+        "secret_id": "VAULT_SECRET_ID",
+        "role": "VAULT_AUTH_ROLE",
+        "auth_path": "VAULT_AUTH_PATH",
+        "ca_file": "VAULT_CACERT",
+        "timeout": "VAULT_CLIENT_TIMEOUT",
+    }

@@ -1,0 +1,37 @@
+"""`keyring:SERVICE/USERNAME`: an entry of the system's keyring."""
+
+from __future__ import annotations
+
+from sealpipe.plugin import BadReference, Context, Document, Health, Locator, NotFound, Source
+from sealpipe_plugins.backends.keyrings import Keyrings, KeyringSettings
+
+
+class KeyringSource(Source):
+    """The keyring of this session. Never asks for anything."""
+
+    def __init__(self, settings: KeyringSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._keyrings = Keyrings(settings)
+
+    def fetch(self, locator: Locator) -> Document:
+        """The password of a service and a user name."""
+        username = locator.param("username")
+        service = locator.body
+        if username is None:
+            # The last slash: a service is often an address, a user name seldom has one.
+            service, _, username = service.rpartition("/")
+        if not service or not username:
+            raise BadReference(
+                f"{locator.name}: needs a service and a user name",
+                remedy=f"write {locator.name}:SERVICE/USERNAME, or {locator.name}:SERVICE?username=NAME",
+            )
+        found = self._keyrings.password(service, username)
+        if found is None:
+            raise NotFound(
+                f"{locator} is not in the keyring", remedy="see what is there; `keyring set SERVICE USERNAME` stores it"
+            )
+        return Document(found)
+
+    def check(self) -> Health:
+        """Which keyring it is, and that it is open."""
+        return Health(ok=True, detail=self._keyrings.state())

@@ -1,0 +1,84 @@
+"""Sending from Python: the same on both clients, with an outbox and without."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpipe import AsyncClient, Client, NotDelivered, Outbox, UsageError
+from sealpipe.state.entry import Entry
+from sealpipe_rehearsal.running import Running
+from support.receiver import Receiver
+from support.terminal import opened
+
+Sharing = Callable[..., Any]
+
+
+@pytest.fixture(params=["Client", "AsyncClient"])
+def sharing(request: pytest.FixtureRequest, service: Running, monkeypatch: pytest.MonkeyPatch) -> Sharing:
+    """Call a method of a client: `sharing("share", ...)`."""
+    monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
+    monkeypatch.setenv("WHO", "kim")
+    key = service.create_key()
+    options = {"api_key": key, "base_url": service.base_url, "link_base_url": service.link_base_url}
+
+    def call(method: str, *args: Any, **more: Any) -> Any:
+        async def within() -> Any:
+            async with AsyncClient(**options) as client:
+                return await getattr(client, method)(*args, **more)
+
+        if request.param == "AsyncClient":
+            return asyncio.run(within())
+        with Client(**options) as client:
+            return getattr(client, method)(*args, **more)
+
+    call.credential = Client(**options).session.credential  # type: ignore[attr-defined]
+    return call
+
+
+def test_a_share_is_sent_and_its_link_is_in_hand(sharing: Sharing, service: Running, receiver: Receiver) -> None:
+    made = sharing("share", ["text:hello"], send=[receiver.target + "/{who}"], params={"who": "env:WHO"})
+    assert receiver.secrets == [made.link.reveal()]
+    assert receiver.hooks[0].path.endswith("/kim")
+    assert [each.state for each in made.mail.dispatches] == ["sent"]
+    assert opened(service, made.link.reveal()) == {"hello": "hello"}
+
+
+def test_what_could_not_be_sent_leaves_the_share_on_the_error(sharing: Sharing, receiver: Receiver) -> None:
+    receiver.answers = lambda _: 403
+    with pytest.raises(NotDelivered, match="did not reach") as caught:
+        sharing("share", ["text:hello"], send=[receiver.target])
+    assert caught.value.outbox_id is None
+    assert caught.value.share.link.reveal() == receiver.secrets[0]
+    assert receiver.secrets[0] not in f"{caught.value} {caught.value.remedy} {caught.value.share!r}"
+
+
+def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Receiver, tmp_path: Path) -> None:
+    receiver.answers = lambda _: 500
+    with pytest.raises(NotDelivered, match="may not have reached") as caught:
+        sharing("share", ["text:hello"], send=[receiver.target], outbox=tmp_path)
+    box = Outbox(tmp_path, sharing.credential)  # type: ignore[attr-defined]
+
+    def entry() -> Entry:
+        found = box.open(caught.value.outbox_id or "")
+        assert isinstance(found, Entry)
+        return found
+
+    with pytest.raises(NotDelivered):
+        sharing("resume", entry())
+    assert len(receiver.hooks) == 1
+    receiver.answers = lambda _: 204
+    made = sharing("resume", entry(), resend=True)
+    made.delivered()
+    assert receiver.secrets == [made.link.reveal()] * 2
+    assert box.list() == []
+
+
+def test_a_wrong_recipient_sends_nothing(sharing: Sharing, service: Running) -> None:
+    with pytest.raises(UsageError, match="nothing says what"):
+        sharing("share", ["text:hello"], send=["file:{who}"])
+    assert service.seen() == []

@@ -1,0 +1,69 @@
+"""Moto's server in a process of its own: AWS's interface on a socket of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+
+from support.parts import missing
+
+REGION = "eu-west-1"
+KEYS = {"aws_access_key_id": "AKIAMADEUP", "aws_secret_access_key": "made-up"}
+ENVIRON = {"AWS_ACCESS_KEY_ID": "AKIAMADEUP", "AWS_SECRET_ACCESS_KEY": "made-up", "AWS_REGION": REGION}
+
+
+class Moto:
+    """A running server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def client(self, service: str, region: str = REGION, **keys: str) -> Any:
+        """The vendor's own client, to set up and to compare with."""
+        return boto3.session.Session(region_name=region, **{**KEYS, **keys}).client(service, endpoint_url=self.url)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        assert httpx.post(f"{self.url}/moto-api/reset", trust_env=False, timeout=60).status_code == 200
+
+
+@contextmanager
+def moto() -> Iterator[Moto]:
+    """A server that answers."""
+    program = Path(sys.executable).with_name("moto_server")
+    if not program.exists() and shutil.which("moto_server") is None:
+        missing("moto's server is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _await(url, process)
+        yield Moto(url)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _await(url: str, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            httpx.get(f"{url}/moto-api/", trust_env=False)
+            return
+        except httpx.HTTPError:
+            time.sleep(0.05)
+    raise AssertionError("moto's server did not start")

@@ -1,0 +1,275 @@
+"""By which credentials AWS is called, and by which way it is reached."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from plugins.aws.front import Front, Refusal
+from plugins.aws.moto import ENVIRON, Moto
+from plugins.aws.reading import DEFAULT, STORE, answers, failure, refused, registry, values
+from sealpipe.errors import AuthFailed, NotConfigured, SettingError, Unavailable
+from sealpipe.plugin import Document
+from sealpipe.testing.canary import CANARY
+
+ROLE = "arn:aws:iam::123456789012:role/sealpipe"
+WORD = CANARY[:11]
+"""Of the canary: the rest of it is spelled in many ways."""
+
+NAMED = {f"{STORE}PLUGIN": "aws-sm", f"{STORE}REGION": "eu-west-1"}
+KEYS = {f"{STORE}ACCESS_KEY_ID": "AKIANAMED", f"{STORE}SECRET_ACCESS_KEY": "made-up"}
+
+
+@pytest.fixture(autouse=True)
+def secret(aws: Moto) -> None:
+    aws.client("secretsmanager").create_secret(Name="db", SecretString="x")
+
+
+@pytest.fixture
+def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables of some account, as a job has them."""
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def named(front: Front) -> dict[str, str]:
+    """A store of another name, at the front."""
+    return {**NAMED, f"{STORE}ENDPOINT_URL": front.url}
+
+
+def config(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "aws-config").write_text(text)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "aws-config"))
+
+
+def job_token(audience: str) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"aud": audience}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.{CANARY.encode().hex()}"
+
+
+@pytest.mark.usefixtures("ambient")
+class TestANamedStore:
+    def test_never_takes_the_variables_that_serve_the_default_store(self, named: dict[str, str], front: Front) -> None:
+        error = refused(named, "other:db", NotConfigured, "AWS_* variables serve the default store only")
+        assert "credential_source" in error.remedy
+        assert front.asked == []
+
+    def test_takes_its_own_keys(self, named: dict[str, str], front: Front) -> None:
+        assert values({**named, **KEYS}, "other:db") == [b"x"]
+        assert [asked.signer for asked in front.asked] == ["AKIANAMED"]
+
+    def test_takes_the_variables_where_it_says_so(self, named: dict[str, str], front: Front) -> None:
+        assert values({**named, f"{STORE}CREDENTIAL_SOURCE": "Environment"}, "other:db") == [b"x"]
+        assert [asked.signer for asked in front.asked] == ["AKIAMADEUP"]
+
+    def test_takes_its_profile_with_the_profiles_region(
+        self, front: Front, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        keys = "aws_access_key_id = AKIAPROFILE\naws_secret_access_key = made-up\n"
+        config(f"[profile prod]\n{keys}region = us-east-2\n", monkeypatch, tmp_path)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "ap-south-1")
+        environ = {f"{STORE}PLUGIN": "aws-sm", f"{STORE}PROFILE": "prod", f"{STORE}ENDPOINT_URL": front.url}
+        assert "us-east-2" in registry(environ).check("source", "other").detail
+        assert [asked.signer for asked in front.asked] == ["AKIAPROFILE"]
+
+    def test_needs_no_profile_that_a_variable_names(
+        self, named: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_PROFILE", "not-there")
+        assert values({**named, **KEYS}, "other:db") == [b"x"]
+
+    def test_is_not_sent_to_the_address_of_the_default_store(
+        self, front: Front, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", front.url)
+        monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nobody is there: nothing leaves this machine
+        failure({**NAMED, **KEYS}, "other:db")
+        assert front.asked == []
+
+    def test_needs_a_region(self, named: dict[str, str]) -> None:
+        del named[f"{STORE}REGION"]
+        refused({**named, **KEYS}, "other:db", NotConfigured, "no AWS region is set")
+
+    @pytest.mark.parametrize(
+        ("more", "words"),
+        [
+            ({f"{STORE}ACCESS_KEY_ID": "AKIA"}, "one half of an AWS access key"),
+            ({f"{STORE}PROFILE": "nope"}, "there is no AWS profile nope"),
+            ({f"{STORE}AUDIENCE": "sts.amazonaws.com", **KEYS}, "an audience and no role_arn"),
+            ({f"{STORE}CREDENTIAL_SOURCE": "EcsContainer"}, "EcsContainer gives no credentials here"),
+            ({f"{STORE}ENDPOINT_URL": "http://aws.example", **KEYS}, "endpoint_url is not an https address"),
+        ],
+    )
+    def test_says_what_is_wrong_with_its_settings(
+        self, more: dict[str, str], words: str, named: dict[str, str]
+    ) -> None:
+        refused({**named, **more}, "other:db", NotConfigured, words)
+
+    def test_takes_no_secret_from_the_config_file(self) -> None:
+        from sealpipe.registry import Registry
+
+        table = {"stores": {"other": {"plugin": "aws-sm", "secret_access_key": CANARY}}}
+        with pytest.raises(SettingError, match="in clear") as caught:
+            Registry(environ={}, config=lambda: table).source("other")
+        assert CANARY not in f"{caught.value} {caught.value.remedy}"
+
+
+class TestTheDefaultStore:
+    @pytest.mark.usefixtures("ambient")
+    def test_takes_what_the_sdk_finds_and_where_it_finds_it(
+        self, front: Front, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", front.url)
+        assert values({"AWS_REGION": "eu-west-1"}, "aws-sm:db") == [b"x"]
+        assert [asked.signer for asked in front.asked] == ["AKIAMADEUP"]
+
+    def test_without_any_credentials_says_so(self, front: Front) -> None:
+        environ = {f"{DEFAULT}ENDPOINT_URL": front.url, "AWS_REGION": "eu-west-1"}
+        refused(environ, "aws-sm:db", NotConfigured, "there are no AWS credentials here")
+
+    def test_without_a_region_says_so(self, front: Front) -> None:
+        refused({f"{DEFAULT}ENDPOINT_URL": front.url}, "aws-sm:db", NotConfigured, "no AWS region is set")
+
+    @pytest.mark.usefixtures("ambient")
+    def test_is_one_for_both_sources(self, aws: Moto, front: Front) -> None:
+        aws.client("ssm").put_parameter(Name="/p", Value="y", Type="SecureString")
+        environ = {f"{DEFAULT}ENDPOINT_URL": front.url, f"{DEFAULT}REGION": "eu-west-1"}
+        assert values(environ, "aws-sm:db", "aws-ssm:/p") == [b"x", b"y"]
+
+
+class TestARole:
+    def test_is_assumed_once_by_the_stores_keys(self, named: dict[str, str], front: Front) -> None:
+        environ = {**named, **KEYS, f"{STORE}ROLE_ARN": ROLE, f"{STORE}EXTERNAL_ID": "shared word"}
+        found = registry(environ)
+        assert all(isinstance(each, Document) for each in answers(found, "other:db") + answers(found, "other:db"))
+        assert front.operations == ["AssumeRole", "GetSecretValue", "GetSecretValue"]
+        assert front.asked[0].signer == "AKIANAMED"
+        assert "ExternalId=shared+word" in front.asked[0].body
+        assert front.asked[1].signer.startswith("ASIA")
+
+    def test_is_assumed_by_the_jobs_own_token(self, named: dict[str, str], front: Front) -> None:
+        token = job_token("sts.amazonaws.com")
+        role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
+        environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": token}
+        assert values(environ, "other:db") == [b"x"]
+        assert front.operations == ["AssumeRoleWithWebIdentity", "GetSecretValue"]
+        assert (front.asked[0].signer, token in front.asked[0].body) == ("", True)
+        assert front.asked[1].signer.startswith("ASIA")
+
+    def test_by_a_token_for_somebody_else_is_not_even_asked_for(self, named: dict[str, str], front: Front) -> None:
+        role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
+        environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}
+        error = failure(environ, "other:db")
+        assert isinstance(error, NotConfigured)
+        assert "another audience" in error.message
+        assert front.asked == []
+
+    @pytest.mark.parametrize("code", ["AccessDenied", "InvalidIdentityToken"])
+    def test_that_aws_does_not_give_says_what_to_check(self, code: str, named: dict[str, str], front: Front) -> None:
+        role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
+        environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("sts.amazonaws.com")}
+        front.answer = lambda _: Refusal(403, code)
+        error = failure(environ, "other:db")
+        assert isinstance(error, AuthFailed)
+        assert error.message == f"AWS does not let the CI's token assume the role {ROLE} ({code})"
+        assert "trust policy" in error.remedy
+
+
+class TestTheWay:
+    @pytest.fixture
+    def authority(self) -> trustme.CA:
+        return trustme.CA()
+
+    @pytest.fixture
+    def secure(self, aws: Moto, authority: trustme.CA) -> Iterator[Front]:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        with Front(aws.url, context) as front:
+            yield front
+
+    def test_a_ca_that_was_given_once_is_trusted(self, secure: Front, authority: trustme.CA, tmp_path: Path) -> None:
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.url, f"{STORE}ROLE_ARN": ROLE}
+        (answer,) = answers(registry(environ, tmp_path / "ca.pem"), "other:db")
+        assert isinstance(answer, Document), answer
+        assert secure.operations == ["AssumeRole", "GetSecretValue"]
+
+    def test_a_ca_that_nobody_knows_is_named_as_that(self, secure: Front) -> None:
+        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.url}
+        error = refused(environ, "other:db", NotConfigured, "a certificate that nobody trusted here has signed")
+        assert "SEALPIPE_CA_FILE" in error.remedy
+        assert secure.asked == []
+
+    def test_a_ca_file_that_is_none_is_named_as_that(self, tmp_path: Path) -> None:
+        error = failure({**NAMED, **KEYS}, "other:db", tmp_path / "none.pem")
+        assert isinstance(error, NotConfigured)
+        assert error.message == "the certificates to trust cannot be read"
+
+    def test_a_proxy_that_wants_a_login_is_named_as_that(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        refusing = socket.create_server(("127.0.0.1", 0))
+
+        def refuse() -> None:
+            connection, _ = refusing.accept()
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+            connection.close()
+
+        thread = threading.Thread(target=refuse, daemon=True)
+        thread.start()
+        monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CANARY.encode().hex()}@127.0.0.1:{refusing.getsockname()[1]}")
+        error = refused({**NAMED, **KEYS}, "other:db", NotConfigured, "wants a login")
+        assert "HTTPS_PROXY" in error.remedy
+        assert CANARY.encode().hex() not in error.message
+        thread.join()
+        refusing.close()
+
+    def test_an_address_where_nobody_is_cannot_be_reached(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+        refused(environ, "other:db", Unavailable, f"AWS at 127.0.0.1:{port}")
+
+    def test_an_answer_that_does_not_come_ends_in_time(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": url, f"{STORE}TIMEOUT": "0.2"}
+            refused(environ, "other:db", Unavailable, "AWS did not answer in time")
+
+
+def test_no_log_shows_a_secret_or_token_however_much_is_logged(
+    aws: Moto, named: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    aws.client("secretsmanager").create_secret(Name="canary", SecretString=CANARY)
+    aws.client("secretsmanager").create_secret(Name="canary2", SecretString=CANARY)
+    caplog.set_level(logging.DEBUG)
+    token = job_token("sts.amazonaws.com")
+    role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
+    environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": token}
+    found = answers(registry(environ), "other:canary", "other:canary2")
+    assert all(isinstance(each, Document) for each in found)
+    assert not any(part in caplog.text for part in (WORD, token))
+    caplog.clear()
+    aws.client("secretsmanager").get_secret_value(SecretId="canary")
+    assert WORD in caplog.text, "what others do with the SDK is logged as ever"
+
+
+def test_the_sdk_alone_is_imported_where_it_is_used() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from sealpipe.registry import Registry; Registry().source_info('aws-sm');"
+        "sys.exit('botocore' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], env={**os.environ}, check=False).returncode == 0

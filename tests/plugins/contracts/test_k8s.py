@@ -1,0 +1,48 @@
+"""The conformance kit on Kubernetes, as kmock has it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from plugins.k8s.cluster import TOKEN, Cluster
+from plugins.k8s.conftest import cluster, kmock_url
+from sealpipe.testing import SourceContract
+from sealpipe.testing.source import Content
+
+__all__ = ["cluster", "kmock_url"]
+
+
+class TestK8s(SourceContract):
+    name = "k8s"
+    holds = frozenset({"map"})
+    odd_keys = ("dotted.key", "UPPER", "under_score", "-dash")  # all that Kubernetes takes
+
+    @pytest.fixture(autouse=True)
+    def at_kmock(self, cluster: Cluster) -> None:
+        self.cluster, self.numbers = cluster, itertools.count()
+        cluster.refusals["/forbidden"] = 403, {}
+
+    @pytest.fixture
+    def environ(self) -> Mapping[str, str]:
+        return self.at(self.cluster.url)
+
+    def at(self, url: str) -> Mapping[str, str]:
+        return {"SEALPIPE_PLUGIN_K8S__SERVER": url, "SEALPIPE_PLUGIN_K8S__TOKEN": TOKEN}
+
+    def put(self, content: Content) -> str:
+        assert isinstance(content, Mapping)
+        name = f"secret-{next(self.numbers)}"
+        self.cluster.secret("prod", name, content)
+        return f"prod/{name}"
+
+    def missing(self) -> str:
+        return "prod/not-there"
+
+    def denied(self) -> str:
+        return "prod/forbidden"
+
+    def secrets(self) -> Sequence[str]:
+        return (TOKEN,)

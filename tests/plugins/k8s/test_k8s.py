@@ -1,0 +1,291 @@
+"""The source k8s against kmock's emulator."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from pathlib import Path
+
+import pytest
+import trustme
+
+from plugins.aws.reading import answers, refused, registry, values
+from plugins.k8s.cluster import TOKEN, Cluster
+from sealpipe.errors import (
+    AuthFailed,
+    BadReference,
+    Denied,
+    NotConfigured,
+    NotFound,
+    PluginError,
+    Unavailable,
+    Unsupported,
+)
+from sealpipe.plugin import Document
+
+DEFAULT, STORE = "SEALPIPE_PLUGIN_K8S__", "SEALPIPE_STORE__OTHER__"
+NAMED = {f"{STORE}PLUGIN": "k8s"}
+
+
+@pytest.fixture
+def environ(cluster: Cluster) -> dict[str, str]:
+    return {f"{DEFAULT}SERVER": cluster.url, f"{DEFAULT}TOKEN": TOKEN}
+
+
+class TestASecret:
+    def test_is_a_map_of_bytes_that_are_kept_exactly(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        data = {"tls.crt": b"-----\n\xc3\xa9\n", "raw": bytes(range(256)) * 256, "empty": b"", "-._": b" "}
+        cluster.secret("prod", "tls.v1-2", data)
+        (answer,) = answers(registry(environ), "k8s:prod/tls.v1-2")
+        assert isinstance(answer, Document)
+        assert answer.content == data
+        assert values(environ, "k8s:prod/tls.v1-2#cert.pem=tls.crt,-._") == ["-----\né\n".encode(), b" "]
+
+    def test_without_a_key_names_its_keys(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "db", {"user": b"u", "pw": b"p"})
+        with pytest.raises(BadReference) as caught:
+            values(environ, "k8s:prod/db")
+        assert '"user", "pw"' in caught.value.remedy
+
+    @pytest.mark.parametrize("nothing", [None, {}])
+    def test_may_have_no_keys(
+        self, nothing: dict[str, bytes] | None, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        cluster.secret("prod", "void", nothing)
+        (answer,) = answers(registry(environ), "k8s:prod/void")
+        assert isinstance(answer, Document)
+        assert answer.content == {}
+
+    def test_is_read_once_for_all_its_keys(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "db", {"user": b"u", "pw": b"p"})
+        assert values(environ, "k8s:prod/db#user", "k8s:prod/db#pw") == [b"u", b"p"]
+        assert cluster.paths == ["/api/v1/namespaces/prod/secrets/db"]
+
+    def test_of_a_server_with_a_path_is_below_it(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "db", {"pw": b"p"})
+        environ[f"{DEFAULT}SERVER"] += "/k8s/clusters/c-1/"
+        answers(registry(environ), "k8s:prod/db")
+        assert cluster.paths[0] == "/k8s/clusters/c-1/api/v1/namespaces/prod/secrets/db"
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "",
+            "/",
+            "a/b/c",
+            "Prod/db",
+            "prod/",
+            "/db",
+            "prod/..",
+            "prod/a%252fb",
+            "prod/a b",
+            "-a/b",
+            "prod/" + "a" * 254,
+        ],
+    )
+    def test_that_cannot_be_is_asked_of_nobody(self, body: str, cluster: Cluster, environ: dict[str, str]) -> None:
+        assert isinstance(answers(registry(environ), f"k8s:{body}")[0], BadReference)
+        assert cluster.paths == []
+
+    def test_with_a_value_that_is_no_base64_is_refused(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "odd", {}, data={"pw": "c3Vw*cmV0"})
+        refused(environ, "k8s:prod/odd", PluginError, "a value that is not base64")
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("status", "kind", "words"),
+        [
+            (401, AuthFailed, "does not accept the login"),
+            (403, Denied, "allows this login no `get` of it"),
+            (302, NotConfigured, "a redirect (302), which is never followed"),
+            (429, Unavailable, "asks to come back later (429)"),
+            (500, Unavailable, "asks to come back later (500)"),
+            (503, Unavailable, "asks to come back later (503)"),
+            (418, PluginError, "answered 418"),
+        ],
+    )
+    def test_each_status_reads_differently(
+        self, status: int, kind: type[PluginError], words: str, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        cluster.refusals["/db"] = status, {"retry-after": "2", "location": "http://127.0.0.1:9/"}
+        (answer,) = answers(registry(environ), "k8s:prod/db")
+        assert type(answer) is kind
+        assert words in answer.message
+        assert answer.locator == "k8s:prod/db"
+        assert getattr(answer, "retry_after", 2.0) == 2.0
+
+    def test_a_secret_that_is_not_there_and_a_namespace_that_is_not_read_differently(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        refused(environ, "k8s:prod/db", NotFound, "the namespace prod has no Secret db")
+        refused(environ, "k8s:dev/db", NotFound, "has no namespace dev")
+        cluster.refusals["/dev"] = 403, {}
+        refused(environ, "k8s:dev/db", NotFound, "has no Secret db, or no such namespace")
+
+    def test_a_wrong_token_is_not_shown(self, environ: dict[str, str]) -> None:
+        environ[f"{DEFAULT}TOKEN"] = "another-token-77"
+        error = refused(environ, "k8s:prod/db", AuthFailed, "401")
+        assert "another-token-77" not in f"{error.message} {error.remedy}"
+
+    def test_something_that_is_no_kubernetes_is_told_as_that(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.refusals["/db"] = 200, {}
+        refused(environ, "k8s:prod/db", PluginError, "what answered is no Secret of Kubernetes")
+
+    def test_a_server_that_is_silent_ends_in_time(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            environ = {f"{DEFAULT}SERVER": url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "0.2"}
+            refused(environ, "k8s:prod/db", Unavailable, "did not answer")
+
+    def test_a_server_that_is_not_there_cannot_be_reached(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        environ = {f"{DEFAULT}SERVER": f"http://127.0.0.1:{port}", f"{DEFAULT}TOKEN": TOKEN}
+        refused(environ, "k8s:prod/db", Unavailable, f"Kubernetes at 127.0.0.1:{port}")
+
+    def test_the_check_tells_our_rights_and_reads_no_secret(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        environ[f"{DEFAULT}NAMESPACE"] = "prod"
+        health = registry(environ).check("source", "k8s")
+        assert (health.ok, "may read Secrets in the namespace prod" in health.detail) == (True, True)
+        cluster.allowed = False
+        health = registry(environ).check("source", "k8s")
+        assert (health.ok, "may not read all Secrets" in health.detail) == (False, True)
+        assert {path.rpartition("/")[2] for path in cluster.paths} == {"selfsubjectaccessreviews"}
+
+
+class TestWhichCluster:
+    def test_the_default_store_in_a_pod_is_the_pods_own(
+        self, secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
+        account = tmp_path / "account"
+        account.mkdir()
+        (account / "token").write_text(TOKEN + "\n")
+        (account / "namespace").write_text("prod")
+        authority.cert_pem.write_to_path(account / "ca.crt")
+        host, _, port = secure.url.removeprefix("https://").partition(":")
+        inside = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": str(tmp_path)}
+        assert values({**inside, f"{DEFAULT}SERVICE_ACCOUNT": str(account)}, "k8s:db#pw") == [b"x"]
+        found = registry({**inside, f"{DEFAULT}SERVICE_ACCOUNT": str(account)})
+        assert isinstance(answers(found, "k8s:db")[0], Document)
+        secure.token = "the-next-one"
+        (account / "token").write_text("the-next-one")
+        assert isinstance(answers(found, "k8s:db")[0], Document), "a token is read anew: the pod's is replaced"
+        named = {**inside, **NAMED, f"{STORE}SERVICE_ACCOUNT": str(account)}
+        refused(named, "other:prod/db", NotConfigured, "nothing says which cluster other is")
+
+    def test_a_kubeconfig_names_it_by_its_current_context(
+        self, secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
+        path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN})
+        assert values({"KUBECONFIG": str(path)}, "k8s:db#pw") == [b"x"]
+        assert values({**NAMED, f"{STORE}KUBECONFIG": str(path)}, "other:db#pw") == [b"x"]
+        refused({**NAMED, "KUBECONFIG": str(path)}, "other:prod/db", NotConfigured, "nothing says which cluster")
+
+    def test_the_users_own_kubeconfig_is_taken_as_kubectl_takes_it(
+        self, secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
+        (tmp_path / ".kube").mkdir()
+        kubeconfig(tmp_path, secure, authority, {"token": TOKEN}).rename(tmp_path / ".kube" / "config")
+        home = {"HOME": str(tmp_path)}
+        assert values(home, "k8s:db#pw") == [b"x"]
+        assert values({**home, **NAMED, f"{STORE}CONTEXT": "here"}, "other:db#pw") == [b"x"]
+        refused({**home, **NAMED, f"{STORE}CONTEXT": "there"}, "other:db", NotConfigured, "no context 'there'")
+        refused({**home, **NAMED}, "other:prod/db", NotConfigured, "nothing says which cluster")
+
+    def test_a_client_certificate_does_for_a_token(
+        self, secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
+        secure.token = None
+        leaf = authority.issue_cert("somebody@example.com")
+        pair = {
+            "client-certificate-data": coded(leaf.cert_chain_pems[0].bytes()),
+            "client-key-data": coded(leaf.private_key_pem.bytes()),
+        }
+        path = kubeconfig(tmp_path, secure, authority, pair)
+        assert values({"KUBECONFIG": str(path)}, "k8s:db#pw") == [b"x"]
+        assert not list(Path("/tmp").glob("sealpipe-k8s-*"))
+
+    def test_files_are_beside_the_kubeconfig_and_several_are_one(
+        self, secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        (tmp_path / "token").write_text(TOKEN)
+        path = kubeconfig(tmp_path, secure, authority, {"tokenFile": "token"}, **{"certificate-authority": "ca.pem"})
+        first = tmp_path / "first"
+        first.write_text("{current-context: here, contexts: null}")
+        assert values({"KUBECONFIG": f"{first}:{path}"}, "k8s:db#pw") == [b"x"]
+
+    @pytest.mark.parametrize(
+        "user",
+        [
+            {"exec": {"command": "aws"}},
+            {"auth-provider": {"name": "gcp"}},
+            {"username": "a", "password": "b"},
+            {"as": "x"},
+        ],
+    )
+    def test_what_a_kubeconfig_may_not_do_is_named_and_a_token_does_instead(
+        self, user: dict[str, object], secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
+        environ = {"KUBECONFIG": str(kubeconfig(tmp_path, secure, authority, user))}
+        error = refused(environ, "k8s:prod/db", Unsupported, f"has {next(iter(user))}, which sealpipe does not do")
+        assert "kubectl create token" in error.remedy
+        assert values({**environ, f"{DEFAULT}TOKEN": TOKEN}, "k8s:db#pw") == [b"x"]
+
+    def test_a_cluster_whose_certificate_is_not_to_be_checked_is_refused(
+        self, secure: Cluster, authority: trustme.CA, tmp_path: Path
+    ) -> None:
+        path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN}, **{"insecure-skip-tls-verify": True})
+        refused({"KUBECONFIG": str(path)}, "k8s:prod/db", Unsupported, "insecure-skip-tls-verify")
+        assert secure.paths == []
+
+    def test_another_authority_is_not_trusted(self, secure: Cluster, tmp_path: Path) -> None:
+        trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+        environ = {f"{DEFAULT}SERVER": secure.url, f"{DEFAULT}TOKEN": TOKEN}
+        words = "a certificate that nobody trusted here has signed"
+        refused(environ, "k8s:prod/db", NotConfigured, words)
+        refused({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, "k8s:prod/db", NotConfigured, words)
+        assert secure.paths == []
+
+    def test_the_ca_of_everything_serves_it_too(self, secure: Cluster, authority: trustme.CA, tmp_path: Path) -> None:
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        environ = {f"{DEFAULT}SERVER": secure.url, f"{DEFAULT}TOKEN": TOKEN}
+        assert isinstance(answers(registry(environ, tmp_path / "ca.pem"), "k8s:prod/db")[0], Document)
+        trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+        both = registry({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, tmp_path / "ca.pem")
+        assert isinstance(answers(both, "k8s:prod/db")[0], Document)
+
+    @pytest.mark.parametrize(
+        ("more", "words"),
+        [
+            ({"SERVER": "http://k8s.example", "TOKEN": TOKEN}, "not an https address"),
+            ({"SERVER": "https://u:p@k8s.example", "TOKEN": TOKEN}, "not an https address"),
+            ({"SERVER": "https://k8s.example"}, "a server and no token"),
+            ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "TOKEN_FILE": "x"}, "both a token and a token_file"),
+            ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "CA_FILE": "/none"}, "/none cannot be read"),
+            ({"KUBECONFIG": "/none"}, "the kubeconfig /none cannot be read: No such file"),
+            ({}, "nothing says which cluster"),
+        ],
+    )
+    def test_wrong_settings_are_named(self, more: dict[str, str], words: str) -> None:
+        refused({STORE + name: value for name, value in more.items()} | NAMED, "other:a/b", NotConfigured, words)
+
+
+def coded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def kubeconfig(folder: Path, cluster: Cluster, authority: trustme.CA, user: dict[str, object], **more: object) -> Path:
+    """As kubectl writes it; JSON is YAML."""
+    trust = {} if "certificate-authority" in more else {"certificate-authority-data": coded(authority.cert_pem.bytes())}
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "prod"}}],
+        "clusters": [{"name": "c", "cluster": {"server": cluster.url, **trust, **more}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return path

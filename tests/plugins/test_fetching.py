@@ -1,0 +1,151 @@
+"""Reading from stores: at once, in as many threads as a source allows, and each by itself when one fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from sealpipe.errors import NotFound, PluginError, TooLarge, Unavailable
+from sealpipe.plugin import Context, Document, Locator, Source
+from sealpipe.registry.fetching import MOST_CALLS, MOST_STORES, fetch_all
+
+PATIENCE = 20
+"""Seconds after which calls that should run at once, and do not, fail their test."""
+
+
+class Watched(Source):
+    """Notes which thread reads what; `meets` calls have to be under way before any of them ends."""
+
+    meets = 1
+    concurrency = 1
+
+    def __init__(self, together: threading.Barrier | None = None) -> None:
+        super().__init__(None, Context("watched", environ={}))
+        self.together = together or threading.Barrier(self.meets)
+        self.threads: dict[str, int] = {}
+
+    def fetch(self, locator: Locator) -> Document:
+        self.threads[locator.body] = threading.get_ident()
+        self.together.wait(PATIENCE)
+        return Document(locator.body)
+
+
+def locators(name: str, count: int) -> list[Locator]:
+    return [Locator(name, str(number), (), f"{name}:{number}") for number in range(count)]
+
+
+def contents(answers: dict[Locator, Document | PluginError]) -> dict[str, Any]:
+    return {str(locator): getattr(answer, "content", answer) for locator, answer in answers.items()}
+
+
+def test_one_call_needs_no_thread() -> None:
+    source = Watched()
+    fetch_all(lambda _: source, {"one": locators("one", 5)})
+    assert set(source.threads.values()) == {threading.get_ident()}
+
+
+def test_as_many_calls_run_at_once_as_the_source_allows_and_no_more() -> None:
+    class Three(Watched):
+        meets = concurrency = 3
+
+    source = Three()
+    answers = fetch_all(lambda _: source, {"three": locators("three", 12)})
+    assert contents(answers) == {f"three:{number}": str(number) for number in range(12)}
+    assert len(set(source.threads.values())) == 3
+
+
+@pytest.mark.parametrize(("asked", "most"), [(10_000, MOST_CALLS), (0, 1), (-1, 1), ("many", 1), (2.5, 1), (None, 1)])
+def test_what_a_source_asks_for_is_kept_within_bounds(asked: Any, most: int) -> None:
+    class Odd(Watched):
+        meets = most
+        concurrency = asked
+
+    source = Odd()
+    assert len(fetch_all(lambda _: source, {"odd": locators("odd", most * 3)})) == most * 3
+    assert len(set(source.threads.values())) == most
+
+
+def test_a_batch_is_asked_once_whatever_it_allows() -> None:
+    class Batch(Watched):
+        concurrency = 8
+        asked: ClassVar[list[int]] = []
+
+        def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
+            self.asked.append(len(locators))
+            return {locator: Document("x") for locator in locators}
+
+    source = Batch()
+    assert len(fetch_all(lambda _: source, {"batch": locators("batch", 20)})) == 20
+    assert source.asked == [20]
+
+
+def test_stores_are_read_at_the_same_time_up_to_a_bound() -> None:
+    together = threading.Barrier(MOST_STORES)
+    sources = {f"store{number}": Watched(together) for number in range(2 * MOST_STORES)}
+    answers = fetch_all(sources.__getitem__, {name: locators(name, 1) for name in sources})
+    assert contents(answers) == {f"{name}:0": "0" for name in sources}
+    assert len({ident for source in sources.values() for ident in source.threads.values()}) == MOST_STORES
+
+
+def failing(error: BaseException) -> Callable[[], Source]:
+    class Fails(Watched):
+        def fetch(self, locator: Locator) -> Document:
+            raise error if locator.body else AssertionError
+
+    return Fails
+
+
+class Unmade(Watched):
+    def __init__(self) -> None:
+        raise NotFound("it cannot be made", remedy="do not")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (Unmade, "it cannot be made"),
+        (failing(NotFound("there is none")), "there is none"),
+        (failing(Unavailable("later")), "later"),
+        (failing(RuntimeError("c4nary")), "the source bad failed in a way it should not (RuntimeError)"),
+        (failing(SystemExit("c4nary")), "the source bad failed in a way it should not (SystemExit)"),
+        (failing(MemoryError()), "the source bad failed in a way it should not (MemoryError)"),
+    ],
+)
+def test_a_store_that_fails_takes_nothing_from_another(make: Callable[[], Source], reason: str) -> None:
+    made: dict[str, Callable[[], Source]] = {"bad": make, "good": Watched, "fine": Watched}
+    answers = fetch_all(lambda name: made[name](), {name: locators(name, 2) for name in made})
+    told = contents(answers)
+    assert [told[f"{name}:{number}"] for name in ("good", "fine") for number in range(2)] == ["0", "1", "0", "1"]
+    for number in range(2):
+        error = answers[locators("bad", 2)[number]]
+        assert isinstance(error, PluginError)
+        assert error.message == reason
+        assert error.locator.startswith("bad:")
+        assert error.__cause__ is error.__context__ is error.__traceback__ is None
+
+
+def test_one_that_fails_takes_nothing_from_those_beside_it() -> None:
+    class Some(Watched):
+        concurrency = 4
+
+        def fetch(self, locator: Locator) -> Document:
+            if int(locator.body) % 2:
+                raise NotFound("odd", locator=locator.text)
+            return Document(locator.body)
+
+    answers = contents(fetch_all(lambda _: Some(), {"some": locators("some", 6)}))
+    assert [str(answers[f"some:{number}"]) for number in range(6)] == ["0", "odd", "2", "odd", "4", "odd"]
+
+
+def test_too_much_stops_everything() -> None:
+    with pytest.raises(TooLarge):
+        fetch_all(lambda _: failing(TooLarge("too much"))(), {"big": locators("big", 1), "other": locators("other", 1)})
+
+
+def test_an_error_that_is_shared_by_several_is_told_with_the_reference_of_each() -> None:
+    answers = fetch_all(lambda _: Unmade(), {"bad": locators("bad", 3)})
+    told = [(answer.locator, answer.remedy) for answer in answers.values() if isinstance(answer, PluginError)]
+    assert told == [("bad:0", "do not"), ("bad:1", "do not"), ("bad:2", "do not")]

@@ -1,0 +1,107 @@
+"""pass:PATH, with the real program and gpg."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from references.running import opened, run
+from sealpipe.errors import BadReference, Denied, NotConfigured, NotFound, PluginError
+from sealpipe.flows.resolve import resolve
+from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
+from support.parts import program
+
+CANARY = "Canary-e9d0"
+LOCKED = "locked@example.org"
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A password store of one who has a key, and another key that wants a passphrase."""
+    program("pass"), program("gpg")
+    store = tmp_path_factory.mktemp("store")
+    keys = Path(tempfile.mkdtemp(prefix="gpg"))  # short: gpg-agent's socket is in it
+    environ = {
+        "PATH": f"{os.environ['PATH']}{os.pathsep}{os.defpath}",
+        "HOME": str(store),
+        "GNUPGHOME": str(keys),
+        "PASSWORD_STORE_DIR": str(store / "entries"),
+    }
+
+    def do(*words: str, text: str = "") -> None:
+        subprocess.run(words, env=environ, input=text.encode(), check=True, capture_output=True)
+
+    for name, word in (("me@example.org", ""), (LOCKED, CANARY)):
+        made = ["--batch", "--pinentry-mode", "loopback", "--passphrase", word, "--quick-gen-key", name]
+        do("gpg", *made, "default", "default", "never")
+    do("pass", "init", "me@example.org")
+    do("pass", "insert", "-m", "prod/db", text=f"hunter2 é \nuser: {CANARY}\n")
+    do("pass", "insert", "-m", "one", text="hunter2")
+    do("pass", "init", "-p", "locked", LOCKED)
+    do("pass", "insert", "-m", "locked/a", text=CANARY)
+    do("gpgconf", "--kill", "all")
+    yield environ
+    subprocess.run(["gpgconf", "--kill", "all"], env=environ, check=False)
+    shutil.rmtree(keys, ignore_errors=True)
+
+
+def value(text: str, environ: Mapping[str, str]) -> tuple[str, bytes]:
+    registry = Registry(environ=environ)
+    (field,) = run(resolve([parse_field(text)], lambda: registry))
+    return field.key, opened(field)
+
+
+def test_the_first_line_is_the_password(environ: Mapping[str, str]) -> None:
+    assert value("pass:prod/db", environ) == ("db", "hunter2 é ".encode())
+    assert value("pass:one", environ) == ("one", b"hunter2")
+
+
+def test_raw_gives_the_whole_entry_exactly(environ: Mapping[str, str]) -> None:
+    assert value("pass:prod/db?raw=1", environ) == ("db", f"hunter2 é \nuser: {CANARY}\n".encode())
+
+
+def test_the_store_may_be_a_setting(environ: dict[str, str]) -> None:
+    folder = environ["PASSWORD_STORE_DIR"]
+    others = {name: text for name, text in environ.items() if name != "PASSWORD_STORE_DIR"}
+    named = {"SEALPIPE_STORE__TEAM__PLUGIN": "pass", "SEALPIPE_STORE__TEAM__STORE_DIR": folder}
+    assert value("team:one", {**others, **named}) == ("one", b"hunter2")
+    with pytest.raises(NotConfigured, match="there is no password store at"):
+        value("pass:one", others)
+
+
+def test_each_failure_reads_differently(environ: dict[str, str], tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    cases: list[tuple[str, Mapping[str, str], type[PluginError], str]] = [
+        ("prod/none", environ, NotFound, "is not in the password store"),
+        ("prod", environ, BadReference, "is a folder of the password store"),
+        ("", environ, BadReference, "needs the path of an entry"),
+        ("-c", environ, BadReference, "needs the path of an entry"),
+        ("prod/../one", environ, BadReference, "needs the path of an entry"),
+        ("/etc/passwd", environ, BadReference, "needs the path of an entry"),
+        ("one?raw=2", environ, BadReference, "raw= is 0 or 1"),
+        ("one", {**environ, "GNUPGHOME": str(tmp_path)}, Denied, "is encrypted for a key that is not here"),
+        ("locked/a", environ, Denied, "gpg wants the key's passphrase, and nobody is asked here"),
+        ("one", {**environ, "PATH": "/none"}, NotConfigured, "the program pass is not on PATH"),
+    ]
+    for body, variables, kind, why in cases:
+        with pytest.raises(kind) as caught:
+            value(f"pass:{body}", variables)
+        error = caught.value
+        assert why in error.message
+        assert type(error) is kind
+        assert error.remedy
+        assert CANARY not in repr(vars(error))
+    subprocess.run(["gpgconf", "--kill", "all"], env={**environ, "GNUPGHOME": str(tmp_path)}, check=True)
+
+
+def test_doctor_looks_for_the_store(environ: dict[str, str], tmp_path: Path) -> None:
+    assert Registry(environ=environ).check("source", "pass").ok
+    empty = Registry(environ={**environ, "PASSWORD_STORE_DIR": str(tmp_path)}).check("source", "pass")
+    assert (empty.ok, empty.detail) == (False, f"{tmp_path} is no password store")

@@ -1,0 +1,33 @@
+"""Third-party plugins on every pluggy that sealpipe asks for: each version installed apart, and put before ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.parts import ROOT, missing
+
+TESTS = [f"tests/plugins/{name}.py" for name in ("test_third_party", "test_allowing", "test_commands")]
+
+
+@pytest.mark.parametrize("version", ["1.5", "1.6", "1.7"])
+def test_plugins_work_on_each_pluggy(version: str, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    got = subprocess.run(
+        [*pip, "--target", tmp_path, f"pluggy=={version}.*"], capture_output=True, text=True, timeout=60, check=False
+    )
+    if got.returncode != 0:
+        missing(f"pluggy {version} cannot be had: {got.stderr.strip().splitlines()[-1:]}")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    code = "import sys, pluggy; print(pluggy.__version__, pluggy.__file__)"
+    used = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert used.stdout.startswith(f"{version}.")
+    assert str(tmp_path) in used.stdout
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+    assert " skipped" not in done.stdout

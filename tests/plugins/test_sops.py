@@ -1,0 +1,292 @@
+"""sops:PATH#KEY, with the real program and age keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from references.running import as_nobody, opened, run
+from sealpipe.errors import BadReference, Denied, NotConfigured, NotFound, PluginError, Unavailable
+from sealpipe.flows.resolve import TRIES, resolve
+from sealpipe.flows.steps import Wait
+from sealpipe.reference import parse_field
+from sealpipe.registry import Registry
+from sealpipe.wire.field import Field
+from support.parts import missing, program
+
+CANARY = "Canary-40ce"
+
+Encrypt = Callable[..., Path]
+
+
+class Keys:
+    """An age key pair: its file, and the recipient."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        try:
+            from pyrage import x25519
+        except ImportError:
+            missing("pyrage is not installed")
+        identity = x25519.Identity.generate()
+        self.private = str(identity)
+        self.file = folder / f"{name}.key"
+        self.file.write_text(f"# a comment\n{identity}\n")
+        self.recipient = str(identity.to_public())
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys(tmp_path_factory.mktemp("age"), "ours")
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys(tmp_path_factory.mktemp("age"), "theirs")
+
+
+@pytest.fixture
+def environ(keys: Keys, tmp_path: Path) -> dict[str, str]:
+    """What a job has that may decrypt."""
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SOPS_AGE_KEY_FILE": str(keys.file)}
+
+
+@pytest.fixture
+def encrypt(tmp_path: Path, keys: Keys) -> Encrypt:
+    """Encrypt a text under a name."""
+    sops = program("sops")
+
+    def make(name: str, content: str | bytes, *options: str, recipient: str = keys.recipient) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        subprocess.run(
+            [sops, "encrypt", "--in-place", "--age", recipient, *options, f"./{name}"], cwd=tmp_path, check=True
+        )
+        return path
+
+    return make
+
+
+def fetched(*texts: str, environ: Mapping[str, str], config: Mapping[str, object] | None = None) -> list[Field]:
+    registry = Registry(environ=environ, config=lambda: config or {})
+    fields: list[Field] = run(resolve([parse_field(text) for text in texts], lambda: registry))
+    return fields
+
+
+def values(*texts: str, environ: Mapping[str, str]) -> list[tuple[str, bytes]]:
+    return [(field.key, opened(field)) for field in fetched(*texts, environ=environ)]
+
+
+YAML = "db:\n  password: hunter2\n  port: 5432\n  hosts: [a, b]\n  on: true\nkey: |\n  one\n  twö\n"
+MEMBERS = {"db": {"password": "hunter2", "port": 5432, "hosts": ["a", "b"], "on": True}, "key": "one\ntwö\n"}
+DOCUMENTS = {"a.yaml": YAML, "a.yml": YAML, "a.json": json.dumps(MEMBERS)}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_keys_are_taken_out_of_a_decrypted_document(name: str, encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+    path = encrypt(name, DOCUMENTS[name])
+    assert b"hunter2" not in path.read_bytes()
+    assert values(f"sops:{path}#/db/password,Port=/db/port,/db/hosts/1,/db/on,key", environ=environ) == [
+        ("password", b"hunter2"),
+        ("Port", b"5432"),
+        ("1", b"b"),
+        ("on", b"true"),
+        ("key", "one\ntwö\n".encode()),
+    ]
+
+
+def test_dotenv_and_ini_are_maps_too(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+    dotenv = encrypt("prod.env", "USER=app\nPASSWORD=a=b c#d\n")
+    ini = encrypt("prod.ini", "[db]\npassword = hunter2\n")
+    assert values(f"sops:{dotenv}#*", environ=environ) == [("USER", b"app"), ("PASSWORD", b"a=b c#d")]
+    assert values(f"sops:{ini}#/db/password", environ=environ) == [("password", b"hunter2")]
+
+
+def test_a_binary_file_is_taken_exactly(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+    content = "\ufeffbegin\r\n\té\n".encode()
+    assert values(f"sops:{encrypt('deploy.pem', content)}", environ=environ) == [("deploy.pem", content)]
+
+
+def test_any_file_is_taken_whole_where_raw_asks_for_it(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+    path = encrypt("kube.yaml", "# which one\nuser: app\ntoken: hunter2\n")
+    assert values(f"sops:{path}?raw=1", environ=environ) == [("kube.yaml", b"# which one\nuser: app\ntoken: hunter2\n")]
+    assert values(f"sops:{path}?raw=1&format=yaml#token", environ=environ) == [("token", b"hunter2")]
+
+
+def test_the_format_can_be_given_where_the_name_does_not_tell(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+    path = encrypt("secrets.enc", "a: hunter2\n", "--input-type", "yaml", "--output-type", "yaml")
+    assert values(f"sops:{path}?input=yaml#a", environ=environ) == [("a", b"hunter2")]
+    assert values(f"sops:{path}?input=yaml&raw=1", environ=environ) == [("secrets.enc", b"a: hunter2\n")]
+    with pytest.raises(PluginError, match="no file that sops has encrypted, or not in the format") as caught:
+        values(f"sops:{path}", environ=environ)
+    assert "?input=yaml" in caught.value.remedy
+
+
+def test_several_yaml_documents_are_not_silently_one(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
+    path = encrypt("two.yaml", "# head\na: 1\n---\na: 2\n")
+    with pytest.raises(BadReference, match="several YAML documents") as caught:
+        values(f"sops:{path}#a", environ=environ)
+    assert "?raw=1" in caught.value.remedy
+    assert values(f"sops:{path}?raw=1", environ=environ) == [("two.yaml", b"# head\na: 1\n---\na: 2\n")]
+    one = encrypt("one.yaml", "---\na: hunter2\n")
+    assert values(f"sops:{one}#a", environ=environ) == [("a", b"hunter2")]
+
+
+@pytest.mark.parametrize("name", ["-x.yaml", "--help", "--output=made", "a b.yaml", "é;$(touch made).yaml"])
+def test_a_path_is_a_file_and_nothing_else(
+    name: str, encrypt: Encrypt, environ: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encrypt("a.yaml", "a: hunter2\n").rename(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert values(f"sops:{name}?input=yaml#a", environ=environ) == [("a", b"hunter2")]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("variable", ["SOPS_AGE_KEY_FILE", "SOPS_AGE_KEY"])
+def test_keys_are_what_sops_itself_knows_them_by(
+    variable: str, encrypt: Encrypt, environ: dict[str, str], keys: Keys
+) -> None:
+    path = encrypt("a.yaml", "a: hunter2\n")
+    del environ["SOPS_AGE_KEY_FILE"]
+    environ[variable] = {"SOPS_AGE_KEY_FILE": str(keys.file), "SOPS_AGE_KEY": keys.private}[variable]
+    assert values(f"sops:{path}#a", environ=environ) == [("a", b"hunter2")]
+
+
+def test_each_failure_reads_differently(
+    encrypt: Encrypt, environ: dict[str, str], others: Keys, tmp_path: Path
+) -> None:
+    good = encrypt("good.yaml", f"a: {CANARY}\nplain_unencrypted: x\n")
+    theirs = encrypt("theirs.yaml", f"a: {CANARY}\n", recipient=others.recipient)
+    (tmp_path / "plain.yaml").write_text(f"a: {CANARY}\n")
+    (tmp_path / "broken.json").write_text(f'{{"a": "{CANARY}')
+    data = re.sub(r"data:(....)", "data:AAAA", good.read_text(), count=1)
+    (tmp_path / "data.yaml").write_text(data)
+    (tmp_path / "mac.yaml").write_text(good.read_text().replace("plain_unencrypted: x", "plain_unencrypted: y"))
+    (tmp_path / "wrong.key").write_text(CANARY)
+    os.mkfifo(tmp_path / "fifo")
+    key = "SOPS_AGE_KEY_FILE"
+    no_key = {name: value for name, value in environ.items() if name != key}
+    cases: list[tuple[str, Mapping[str, str], type[PluginError], str]] = [
+        (f"{tmp_path}/none.yaml", environ, NotFound, "is not there"),
+        (f"{tmp_path}", environ, BadReference, "is a directory"),
+        (f"{tmp_path}/fifo", environ, BadReference, "is no regular file"),
+        ("", environ, BadReference, "needs a path"),
+        (f"{tmp_path}/plain.yaml", environ, PluginError, "is no file that sops has encrypted"),
+        (f"{tmp_path}/broken.json", environ, PluginError, "is no file that sops has encrypted"),
+        (f"{tmp_path}/data.yaml", environ, PluginError, "was changed after it was encrypted, or is damaged"),
+        (f"{tmp_path}/mac.yaml", environ, PluginError, "its MAC does not fit"),
+        (f"{theirs}", environ, Denied, "is encrypted for others: no key here can decrypt it"),
+        (f"{good}", no_key, NotConfigured, "needs an age key, and there is none here"),
+        (f"{good}", {**environ, key: "/none"}, NotConfigured, "that SOPS_AGE_KEY_FILE names cannot be read"),
+        (f"{good}", {**environ, key: f"{tmp_path}/wrong.key"}, NotConfigured, "what is set as one is none"),
+        (f"{good}", {**no_key, "SOPS_AGE_KEY": CANARY}, NotConfigured, "what is set as one is none"),
+        (f"{good}", {**environ, "PATH": "/none"}, NotConfigured, "the program sops is not on PATH"),
+    ]
+    seen = set()
+    for body, variables, kind, why in cases:
+        with pytest.raises(kind) as caught:
+            values(f"sops:{body}#a", environ=variables)
+        error = caught.value
+        assert why in error.message
+        assert type(error) is kind
+        assert error.remedy, why
+        assert CANARY not in repr(vars(error))
+        seen.add(error.message)
+    assert len(seen) == len(cases) - 1  # a wrong key is told alike, wherever it stands
+    (tmp_path / "locked.yaml").write_bytes(good.read_bytes())
+    (tmp_path / "locked.yaml").chmod(0)
+    with as_nobody(), pytest.raises(Denied, match="may not be read by this user"):
+        values(f"sops:{tmp_path}/locked.yaml#a", environ=environ)
+
+
+KMS = """\
+a: ENC[AES256_GCM,data:6hQ5cA==,iv:5Ppq734a86PVoPMthxxT+ImqLRnPPLsjaoGcQ9pWM9Y=,tag:+2t9xUo7h4KpZk6WRJ9z3Q==,type:str]
+sops:
+    kms:
+        - arn: arn:aws:kms:us-east-1:000000000000:key/11111111-2222-3333-4444-555555555555
+          created_at: "2026-01-01T00:00:00Z"
+          enc: AQICAHiKYbBtEVyB1ZsW
+    lastmodified: "2026-01-01T00:00:00Z"
+    mac: ENC[AES256_GCM,data:6hQ5cA==,iv:AAAA,tag:AAAA,type:str]
+    version: 3.11.0
+"""
+
+
+def test_a_key_service_without_login_is_told_from_one_that_is_silent(
+    environ: dict[str, str], tmp_path: Path, httpserver: object
+) -> None:
+    program("sops")
+    (tmp_path / "kms.yaml").write_text(KMS)
+    nobody = {**environ, "AWS_EC2_METADATA_DISABLED": "true"}
+    login = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}
+    with pytest.raises(NotConfigured, match="there is no login for it here"):
+        values(f"sops:{tmp_path}/kms.yaml#a", environ=nobody)
+    registry = Registry(environ={**nobody, **login, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+    locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
+    answer = registry.fetch({"sops": [locator]})[locator]
+    assert isinstance(answer, Unavailable)
+    assert "key service that did not answer" in answer.message
+    denied = {"__type": "AccessDeniedException", "Message": CANARY}
+    httpserver.expect_request("/").respond_with_json(denied, status=400)  # type: ignore[attr-defined]
+    environ = {**nobody, **login, "AWS_ENDPOINT_URL": httpserver.url_for("/")}  # type: ignore[attr-defined]
+    with pytest.raises(Denied, match="key service that refuses us") as caught:
+        values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
+    assert CANARY not in repr(vars(caught.value))
+
+
+def recorder(folder: Path, then: str) -> Path:
+    """A program that notes its argv and environment before it does something else."""
+    path = folder / "recorder"
+    path.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" > "{folder}/argv"\n'
+        f'tr "\\0" "\\n" < /proc/$$/environ > "{folder}/environ"\n{then}\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_nothing_of_ours_and_no_secret_reaches_the_program(
+    encrypt: Encrypt, environ: dict[str, str], tmp_path: Path
+) -> None:
+    path = encrypt("a.yaml", "a: hunter2\n")
+    tool = recorder(tmp_path, f'exec {program("sops")} "$@"')
+    environ |= {"SEALPIPE_API_KEY": CANARY, "SEALPIPE_PLUGIN_VAULT__TOKEN": CANARY, "KEPT": "yes"}
+    environ["SEALPIPE_PLUGIN_SOPS__PROGRAM"] = str(tool)
+    assert values(f"sops:{path}#a", environ=environ) == [("a", b"hunter2")]
+    assert (tmp_path / "argv").read_text().splitlines() == ["decrypt", "--output-type", "json", "--", str(path)]
+    given = dict(line.partition("=")[::2] for line in (tmp_path / "environ").read_text().splitlines())
+    assert given.keys() - {"PWD", "OLDPWD", "SHLVL", "_"} == {"PATH", "HOME", "SOPS_AGE_KEY_FILE", "KEPT"}
+
+
+def test_a_sops_that_hangs_is_unavailable_and_tried_again(
+    encrypt: Encrypt, environ: dict[str, str], tmp_path: Path
+) -> None:
+    path = encrypt("a.yaml", "a: hunter2\n")
+    tool = recorder(tmp_path, f'echo x >> "{tmp_path}/times"; exec sleep 60')
+    config = {"plugins": {"sops": {"program": str(tool), "timeout": 0.3}}}
+    registry = Registry(environ=environ, config=lambda: config)
+    waits = 0
+
+    def drive() -> None:
+        nonlocal waits
+        flow, answer = resolve([parse_field(f"sops:{path}#a")], lambda: registry), None
+        while True:
+            step = flow.send(answer)
+            waits += isinstance(step, Wait)  # nobody waits here
+            answer = None if isinstance(step, Wait) else step.work()  # type: ignore[union-attr]
+
+    with pytest.raises(Unavailable, match=r"sops had not ended after 0.3 s"):
+        drive()
+    assert (tmp_path / "times").read_text().count("x") == TRIES == waits + 1
+
+
+def test_doctor_names_the_version(environ: Mapping[str, str]) -> None:
+    program("sops")
+    health = Registry(environ=environ).check("source", "sops")
+    assert health.ok
+    assert re.fullmatch(r"sops 3\.[0-9.]+", health.detail)

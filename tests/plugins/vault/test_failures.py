@@ -1,0 +1,266 @@
+"""Everything that can be wrong on the way to Vault, and in it: each reads differently, and says what to do."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+import trustme
+
+from plugins.vault.conftest import Registries
+from plugins.vault.seen import error, values
+from sealpipe.errors import AuthFailed, Denied, NotConfigured, NotFound, PluginError, Unavailable
+from sealpipe.flows.resolve import Cache, resolve
+from sealpipe.flows.steps import Do, Flow, Step, Wait
+from sealpipe.reference import parse, parse_field
+from support import faulty
+from support.faulty import Exchange, Faulty, says
+from support.openbao import Bao, free_port, server
+from support.terminal import Terminal
+
+HOST = "vault.example"
+"""Behind a proxy: loopback is never reached through one."""
+REF = "vault:secret/app/db"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def ca_file(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ca") / "ca.pem"
+    authority.cert_pem.write_to_path(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tls_bao(authority: trustme.CA, ca_file: Path) -> Iterator[Bao]:
+    certificate = authority.issue_cert("127.0.0.1", HOST)
+    chain, key = ca_file.with_name("chain.pem"), ca_file.with_name("key.pem")
+    certificate.private_key_pem.write_to_path(key)
+    for number, blob in enumerate(certificate.cert_chain_pems):
+        blob.write_to_path(chain, append=number > 0)
+    with server(ca_file.parent, (chain, key, ca_file), unsealed=True) as bao:
+        bao.call("POST", "sys/mounts/kv1", {"type": "kv", "options": {"version": "1"}})
+        bao.call("POST", "kv1/a", {"x": "over TLS"})
+        yield bao
+
+
+@pytest.fixture
+def proxied() -> Iterator[Callable[..., Faulty]]:
+    """Starts servers that stand in a way, and stops them."""
+    with ExitStack() as stack:
+        yield lambda *faults, **how: stack.enter_context(Faulty(("127.0.0.1", 9), *faults, **how))
+
+
+def tell(found: PluginError, kind: type[PluginError], *words: str) -> None:
+    assert type(found) is kind, found
+    for word in words:
+        assert word in found.message, found.message
+    assert found.locator == REF or found.locator.startswith("vault:")
+
+
+def test_a_ca_is_trusted_that_vaults_or_sealpipes_setting_names(
+    tls_bao: Bao, ca_file: Path, registry_of: Registries
+) -> None:
+    at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
+    for name in ("VAULT_CACERT", "SEALPIPE_CA_FILE"):
+        assert values(registry_of({**at, name: str(ca_file)}), "vault:kv1/a#x") == ["over TLS"]
+
+
+def test_a_ca_that_nobody_trusts(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
+    at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
+    found = error(registry_of(at), REF)
+    tell(found, NotConfigured, "shows a certificate that nobody trusted here has signed")
+    assert "VAULT_CACERT" in found.remedy
+    trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+    tell(error(registry_of({**at, "VAULT_CACERT": str(tmp_path / "other.pem")}), REF), NotConfigured, "nobody trusted")
+
+
+def test_a_ca_file_that_is_none(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
+    at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root, "VAULT_CACERT": str(tmp_path / "none.pem")}
+    tell(error(registry_of(at), REF), NotConfigured, "certificates to trust cannot be read")
+
+
+def test_a_certificate_of_another_host(
+    authority: trustme.CA, ca_file: Path, registry_of: Registries, proxied: Callable[..., Faulty]
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("other.example").configure_cert(context)
+    at = proxied(tls=context)
+    environ = {"VAULT_ADDR": f"https://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CACERT": str(ca_file)}
+    tell(error(registry_of(environ), REF), NotConfigured, "a certificate for another host")
+
+
+def test_http_where_vault_speaks_tls_and_the_other_way(tls_bao: Bao, bao: Bao, registry_of: Registries) -> None:
+    found = error(registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF)
+    tell(found, NotConfigured, "Vault speaks TLS there")
+    found = error(registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF)
+    tell(found, NotConfigured, "speaks no TLS there")
+
+
+def test_a_proxy_is_gone_through_and_sees_no_token(
+    tls_bao: Bao,
+    ca_file: Path,
+    registry_of: Registries,
+    proxied: Callable[..., Faulty],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy = proxied(then=faulty.tunnels(("127.0.0.1", tls_bao.port)))
+    monkeypatch.setenv("HTTPS_PROXY", f"http://us%40er:pass@127.0.0.1:{proxy.port}")
+    environ = {"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": tls_bao.root, "SEALPIPE_CA_FILE": str(ca_file)}
+    assert values(registry_of(environ), "vault:kv1/a#x") == ["over TLS"]
+    (seen,) = proxy.received()
+    assert (seen.method, seen.target) == ("CONNECT", f"{HOST}:443")
+    assert seen.header("proxy-authorization") == "Basic dXNAZXI6cGFzcw=="
+    assert tls_bao.root.encode() not in seen.head
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [(407, NotConfigured, "wants a login"), (403, Unavailable, "refused the connection")],
+)
+def test_a_proxy_that_does_not_let_us_through(
+    registry_of: Registries,
+    proxied: Callable[..., Faulty],
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    kind: type[PluginError],
+    words: str,
+) -> None:
+    proxy = proxied(then=says(status))
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+    found = error(registry_of({"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": "x"}), REF)
+    tell(found, kind, "the proxy on the way to Vault", words)
+    assert "HTTPS_PROXY" in found.remedy
+
+
+def test_a_sealed_vault(tmp_path: Path, registry_of: Registries) -> None:
+    with server(tmp_path, unsealed=False) as sealed:
+        registry = registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": sealed.root})
+        tell(error(registry, REF), Unavailable, "Vault is sealed")
+        assert "unseal" in error(registry, REF).remedy
+        with pytest.raises(Unavailable, match="Vault is sealed"):
+            registry.check("source", "vault")
+
+
+def half(exchange: Exchange) -> None:
+    exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
+    exchange.close()
+
+
+ANSWERS = {
+    "a limit": (says(429, b"{}", {"Retry-After": "7"}), Unavailable, "limit of requests"),
+    "a standby": (says(473, b"{}"), Unavailable, "is a standby"),
+    "a fault": (says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'), Unavailable, "has a fault"),
+    "a gateway": (says(502, b"<html>"), Unavailable, "does not answer"),
+    "not initialised": (says(501, b"{}"), NotConfigured, "not initialised"),
+    "a redirect": (says(307, b"", {"Location": "https://elsewhere.example/"}), NotConfigured, "points to another"),
+    "a web page": (says(200, b"<html>hunter2</html>"), NotConfigured, "is not Vault"),
+    "nesting": (says(200, b"[" * 100_000), NotConfigured, "is not Vault"),
+    "no data": (says(200, b"{}"), NotFound, "has no secrets engine there"),
+    "half an answer": (half, Unavailable, "broke off"),
+    "no answer": (faulty.reset_before, Unavailable, "broke off"),
+    "a drip": (faulty.holds_before, Unavailable, "did not answer in time"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., Faulty], name: str) -> None:
+    fault, kind, words = ANSWERS[name]
+    at = proxied(then=fault)
+    environ = {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1s"}
+    found = error(registry_of(environ), REF)
+    tell(found, kind, words)
+    assert "hunter2" not in repr(vars(found))
+    assert "x" in at.received()[0].head.decode()
+    if isinstance(found, Unavailable) and name == "a limit":
+        assert found.retry_after == 7
+
+
+def test_nobody_listens_and_nobody_has_that_name(registry_of: Registries) -> None:
+    at = {"VAULT_TOKEN": "x"}
+    tell(error(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{free_port()}"}), REF), Unavailable, "refused")
+    tell(error(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF), Unavailable, "no such host")
+
+
+ADDRESSES = {
+    "vault.example:8200": "is no address",
+    "https://user:pass@vault.example": "is no address",
+    "https://vault.example:port": "is no address",
+    "http://vault.example:8200": "would travel in clear",
+}
+
+
+@pytest.mark.parametrize("addr", ADDRESSES)
+def test_an_address_that_cannot_be_used(registry_of: Registries, addr: str) -> None:
+    tell(error(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF), NotConfigured, ADDRESSES[addr])
+
+
+def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
+    registry_of: Registries, proxied: Callable[..., Faulty]
+) -> None:
+    at = proxied(then=faulty.holds_before)
+    environ = {"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "1"}
+    registry = registry_of(environ)
+    locators = [registry.locate(parse(f"vault:secret/{number}/x")) for number in range(50)]
+    begun = time.monotonic()
+    answers = registry.fetch({"vault": locators})
+    assert time.monotonic() - begun < 5, "not fifty times a second, nor one after the other"
+    assert {type(answer) for answer in answers.values()} == {Unavailable}
+    assert {answer.locator for answer in answers.values()} == {str(locator) for locator in locators}
+
+
+def stepped(flow: Flow[object]) -> Iterator[Step]:
+    """Drive a flow without letting any time pass."""
+    answer: object = None
+    with suppress(StopIteration):
+        while True:
+            step = flow.send(answer)
+            yield step
+            answer = step.work() if isinstance(step, Do) else None
+
+
+def test_an_outage_that_ends_is_not_told_at_all(bao: Bao, registry_of: Registries) -> None:
+    with Faulty(("127.0.0.1", bao.port), says(503), says(429)) as at:
+        registry = registry_of({"VAULT_ADDR": f"http://127.0.0.1:{at.port}", "VAULT_TOKEN": bao.root})
+        cache: Cache = {}
+        steps = list(stepped(resolve([parse_field("vault:secret/app/db#user")], lambda: registry, cache)))
+        registry.close()
+    assert [answer.content["user"] for answer in cache.values()] == ["app"]  # type: ignore[union-attr,index,call-overload]
+    assert sum(isinstance(step, Wait) for step in steps) == 2
+
+
+def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal) -> None:
+    code = (
+        "import sys; sys.modules['hvac'] = None\n"
+        "import sealpipe\n"
+        "try: sealpipe.resolve(['vault:secret/app/db#user'])\n"
+        "except sealpipe.NotConfigured as error: print(error.message, error.remedy)\n"
+    )
+    done = bare.run([sys.executable, "-c", code], environ={"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root})
+    assert "vault cannot be used here" in done.out, done
+    assert "pip install 'sealpipe[vault]'" in done.out
+
+
+def test_a_token_that_expires_is_told_apart_from_one_that_may_not(bao: Bao, registry_of: Registries) -> None:
+    counted = registry_of({"VAULT_TOKEN": bao.token("app", num_uses=1)})
+    assert values(counted, "vault:secret/app/db#user") == ["app"]
+    tell(error(counted, REF), AuthFailed, "has expired, was revoked")
+    tell(error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other"), Denied, "no right to read")
+
+
+def test_the_share_command_shows_reference_reason_and_next_step(bao: Bao, user: Terminal) -> None:
+    at = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.token("app")}
+    done = user.sealpipe("share", "-f", "P=vault:secret/other#x", "--output", "json", **at)
+    assert done.code == 14
+    assert done.error["message"].startswith("vault:secret/other: the token has no right to read secret/data/other")
+    assert 'path "secret/data/other"' in done.error["remedy"]
+    assert done.out == ""

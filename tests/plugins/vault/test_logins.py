@@ -1,0 +1,239 @@
+"""Ways to log in, what each lacks or is refused for, and what becomes of the token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jwt as pyjwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from plugins.vault.conftest import Registries
+from plugins.vault.seen import Front, error, values
+from sealpipe.errors import AuthFailed, Denied, NotConfigured, SettingError
+from sealpipe.registry import Registry
+from support.openbao import Bao
+
+REF = "vault:secret/app/db#password"
+P = "SEALPIPE_PLUGIN_VAULT__"
+Login = Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def approle(one_bao: Bao) -> Login:
+    one_bao.call("POST", "auth/approle/role/ci", {"token_policies": ["app"], "token_ttl": "20m"})
+    role_id = one_bao.call("GET", "auth/approle/role/ci/role-id")["role_id"]
+    secret_id = one_bao.call("POST", "auth/approle/role/ci/secret-id")["secret_id"]
+    return {"VAULT_ROLE_ID": role_id, "VAULT_SECRET_ID": secret_id}
+
+
+@pytest.fixture(scope="module")
+def userpass(one_bao: Bao) -> Login:
+    one_bao.call("POST", "sys/auth/people", {"type": "userpass"})
+    one_bao.call("POST", "auth/people/users/bob-1.x", {"password": "pass/word?", "token_policies": ["app"]})
+    return {f"{P}USERNAME": "bob-1.x", f"{P}PASSWORD": "pass/word?", "VAULT_AUTH_PATH": "people"}
+
+
+Signed = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def signed(one_bao: Bao) -> Signed:
+    """Makes tokens as a CI signs them."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    one_bao.call("POST", "sys/auth/jwt", {"type": "jwt"})
+    one_bao.call("POST", "auth/jwt/config", {"jwt_validation_pubkeys": [public.decode()], "bound_issuer": "ci"})
+    role = {"role_type": "jwt", "user_claim": "sub", "bound_audiences": ["vault"], "token_policies": ["app"]}
+    one_bao.call("POST", "auth/jwt/role/deploy", {**role, "bound_claims": {"project": "p1"}, "token_ttl": "10m"})
+
+    def sign(by: rsa.RSAPrivateKey = key, **claims: Any) -> str:
+        now = int(time.time())
+        usual = {"iss": "ci", "sub": "job", "aud": "vault", "project": "p1", "iat": now, "exp": now + 300}
+        return pyjwt.encode({**usual, **claims}, by, algorithm="RS256")
+
+    return sign
+
+
+def sessions(bao: Bao) -> set[str]:
+    """The accessors of all tokens that live."""
+    return set(bao.call("LIST", "auth/token/accessors")["keys"])
+
+
+def test_a_token_is_taken_from_where_vaults_users_put_it(bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
+    token = bao.token("app")
+    file = tmp_path / "token"
+    file.write_text(f"{token}\n")
+    assert values(registry_of({"VAULT_TOKEN": token}), REF) == ["s3cret"]
+    assert values(registry_of({f"{P}TOKEN_FILE": str(file)}), REF) == ["s3cret"]
+    (tmp_path / ".vault-token").write_text(token)
+    assert values(registry_of({"HOME": str(tmp_path)}), REF) == ["s3cret"]
+
+
+def test_a_named_store_gets_nothing_that_is_the_default_vaults(
+    bao: Bao, registry_of: Registries, tmp_path: Path, front: Front
+) -> None:
+    (tmp_path / ".vault-token").write_text(bao.root)
+    other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": front.addr}
+    found = error(registry_of({"HOME": str(tmp_path), "VAULT_TOKEN": bao.root, **other}), "other:secret/app/db")
+    assert isinstance(found, NotConfigured)
+    assert "no login for other" in found.message
+    assert front.asked == []
+
+
+@pytest.mark.parametrize("method", ["approle", "userpass"])
+def test_a_login_is_made_once_for_all_references(
+    method: str, request: pytest.FixtureRequest, registry_of: Registries, front: Front
+) -> None:
+    login = request.getfixturevalue(method)
+    registry = registry_of({"VAULT_ADDR": front.addr, **login})
+    refs = ["vault:secret/app/db#password", "vault:secret/app/db#user"]
+    assert values(registry, *refs) == ["s3cret", "app"]
+    assert [target.startswith("/v1/auth/") for _, target in front.asked] == [True, False, False]
+
+
+def test_a_ci_token_logs_in_by_jwt_from_the_environment_or_a_file(
+    registry_of: Registries, signed: Signed, tmp_path: Path
+) -> None:
+    environ = {"VAULT_AUTH_ROLE": "deploy"}
+    assert values(registry_of({**environ, f"{P}JWT": signed()}), REF) == ["s3cret"]
+    file = tmp_path / "jwt"
+    file.write_text(signed() + "\n")
+    assert values(registry_of({**environ, f"{P}JWT_FILE": str(file)}), REF) == ["s3cret"]
+
+
+def test_a_role_alone_means_the_ci_that_is_around_us(registry_of: Registries) -> None:
+    found = error(registry_of({"VAULT_AUTH_ROLE": "deploy"}), "vault:secret/app/db")
+    assert isinstance(found, NotConfigured)
+    assert "CI" in found.message
+
+
+def test_kubernetes_hands_in_the_token_of_the_service_account(
+    registry_of: Registries, front: Front, tmp_path: Path
+) -> None:
+    # The method itself needs a cluster to ask: what is sent to it is what counts here.
+    file = tmp_path / "service-account"
+    file.write_text("a.b.c")
+    environ = {f"{P}AUTH": "kubernetes", "VAULT_AUTH_ROLE": "app", f"{P}JWT_FILE": str(file)}
+    found = error(registry_of({"VAULT_ADDR": front.addr, **environ}), "vault:secret/app/db")
+    assert isinstance(found, AuthFailed)
+    assert "auth/kubernetes" in found.remedy
+    assert front.asked == [("POST", "/v1/auth/kubernetes/login")]
+
+
+REFUSED: dict[str, Callable[[Signed], str]] = {
+    "not made for the audience": lambda signed: signed(aud="somebody else"),
+    "claims are not those": lambda signed: signed(project="p2"),
+    "has expired": lambda signed: signed(iat=1, nbf=1, exp=2),
+    "not signed by whom": lambda signed: signed(by=rsa.generate_private_key(public_exponent=65537, key_size=2048)),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_jwt_that_is_refused_says_why(registry_of: Registries, signed: Signed, reason: str) -> None:
+    token = REFUSED[reason](signed)
+    found = error(registry_of({"VAULT_AUTH_ROLE": "deploy", f"{P}JWT": token}), "vault:secret/app/db")
+    assert isinstance(found, AuthFailed)
+    assert reason in found.message
+    assert found.remedy
+
+
+def test_a_role_that_is_none_is_told(registry_of: Registries, signed: Signed) -> None:
+    found = error(registry_of({"VAULT_AUTH_ROLE": "nobody", f"{P}JWT": signed()}), "vault:secret/app/db")
+    assert "no such role" in found.message
+
+
+def test_a_login_that_is_refused_is_tried_once_for_all_references(
+    registry_of: Registries, approle: Login, front: Front
+) -> None:
+    registry = registry_of({"VAULT_ADDR": front.addr, **approle, "VAULT_SECRET_ID": "wrong"})
+    with pytest.raises(AuthFailed, match="do not belong together") as caught:
+        values(registry, *[f"vault:secret/app/{number}#x" for number in range(20)])
+    assert len(front.asked) == 1
+    assert "wrong" not in str(caught.value)
+
+
+MISSING = {
+    "no login": {},
+    "lacks its role_id": {f"{P}AUTH": "approle"},
+    "lacks its role": {f"{P}AUTH": "kubernetes"},
+    "lacks its password": {f"{P}USERNAME": "bob"},
+    "lacks its token": {f"{P}AUTH": "token"},
+    "token_file of vault cannot be read: no such file": {f"{P}TOKEN_FILE": "/nonexistent"},
+    "secret_id_file of vault cannot be read": {"VAULT_ROLE_ID": "x", f"{P}SECRET_ID_FILE": "/nonexistent"},
+    "characters that no token has": {"VAULT_TOKEN": "two\r\nX-Header: lines"},
+}
+
+
+@pytest.mark.parametrize("reason", MISSING)
+def test_what_a_login_lacks_is_named(registry_of: Registries, reason: str) -> None:
+    found = error(registry_of({"HOME": "/nonexistent", **MISSING[reason]}), "vault:secret/app/db")
+    assert isinstance(found, NotConfigured)
+    assert reason in found.message
+
+
+def test_a_setting_that_is_none_is_an_error(registry_of: Registries) -> None:
+    with pytest.raises(SettingError, match="auth"):
+        registry_of({f"{P}AUTH": "magic"}).source("vault")
+    with pytest.raises(SettingError, match="rol"):
+        registry_of({f"{P}ROL": "x"}).source("vault")
+
+
+def test_a_token_that_we_logged_in_for_is_revoked_at_the_end(bao: Bao, registry_of: Registries, approle: Login) -> None:
+    before = sessions(bao)
+    registry = registry_of(approle)
+    assert values(registry, REF) == ["s3cret"]
+    assert len(sessions(bao) - before) == 1
+    registry.close()
+    assert sessions(bao) - before == set()
+    assert values(registry, REF) == ["s3cret"], "a registry that was closed begins anew"
+
+
+def test_a_token_that_was_given_to_us_is_not(bao: Bao, registry_of: Registries) -> None:
+    token = bao.token("app")
+    registry = registry_of({"VAULT_TOKEN": token})
+    assert values(registry, REF) == ["s3cret"]
+    registry.close()
+    assert values(registry_of({"VAULT_TOKEN": token}), REF) == ["s3cret"]
+
+
+def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: Front) -> None:
+    bao.call("POST", "auth/approle/role/batch", {"token_policies": ["app"], "token_type": "batch", "token_ttl": "5m"})
+    role_id = bao.call("GET", "auth/approle/role/batch/role-id")["role_id"]
+    secret_id = bao.call("POST", "auth/approle/role/batch/secret-id")["secret_id"]
+    environ = {"VAULT_ADDR": front.addr, "VAULT_ROLE_ID": role_id, "VAULT_SECRET_ID": secret_id}
+    registry = registry_of(environ)
+    assert values(registry, REF) == ["s3cret"]
+    registry.close()
+    assert not [target for _, target in front.asked if "revoke" in target]
+
+
+def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(bao: Bao, registry_of: Registries) -> None:
+    denied = error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other")
+    assert isinstance(denied, Denied)
+    assert 'path "secret/data/other" { capabilities = ["read"] }' in denied.remedy
+    unknown = error(registry_of({"VAULT_TOKEN": "s.nobody"}), "vault:secret/other")
+    assert isinstance(unknown, AuthFailed)
+    assert "has expired, was revoked" in unknown.message
+
+
+def test_a_token_that_was_revoked_meanwhile_is_told(bao: Bao, registry_of: Registries) -> None:
+    token = bao.token("app")
+    registry = registry_of({"VAULT_TOKEN": token})
+    bao.call("POST", "auth/token/revoke", {"token": token})
+    assert isinstance(error(registry, "vault:secret/app/db"), AuthFailed)
+
+
+def test_a_mount_that_is_none_is_not_found(bao: Bao, registry_of: Registries) -> None:
+    found = error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:nowhere/app/db")
+    assert "has no secrets engine there" in found.message
+
+
+def test_health_without_a_right_to_look_is_told_all_the_same(bao: Bao, registry_of: Registries) -> None:
+    registry: Registry = registry_of({"VAULT_TOKEN": bao.token("app", no_default_policy=True)})
+    assert values(registry, REF) == ["s3cret"]
+    assert registry.check("source", "vault").ok

