@@ -18,7 +18,9 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
+import creates
 import large
+import service
 import sharing
 import starting
 from bench import COUNTS, Bench
@@ -26,7 +28,7 @@ from measuring import Meter
 from other_end import OtherEnd
 from table import Row, markdown
 
-GROUPS = {"starting": starting, "sharing": sharing, "large": large}
+GROUPS = {"starting": starting, "sharing": sharing, "large": large, "creates": creates, "service": service}
 PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare")
 
 

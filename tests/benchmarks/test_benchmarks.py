@@ -17,6 +17,8 @@ NAMES = [
     *("share", "share-cpu", "share-one-root", "share-custody-off", "share-wrap", "share-wrap-both", "share-sdk"),
     *("library-cpu", "library-wall", "library-memory"),
     *("large-cpu", "large-wall", "large-memory", "large-whole-cpu", "large-whole-wall", "large-service-wall"),
+    *("creates-sync", "creates-sync-cpu", "creates-async", "creates-async-cpu"),
+    *("list-1000", "list-20000", "service-memory", "service-creates"),
 ]
 
 

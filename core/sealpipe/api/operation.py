@@ -62,7 +62,7 @@ class Operation(Generic[T]):
 
     `body` is sent byte for byte. `decode` reads an answer that `settles` the matter, and raises ProtocolError
     where it breaks the protocol; every other answer is a refusal. `whole`, where an answer may go on after all
-    that matters, tells whether that is there.
+    that matters, is given the events that came since it was asked last, and tells whether that is there.
     """
 
     name: str

@@ -142,7 +142,7 @@ def printable(text: str, limit: int = 500) -> str:
 def _members(body: bytes) -> Mapping[str, Any]:
     """The members of an error's body; none where it is no JSON object (a gateway's HTML, nothing at all)."""
     try:
-        value = json.loads(body)
+        value = json.loads(str(body, "utf-8-sig"))  # as in `reading`: nothing but UTF-8
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -46,6 +47,10 @@ def parse(entries: object) -> list[Row]:
 def _row(entry: object) -> Row:
     if not isinstance(entry, Mapping) or not all(isinstance(name, str) for name in entry):
         raise FaultPlanError("must be a table")
+    try:
+        json.dumps(dict(entry), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (TypeError, ValueError, RecursionError):  # TOML has times, Python and JSON lone surrogates
+        raise FaultPlanError("has a value that cannot be told in JSON") from None
     name = entry.get("fault")
     if not isinstance(name, str):
         raise FaultPlanError("`fault` is missing: the name of what is to happen")
