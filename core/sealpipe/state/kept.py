@@ -136,8 +136,7 @@ class _OnDisk(Record):
         super().__init__()
         self.place = path
         self._descriptor = descriptor
-        self._end = 0
-        self._empty = True
+        self._end, self._empty = 0, True
         try:
             self._load(path, head)
         except BaseException:
