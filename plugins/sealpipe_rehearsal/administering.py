@@ -115,6 +115,10 @@ def _at_door(port: int, ask: Callable[[str], Any]) -> Any:
         return ask(_origin(port))
     except DoorError as error:
         raise _refused(error, port) from None
+    except (AttributeError, KeyError, TypeError):
+        raise UsageError(
+            f"what answers at port {port} is no rehearsal service", remedy="name its port with --port"
+        ) from None
 
 
 def _refused(error: DoorError, port: int) -> SealpipeError:
@@ -123,6 +127,8 @@ def _refused(error: DoorError, port: int) -> SealpipeError:
         return _PLANS[error.error_code](said, status=error.status, error_code=error.error_code)
     if error.status is None:
         return UsageError(said, remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
+    if error.status == 404:
+        return UsageError(said, remedy="`sealpipe rehearsal key list` tells which keys there are")
     return UsageError(said)
 
 

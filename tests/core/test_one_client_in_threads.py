@@ -35,9 +35,11 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
             client.get_share("x")
 
     address = "http://127.0.0.1:1"
-    with Client(
-        api_key=mint().credential, base_url=f"{address}/v1", link_base_url=f"{address}/s", deadline=0.5
-    ) as client:
-        with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(calls, [client] * THREADS))
+    with (
+        Client(
+            api_key=mint().credential, base_url=f"{address}/v1", link_base_url=f"{address}/s", deadline=0.5
+        ) as client,
+        ThreadPoolExecutor(THREADS) as pool,
+    ):
+        list(pool.map(calls, [client] * THREADS))
     assert len(made) == 1

@@ -170,9 +170,10 @@ def test_a_note_that_may_not_have_reached_the_disk_does_not_count_next_time(
 
     record = opened(tmp_path)
     record.keep([ONE])
-    with monkeypatch.context() as patched, pytest.raises(StateError, match="No space left"):
+    with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        record.note_sending(SENT)
+        with pytest.raises(StateError, match="No space left"):
+            record.note_sending(SENT)
     assert record.sent is None
     record.close()
     assert opened(tmp_path).sent is None

@@ -78,3 +78,12 @@ class Operation(Generic[T]):
     whole: Callable[[Answer], bool] | None = field(default=None, repr=False)
     own_connection: bool = False
     """It travels on a fresh connection that nothing else uses: none that the other side may just be closing."""
+
+    @property
+    def scope(self) -> str | None:
+        """The scope that the key needs (specification: Scopes; gaps: newer endpoints); None where there is no one."""
+        resource, *rest = self.path.removeprefix("/").split("/")
+        if rest[1:] == ["access-log"]:
+            return "audit:read"
+        reads = self.method == "GET"
+        return f"{resource}:{'read' if reads else 'write'}" if resource in ("shares", "requests", "stats") else None

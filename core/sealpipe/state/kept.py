@@ -50,8 +50,8 @@ class Record(ABC):
 
     def keep(self, submissions: Iterable[Submission]) -> None:
         """Keep what is not kept yet. Raises StateError."""
-        rows = [_row(submission) for submission in submissions]
-        self._note([{"submission": row} for row in rows if _identity(row) not in self._kept])
+        rows = {_identity(row): row for row in map(_row, submissions)}
+        self._note([{"submission": row} for identity, row in rows.items() if identity not in self._kept])
 
     def note_sending(self, sent: Sent) -> None:
         """A DELETE is about to be sent. Raises StateError: then it must not be."""

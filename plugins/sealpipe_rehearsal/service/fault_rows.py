@@ -47,10 +47,6 @@ def parse(entries: object) -> list[Row]:
 def _row(entry: object) -> Row:
     if not isinstance(entry, Mapping) or not all(isinstance(name, str) for name in entry):
         raise FaultPlanError("must be a table")
-    try:
-        json.dumps(dict(entry), ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except (TypeError, ValueError, RecursionError):  # TOML has times, Python and JSON lone surrogates
-        raise FaultPlanError("has a value that cannot be told in JSON") from None
     name = entry.get("fault")
     if not isinstance(name, str):
         raise FaultPlanError("`fault` is missing: the name of what is to happen")
@@ -65,7 +61,7 @@ def _row(entry: object) -> Row:
         if key in entry and (reason := check(entry[key])):
             raise FaultPlanError(f"`{key}` {reason}")
     times = entry.get("times", 1)
-    return Row(
+    row = Row(
         pattern=_pattern(entry.get("when", ANY)),
         fault=name,
         after_commit=_after_commit(name, fault, entry),
@@ -74,6 +70,11 @@ def _row(entry: object) -> Row:
         parameters={key: _value(key, fault, given) for key in fault.parameters},
         shown=dict(entry),
     )
+    try:
+        json.dumps(row.shown, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (TypeError, ValueError, RecursionError):  # TOML has times, Python and JSON lone surrogates
+        raise FaultPlanError("has a value that cannot be told in JSON") from None
+    return row
 
 
 def _value(key: str, fault: Fault, given: Mapping[str, object]) -> object:
