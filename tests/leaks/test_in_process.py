@@ -25,7 +25,6 @@ from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running import Running
 from support.faulty import Fault, Faulty, passes, reset_after, says
 
-
 PUBLIC = keys.from_seed(bytes(range(32))).public_key
 
 
@@ -232,8 +231,8 @@ CALLS: dict[str, Callable[[Kept], tuple[str, dict[str, Any]]]] = {
         "create_request",
         {"title": "t", "public_key": b"", "fields": [("P", "password")], "passcode": Secret(kept.passcode)},
     ),
-    "a request that is ended": lambda kept: ("expire_request", {"short_code": "x", "keep": None}),
-    "figures": lambda kept: ("get_stats", {}),
+    "a request that is ended": lambda _: ("expire_request", {"short_code": "x", "keep": None}),
+    "figures": lambda _: ("get_stats", {}),
 }
 ENDS: dict[str, Fault] = {
     "refused": says(403, '{"error_code": 78, "message": "no"}'),
@@ -254,16 +253,16 @@ def test_nor_does_one_of_any_other_call(
     for logger in ("", "httpx", "httpcore", "sealpipe", "asyncio"):
         caplog.set_level(logging.DEBUG, logger)
 
-    async def ask() -> None:
+    async def ask_async() -> None:
         async with AsyncClient(**kept.settings()) as client:
             await getattr(client, method)(**given)
 
+    def ask() -> None:
+        with kept.client() as client:
+            getattr(client, method)(**given)
+
     with pytest.raises(SealpipeError) as caught:
-        if asynchronous:
-            asyncio.run(ask())
-        else:
-            with kept.client() as client:
-                getattr(client, method)(**given)
+        asyncio.run(ask_async()) if asynchronous else ask()
     assert kept.find(exposed(caught.value)) == set()
     assert kept.find(caplog.text) == set()
 
