@@ -40,6 +40,8 @@ def verify(
     keys = _keys([secrets] if isinstance(secrets, str | Secret) else secrets)
     if not isinstance(body, bytes | bytearray | memoryview):
         raise UsageError("the webhook's body is not bytes", remedy="give the raw body, before anything parses it")
+    if header is not None and not isinstance(header, str):
+        raise UsageError("the signature header is not text", remedy="decode it as Latin-1")
     if not header:
         raise WebhookError("missing-header", "the webhook has no signature", remedy=_REMEDY)
     stamp, digests = _read(header)
@@ -64,7 +66,7 @@ _REMEDY = "answer 400 and do nothing of what it says; while a secret is replaced
 def _keys(secrets: Sequence[str | Secret]) -> list[bytes]:
     try:
         keys = [closed(secret).reveal_bytes() for secret in secrets]
-    except UnicodeEncodeError:
+    except (AttributeError, UnicodeEncodeError):  # bytes, numbers, half a character
         keys = []
     if not keys or not all(keys):
         raise UsageError(

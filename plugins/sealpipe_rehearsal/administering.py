@@ -115,14 +115,21 @@ def _at_door(port: int, ask: Callable[[str], Any]) -> Any:
         return ask(_origin(port))
     except DoorError as error:
         raise _refused(error, port) from None
+    except (AttributeError, KeyError, TypeError):
+        raise UsageError(
+            f"what answers at port {port} is no rehearsal service", remedy="name its port with --port"
+        ) from None
 
 
 def _refused(error: DoorError, port: int) -> SealpipeError:
+    said = output.printable(str(error))  # whatever answers at that port may have said it
     if error.error_code in _PLANS:
-        return _PLANS[error.error_code](str(error), status=error.status, error_code=error.error_code)
+        return _PLANS[error.error_code](said, status=error.status, error_code=error.error_code)
     if error.status is None:
-        return UsageError(str(error), remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
-    return UsageError(str(error))
+        return UsageError(said, remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
+    if error.status == 404:
+        return UsageError(said, remedy="`sealpipe rehearsal key list` tells which keys there are")
+    return UsageError(said)
 
 
 def _told(each: Mapping[str, Any]) -> dict[str, Any]:

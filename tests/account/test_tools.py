@@ -211,7 +211,8 @@ def test_a_list_without_an_end_is_not_walked_for_ever(client: Client, mcp: FakeM
     mcp.instead = {"tools/list": [page(2, "a"), page(3, "b"), page(4, "a")]}
     assert [tool.name for tool in client.list_tools()] == ["tool2", "tool3", "tool4"]
     mcp.instead = {"tools/list": [page(number, str(number)) for number in range(2, 300)]}
-    assert len(client.list_tools()) == 100
+    with pytest.raises(ProtocolError, match="does not end"):
+        client.list_tools()
 
 
 # -- the command line ---------------------------------------------------------------------------

@@ -20,7 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import aws
+import creates
 import large
+import service
 import sharing
 import starting
 import vault
@@ -29,7 +31,15 @@ from measuring import Meter
 from other_end import OtherEnd
 from table import Row, markdown
 
-GROUPS = {"starting": starting, "sharing": sharing, "large": large, "vault": vault, "aws": aws}
+GROUPS = {
+    "starting": starting,
+    "sharing": sharing,
+    "large": large,
+    "creates": creates,
+    "service": service,
+    "vault": vault,
+    "aws": aws,
+}
 PACKAGES = ("sealpipe", "httpx", "cryptography", "click", "pluggy", "credenshare", "hvac", "boto3")
 
 

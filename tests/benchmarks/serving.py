@@ -32,6 +32,7 @@ def main() -> None:
 
 def _fresh(service: Running, receiver_url: str) -> dict[str, Any]:
     service.reset()
+    service.set_account(requests_per_minute=10**6)
     return {
         "receiver": receiver_url,
         "environ": {

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rehearsal.doors import InProcess, OverASocket
 from rehearsal.machine import Machine
+from rehearsal.side_by_side import Base
 
 
 def main() -> None:
@@ -52,10 +53,10 @@ def main() -> None:
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Counted, settings=chosen)
-    for (step, status, what), number in sorted(Machine.answers.items(), key=str):
+    for (step, status, what), number in sorted(Base.answers.items(), key=str):
         print(f"{step:20} {status} {'' if what is None else what:30} {number:8,}")
-    print(f"{counts['runs']:,} runs of up to {options.steps} steps, {Machine.steps:,} answers compared, none differs;")
-    print(f"{len(Machine.answers)} different answers, {time.monotonic() - began:.0f} s")
+    print(f"{counts['runs']:,} runs, {Base.steps:,} steps, {Base.compared:,} answers compared, none differs;")
+    print(f"{len(Base.answers)} different answers, {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":

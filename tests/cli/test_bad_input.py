@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from sealpipe_rehearsal.keys import mint
 from sealpipe_rehearsal.running import Running
 from support.parts import program
 from support.terminal import SEALPIPE, Terminal, addresses
@@ -285,3 +286,20 @@ def test_any_other_short_code_is_one_encoded_segment(user: Terminal, service: Ru
 def test_nothing_is_sent_where_the_service_is_only_half_known(bare: Terminal, service: Running) -> None:
     done = bare.sealpipe("share", *FIELD, **SECRET, **addresses(service))
     assert (done.code, done.out, service.seen()) == (2, "", [])
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    ["http://u:pass-canary@h:xx", "http://u:pass-canary@h:99999", "http://[::1", "http://h\x1b]0;x:80", "ftp://h"],
+)
+@pytest.mark.parametrize("command", ["stats", "doctor"])
+def test_a_proxy_that_is_no_address_is_told_without_its_login(bare: Terminal, command: str, proxy: str) -> None:
+    environ = {
+        "SEALPIPE_API_KEY": mint().credential.reveal(),
+        "SEALPIPE_BASE_URL": "https://api.example/v1",
+        "SEALPIPE_LINK_BASE_URL": "https://api.example/s",
+    }
+    done = bare.sealpipe(command, "--deadline", "1s", HTTPS_PROXY=proxy, **environ)
+    assert done.code == 2
+    assert "the proxy of the environment is not an http(s) address" in done.err
+    assert "canary" not in done.out + done.err

@@ -207,7 +207,7 @@ def test_scopes_that_are_missing_are_doubtful_and_none_at_all_ends_with_4(bare: 
         "requests:write": "warn",
         "stats:read": "ok",
     }
-    assert "`sealpipe collect` needs it" in rows(done)["scope requests:read"][1]
+    assert "`sealpipe requests list` needs it" in rows(done)["scope requests:read"][1]
     none = bare.at(service, scopes=["webhooks:manage"]).sealpipe("doctor")
     assert (none.code, rows(none)["scopes"][0]) == (4, "fail")
 

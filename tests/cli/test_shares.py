@@ -94,16 +94,24 @@ def test_a_share_that_was_never_there_ends_with_6(user: Terminal, command: str) 
 
 
 @pytest.mark.parametrize(
-    ("scope", "command"), [("shares:write", "list"), ("shares:write", "show x"), ("shares:read", "expire x")]
+    ("scope", "command", "missing"),
+    [
+        ("shares:write", "shares list", "shares:read"),
+        ("shares:write", "shares show x", "shares:read"),
+        ("shares:read", "shares expire x", "shares:write"),
+        ("shares:write", "requests submissions x", "requests:read"),
+        ("requests:write", "requests list", "requests:read"),
+        ("requests:read", "stats", "stats:read"),
+    ],
 )
-def test_a_key_without_the_scope_ends_with_4_and_says_what_to_do(
-    user: Terminal, service: Running, scope: str, command: str
+def test_a_key_without_the_scope_ends_with_4_and_names_it(
+    user: Terminal, service: Running, scope: str, command: str, missing: str
 ) -> None:
     user.at(service, scopes=[scope])
-    done = user.sealpipe("shares", *command.split())
+    done = user.sealpipe(*command.split())
     assert (done.code, done.out) == (4, "")
     assert "error_code 78" in done.err
-    assert "mint a key that has the scope" in done.err
+    assert f"mint a key that has the scope {missing}, and revoke this one" in done.err
 
 
 def test_a_revoked_key_ends_with_3(user: Terminal, service: Running) -> None:

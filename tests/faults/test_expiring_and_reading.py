@@ -21,7 +21,7 @@ from support.job import Job
 from support.terminal import Done
 
 AT_ONCE = 10
-STARTING = 8.0
+STARTING = 20.0
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from support.job import Job
 from support.terminal import Done
 
 AT_ONCE = 10
-STARTING = 8.0
+STARTING = 20.0
 """Seconds that starting and ending a process may take on a busy machine."""
 
 

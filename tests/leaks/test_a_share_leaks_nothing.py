@@ -46,11 +46,12 @@ class Canaries:
         credential = service.create_key(**key).reveal()  # type: ignore[arg-type]
         previous = service.create_key().reveal()
         self.authorization = "Bearer " + credential.rpartition(".")[0]
+        self.bytes: dict[str, bytes] = {}
         for name, text in (("key", credential), ("previous key", previous)):
             _, auth, custody = text.split(".")
             pair = keys.from_custody_secret(custody)
             self.values |= {f"{name}: auth part": auth, f"{name}: custody part": custody}
-            self.bytes = {f"{name}: custody seed": bytes(pair.seed), f"{name}: custody scalar": bytes(pair.scalar)}
+            self.bytes |= {f"{name}: custody seed": bytes(pair.seed), f"{name}: custody scalar": bytes(pair.scalar)}
         user.file("secret.pem", f"-----BEGIN-----\n{self.values['file']}\n")
         user.file("prod.env", f"TOKEN={json.dumps(self.values['dotenv'])}\n")
         user.file("passcode", self.values["passcode"])

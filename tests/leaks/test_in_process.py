@@ -21,9 +21,11 @@ from sealpipe.api import shares
 from sealpipe.client import http
 from sealpipe.credential import Credential
 from sealpipe.flows import share as sharing
-from sealpipe.wire import envelope, tokens
+from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running import Running
 from support.faulty import Fault, Faulty, passes, reset_after, says
+
+PUBLIC = keys.from_seed(bytes(range(32))).public_key
 
 
 class Kept(NamedTuple):
@@ -217,6 +219,52 @@ def test_an_exception_tells_nothing_in_its_text_its_frames_or_the_log(
     assert type(caught.value).__name__ == failing.error
     assert kept.find(exposed(caught.value), *drawn) == set()
     assert kept.find(caplog.text, *drawn) == set()
+
+
+CALLS: dict[str, Callable[[Kept], tuple[str, dict[str, Any]]]] = {
+    "a tool's argument": lambda kept: ("call_tool", {"name": "x", "arguments": {"code": kept.value}}),
+    "a request's passcode": lambda kept: (
+        "create_request",
+        {"title": "t", "public_key": PUBLIC, "fields": [("P", "password")], "passcode": Secret(kept.passcode)},
+    ),
+    "a request's wrong key": lambda kept: (
+        "create_request",
+        {"title": "t", "public_key": b"", "fields": [("P", "password")], "passcode": Secret(kept.passcode)},
+    ),
+    "a request that is ended": lambda _: ("expire_request", {"short_code": "x", "keep": None}),
+    "figures": lambda _: ("get_stats", {}),
+}
+ENDS: dict[str, Fault] = {
+    "refused": says(403, '{"error_code": 78, "message": "no"}'),
+    "broken": says(200, "{"),
+    "failing": says(500),
+    "cut off": reset_after,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_nor_does_one_of_any_other_call(
+    kept: Kept, faulty: Faulty, caplog: pytest.LogCaptureFixture, name: str, end: str, *, asynchronous: bool
+) -> None:
+    method, given = CALLS[name](kept)
+    faulty.plan(then=ENDS[end])
+    for logger in ("", "httpx", "httpcore", "sealpipe", "asyncio"):
+        caplog.set_level(logging.DEBUG, logger)
+
+    async def ask_async() -> None:
+        async with AsyncClient(**kept.settings()) as client:
+            await getattr(client, method)(**given)
+
+    def ask() -> None:
+        with kept.client() as client:
+            getattr(client, method)(**given)
+
+    with pytest.raises(SealpipeError) as caught:
+        asyncio.run(ask_async()) if asynchronous else ask()
+    assert kept.find(exposed(caught.value)) == set()
+    assert kept.find(caplog.text) == set()
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])

@@ -235,6 +235,7 @@ class Machine(Base):
 
     @invariant()
     def the_events_are_those_of_the_deletes(self) -> None:
+        Base.steps += 1  # this is asked after each
         events = [(event.account, event.payload) for event in self.door.service.log.events()]
         deleted = [(account, {"event": "share.deleted", "short_code": code}) for account, code in self.model.events]
         assert events == deleted

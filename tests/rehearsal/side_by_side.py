@@ -50,8 +50,9 @@ class Base(RuleBasedStateMachine):
     """A service, its model, and callers: the handlers in process, unless `door_class` says otherwise."""
 
     door_class: type[Door] = InProcess
-    steps = 0
-    answers: dict[tuple[str, int, Any], int] = {}  # noqa: RUF012  # counted over all runs: a campaign prints it
+    steps = 0  # these three over all runs, for a campaign to print
+    compared = 0
+    answers: dict[tuple[str, int, Any], int] = {}  # noqa: RUF012
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,6 +91,6 @@ class Base(RuleBasedStateMachine):
     def agree(self, step: str, seen: Seen, expected: Told) -> None:
         found = told(seen)
         assert found == expected, f"{step}: the service answered {found}, the model says {expected}"
-        Base.steps += 1
+        Base.compared += 1
         counted = step, found[0], None if isinstance(found[1], dict) else str(found[1])
         Base.answers[counted] = Base.answers.get(counted, 0) + 1

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import Api, body
+from rehearsal.callers import refusal as said
 from sealpipe_rehearsal import door
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import FaultPlanError, start
@@ -170,6 +171,7 @@ SEEN = (
     seen("answer", lambda got: got.status == 204 and b"length" not in got.head, 1, status=204, after_commit=True),
     seen("html", lambda got: answers(502, b"text/html")(got) and got.body.startswith(b"<!DOCTYPE html>")),
     seen("html", answers(504, b"text/html"), 1, status=504, after_commit=True),
+    seen("fail", answers(201), 1),  # a create has no such answer
     seen("error", refusal(500, 42), status=500, code=42),
     seen("error", refusal(409, 105), 1, status=409, code=105, after_commit=True),
     seen("error", lambda got: got.json["additional_data"] == {"a": "b"}, status=400, code=19, data={"a": "b"}),
@@ -434,9 +436,9 @@ BAD: dict[str, tuple[Any, str]] = {
     "a status that is true": ({"fault": "html", "status": True}, "`status`"),
     "an interim status": ({"fault": "answer", "status": 100}, "`status`"),
     "seconds below 0": ({"fault": "delay", "seconds": -1}, "`seconds`"),
-    "seconds that are no number": ({"fault": "delay", "seconds": float("nan")}, "`seconds`"),
+    "seconds that are no number": ({"fault": "delay", "seconds": float("nan")}, "`seconds` must be a number"),
     "text that is none": ({"fault": "body", "text": 1}, "`text`"),
-    "text that is not Unicode": ({"fault": "body", "text": "\ud800"}, "`text`"),
+    "text that is not Unicode": ({"fault": "body", "text": "\ud800"}, "`text` must be valid Unicode"),
     "base64 that is none": ({"fault": "body", "base64": "*"}, "`base64`"),
     "a header with a line break": ({"fault": "html", "headers": {"A": "b\r\nC: d"}}, "`headers` A:"),
     "a header name that is none": ({"fault": "html", "headers": {"a b": "c"}}, "`headers` cannot hold"),
@@ -514,3 +516,15 @@ def test_the_plan_on_the_page_is_one(service: Running) -> None:
     assert plans
     for plan in plans:
         service.set_faults(*tomllib.loads(plan)["fault"])
+
+
+def test_a_service_that_fails_still_says_first_what_is_not_there(service: Running, api: Api) -> None:
+    share, request = api.created(), api.asked()
+    service.set_faults({"fault": "fail", "times": "always"})
+    assert said(api.http.delete("/shares/unknown")) == (404, 1)
+    assert said(api.http.delete(f"/shares/{share}")) == (500, 42)
+    assert said(api.http.get("/requests")) == (500, 11)
+    assert said(api.http.delete(f"/requests/{request}")) == (500, 11)
+    assert api.http.get("/shares").status_code == 200
+    service.set_faults()
+    assert (api.codes(), api.codes(what="requests")) == ([share], [request])

@@ -14,6 +14,7 @@ from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import start
 
 FIELDS = [{"key": "Password", "value": "s3cret \u00e4\U0001f511", "type": "password"}]
+PROMPTS = [{"item": "Token", "type": "password"}, {"item": "Note", "type": "multiline"}]
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +26,7 @@ def crs_service() -> Iterator[Running]:
 @pytest.fixture
 def running(crs_service: Running) -> Running:
     crs_service.reset()
+    crs_service.set_account(requests_per_minute=100_000)
     return crs_service
 
 
@@ -93,11 +95,119 @@ def test_it_gets_and_expires(client: credenshare.CredenShare) -> None:
     assert [share.short_code for share in client.shares.list(status="expired")] == [code]
 
 
+def test_it_asks_for_a_secret_and_opens_what_was_sent(running: Running, client: credenshare.CredenShare) -> None:
+    request = client.requests.create(title="Tokens", fields=PROMPTS, passcode="knock", max_submission=2)
+    assert request.collect_link == f"{running.link_base_url}/r/{request.short_code}"
+    people = running.submitter()
+    with pytest.raises(NotOpened, match="passcode"):
+        people.submit(request.collect_link, {"Token": "t0"}, tag="crs")
+    sent = [
+        people.submit(request.collect_link, {"Token": f"t{number}\u00e4", "Note": "a\nb"}, tag="crs", passcode="knock")
+        for number in (1, 2)
+    ]
+    with pytest.raises(NotOpened) as full:
+        people.submit(request.collect_link, {"Token": "t3"}, tag="crs", passcode="knock")
+    assert full.value.reason == "full"
+
+    page = client.requests.submissions(request.short_code)
+    assert (page.count, len(page), page.skipped_not_end_to_end_encrypted) == (2, 2, 0)
+    assert [each.short_code for each in client.requests.iter_submissions(request.short_code)] == sent
+    for number, submission in enumerate(page, 1):
+        assert submission.encryption_type == "e2ee-aes256-gcm"
+        assert submission.decrypt(request.seed) == [
+            {"key": "Token", "value": f"t{number}\u00e4", "type": "password"},
+            {"key": "Note", "value": "a\nb", "type": "multiline"},
+        ]
+
+
+def test_what_is_not_sealed_is_counted_and_kept_back(running: Running, client: credenshare.CredenShare) -> None:
+    request = client.requests.create(title="Tokens", fields=PROMPTS)
+    running.submitter().send(request.collect_link, "AAAA", encryption_type="none")
+    page = client.requests.submissions(request.short_code)
+    assert (page.count, len(page), page.skipped_not_end_to_end_encrypted) == (0, 0, 1)
+
+
+def test_it_lists_gets_and_deletes_a_request_twice(running: Running, client: credenshare.CredenShare) -> None:
+    made = [client.requests.create(title=str(n), fields=PROMPTS, expired_at="2099-01-01T00:00:00Z") for n in range(3)]
+    kept, gone = made[1], made[2]
+    assert [each.short_code for each in client.requests.iter_all(limit=2)] == [each.short_code for each in made[::-1]]
+    active = client.requests.get(gone.short_code)
+    assert (active.expired_at, active.public_key) == ("2099-01-01T00:00:00Z", gone.public_key)
+    running.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
+
+    assert client.requests.delete(gone.short_code).outcome == "expired"
+    expired = client.requests.get(gone.short_code)
+    assert (expired.short_code, expired.expired_at, expired.public_key) == (gone.short_code, None, None)
+    (still,) = client.requests.submissions(gone.short_code)
+    assert still.decrypt(gone.seed)[0]["value"] == "t"
+    assert [each.short_code for each in client.requests.list(status="expired")] == [gone.short_code]
+    with pytest.raises(NotOpened) as closed:
+        running.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
+    assert closed.value.reason == "expired"
+
+    assert client.requests.delete(gone.short_code).outcome == "deleted"
+    for call in (client.requests.get, client.requests.submissions, client.requests.delete):
+        with pytest.raises(credenshare.NotFoundError) as nothing:
+            call(gone.short_code)
+        assert nothing.value.code == 70
+    assert client.requests.list().total == 2
+    assert client.requests.get(kept.short_code).public_key == kept.public_key
+
+
+def test_a_request_that_time_ends_is_deleted_by_one_delete(running: Running, client: credenshare.CredenShare) -> None:
+    request = client.requests.create(title="Tokens", fields=PROMPTS)
+    running.advance(30 * 24 * 60 * 60)
+    assert client.requests.get(request.short_code).public_key is None
+    assert client.requests.delete(request.short_code).outcome == "deleted"
+
+
+def test_it_reads_the_figures(running: Running, client: credenshare.CredenShare) -> None:
+    shares = [client.shares.create(title="t", fields=FIELDS) for _ in range(3)]
+    running.recipient().open_link(shares[0].link)
+    running.advance(24 * 60 * 60)
+    for _ in range(2):
+        running.recipient().open_link(shares[1].link)
+    client.shares.expire(shares[2].short_code)
+    stats = client.stats.get()
+    assert (stats.shares.active, stats.shares.expired, stats.shares.total_viewed) == (2, 1, 3)
+    assert len(stats.daily_views) == 14
+    assert [day.count for day in stats.daily_views[-3:]] == [0, 1, 2]
+    assert stats.daily_views[-1].date == running.service.clock.now().date().isoformat()
+
+
+def test_it_is_told_when_to_come_back(running: Running, client: credenshare.CredenShare) -> None:
+    running.set_account(requests_per_minute=1)
+    for _ in range(2):  # the burst is twice the rate
+        client.shares.list()
+    with pytest.raises(credenshare.RateLimitError) as limited:
+        client.shares.list()
+    assert (limited.value.status, limited.value.code) == (429, 107)
+    assert 1 <= limited.value.retry_after <= 60
+    running.advance(limited.value.retry_after)
+    client.shares.list()
+
+
 def test_it_meets_the_conflict_of_an_idempotency_key(client: credenshare.CredenShare) -> None:
-    client.shares.create(title="t", fields=FIELDS, idempotency_key="same")
-    with pytest.raises(credenshare.IdempotencyConflictError) as conflict:
-        client.shares.create(title="t", fields=FIELDS, idempotency_key="same")
-    assert conflict.value.code == 105
+    for create, fields in ((client.shares.create, FIELDS), (client.requests.create, PROMPTS)):
+        key = f"the same for {len(fields)} fields"
+        create(title="t", fields=fields, idempotency_key=key)
+        with pytest.raises(credenshare.IdempotencyConflictError) as conflict:
+            create(title="t", fields=fields, idempotency_key=key)
+        assert conflict.value.code == 105
+
+
+def test_a_request_made_again_from_the_same_seed_is_the_same_one(client: credenshare.CredenShare) -> None:
+    made = [client.requests.create(title="t", fields=PROMPTS, seed=bytes(31) + b"1", idempotency_key="k") for _ in "ab"]
+    assert made[0].short_code == made[1].short_code
+    assert client.requests.list().total == 1
+
+
+def test_it_meets_the_end_of_its_allowance(running: Running, client: credenshare.CredenShare) -> None:
+    running.set_account(shares=1)
+    client.shares.create(title="t", fields=FIELDS)
+    with pytest.raises(credenshare.QuotaExceededError) as used_up:
+        client.shares.create(title="t", fields=FIELDS)
+    assert (used_up.value.status, used_up.value.code) == (403, 61)
 
 
 def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(running: Running) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 from hypothesis import given, settings
@@ -47,8 +48,6 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_it_is_served_outside_the_api_to_whoever_asks(service: Running, document: dict[str, Any], api: Api) -> None:
-    import httpx
-
     got = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False)
     assert (got.status_code, got.headers["content-type"], got.json()) == (200, "application/json", document)
     assert api.http.get("/openapi.json").status_code == 404
@@ -109,7 +108,11 @@ def test_a_body_has_the_members_that_have_a_rule(document: dict[str, Any], path:
     assert body["required"] == [name for name, rule in rules.items() if rule.required]
 
 
-CHECKS = {f"{path}.{name}": rule.check for path, rules in (("share", SHARE), ("request", REQUEST)) for name, rule in rules.items()}  # fmt: skip  # noqa: E501
+CHECKS = {
+    f"{what}.{name}": rule.check
+    for what, rules in (("share", SHARE), ("request", REQUEST))
+    for name, rule in rules.items()
+}
 NEAR = [
     *("e2ee-aes256-gcm", "2026-11-21T10:00:00Z", "2026-11-21t10:00:00.5+01:00", "0001-01-01T00:00:00+01:00", "now"),
     *(

@@ -67,6 +67,13 @@ def test_without_api_access_no_key_is_minted(service: Running, account: dict[str
     assert door.list_keys(service.origin) == []
 
 
+@pytest.mark.spec("plan.mint", "errors.98")
+def test_the_app_mints_by_the_plan_as_it_is_now(service: Running, api: Api) -> None:
+    assert api.http.get("/shares").status_code == 200
+    service.set_account(plan="none", at_once=False)
+    assert (api.http.get("/shares").status_code, mint(service)) == (200, 98)
+
+
 @pytest.mark.spec("credential.revoke-frees", "plan.allowance")
 def test_revoking_frees_a_slot_at_once(service: Running) -> None:
     credentials = [service.create_key() for _ in range(5)]

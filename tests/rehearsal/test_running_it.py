@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -214,3 +215,15 @@ def test_answers_are_dated_by_the_services_clock(service: Running, api: Api) -> 
     service.advance(86_400)
     dated = parsedate_to_datetime(api.http.get("/shares").headers["date"])
     assert abs((dated - datetime.now(UTC)).total_seconds() - 86_400) < 5
+
+
+def test_a_database_of_somebody_elses_is_left_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "theirs.db"
+    with contextlib.closing(sqlite3.connect(other)) as database:
+        database.execute("CREATE TABLE a (b)")
+    other.chmod(0o644)
+    before = other.read_bytes()
+    with pytest.raises(StateUnusable, match="of something else"):
+        start(state=other)
+    assert (other.read_bytes(), stat.S_IMODE(other.stat().st_mode)) == (before, 0o644)
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs.db"]

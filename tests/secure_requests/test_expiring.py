@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, Missing, NotDelivered, OutcomeUnknown, StateError, UsageError, errors
 from sealpipe.flows import expire_request as expiring
+from sealpipe.state.kept import Record, Sent
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says
 from support.job import Job, ended
@@ -412,6 +414,65 @@ def test_a_cancelled_task_lets_go_of_the_request_and_the_next_call_sends_no_seco
     with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
         assert client.expire_request(code, keep=tmp_path / "kept").outcome == "already-expired"
     assert deletes(server) == 1
+
+
+def test_a_task_that_is_cancelled_while_the_delete_is_noted_sends_none_and_leaves_no_note(
+    proxied: Proxied, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, code = proxied(), made(job)
+    noted, going_on = threading.Event(), threading.Event()
+    note_sending = Record.note_sending
+
+    def slow(record: Record, sent: Sent) -> None:
+        note_sending(record, sent)
+        noted.set()
+        going_on.wait(PATIENCE)
+
+    async def cancelled() -> None:
+        async with AsyncClient(
+            api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
+        ) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(Record, "note_sending", slow)
+                task = asyncio.create_task(client.expire_request(code, keep=tmp_path / "kept"))
+                await asyncio.to_thread(noted.wait, PATIENCE)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                going_on.set()
+            assert deletes(server) == 0
+            assert (await client.expire_request(code, keep=tmp_path / "kept")).outcome == "expired"
+
+    asyncio.run(cancelled())
+    assert deletes(server) == 1
+
+
+def test_what_the_last_read_leaves_out_though_it_was_read_before_is_in_the_result(
+    proxied: Proxied, call_at: CallAt, job: Job
+) -> None:
+    code = made(job)
+    codes = submitted(job, code, "one", "two")
+    answers = [passes, rewrites(submissions=[], count=0)]
+
+    def forgetful(exchange: Exchange) -> None:
+        (answers.pop(0) if exchange.received.target.endswith("/submissions") else passes)(exchange)
+
+    done = call_at(proxied(then=forgetful).base_url)("expire_request", code)
+    assert ([row.short_code for row in done.submissions], done.late) == (codes, 0)
+
+
+def test_a_submission_that_is_told_twice_is_one(proxied: Proxied, call_at: CallAt, job: Job) -> None:
+    code = made(job)
+    (sent,) = submitted(job, code, "one")
+
+    def twice(exchange: Exchange) -> None:
+        if not exchange.received.target.endswith("/submissions"):
+            return passes(exchange)
+        rows = json.loads(exchange.forward().body)["submissions"]
+        return rewrites(submissions=[*rows, *rows, {**rows[0], "data": "AA=="}])(exchange)
+
+    done = call_at(proxied(then=twice).base_url)("expire_request", code)
+    assert ([row.short_code for row in done.submissions], done.late) == ([sent, sent], 0)
 
 
 # -- purge ------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -158,3 +160,20 @@ def test_a_link_in_the_records_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(StateError):
         open_record(tmp_path / "requests", BASE_URL, CODE)
     assert target.read_bytes() == before
+
+
+def test_a_note_that_may_not_have_reached_the_disk_does_not_count_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    record = opened(tmp_path)
+    record.keep([ONE])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(StateError, match="No space left"):
+            record.note_sending(SENT)
+    assert record.sent is None
+    record.close()
+    assert opened(tmp_path).sent is None

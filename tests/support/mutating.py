@@ -124,7 +124,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     runs = list(_runs(session.items))
     failing: dict[str, set[str]] = {mutant.name if mutant else "": set() for mutant, _ in runs} | {"": set()}
     most = int(os.environ.get(DISCOVER) or len(runs))
-    for (mutant, item), (_, following) in zip(runs, [*runs[1:], (None, None)], strict=True):
+    for number, (mutant, item) in enumerate(runs):
+        following = runs[number + 1][1] if number + 1 < len(runs) else None
         found = failing[mutant.name if mutant else ""]
         # Its parent, because the item itself would keep its own fixtures where it is run again.
         keep = following.parent if following else None

@@ -62,7 +62,7 @@ class Operation(Generic[T]):
 
     `body` is sent byte for byte. `decode` reads an answer that `settles` the matter, and raises ProtocolError
     where it breaks the protocol; every other answer is a refusal. `whole`, where an answer may go on after all
-    that matters, tells whether that is there.
+    that matters, is given the events that came since it was asked last, and tells whether that is there.
     """
 
     name: str
@@ -78,3 +78,12 @@ class Operation(Generic[T]):
     whole: Callable[[Answer], bool] | None = field(default=None, repr=False)
     own_connection: bool = False
     """It travels on a fresh connection that nothing else uses: none that the other side may just be closing."""
+
+    @property
+    def scope(self) -> str | None:
+        """The scope that the key needs (specification: Scopes; gaps: newer endpoints); None where there is no one."""
+        resource, *rest = self.path.removeprefix("/").split("/")
+        if rest[1:] == ["access-log"]:
+            return "audit:read"
+        reads = self.method == "GET"
+        return f"{resource}:{'read' if reads else 'write'}" if resource in ("shares", "requests", "stats") else None

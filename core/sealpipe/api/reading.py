@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
@@ -20,7 +21,9 @@ def json_object(answer: Answer) -> dict[str, Any]:
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     try:
-        value = json.loads(answer.body, parse_constant=_refuse, object_pairs_hook=_members)
+        # As UTF-8 and nothing else: json would read UTF-16, too, where nobody looked for our credential (`Echo`).
+        text = str(answer.body, "utf-8-sig")
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_members)
     except (ValueError, RecursionError):
         raise ProtocolError("the service's answer is not JSON", status=answer.status) from None
     if not isinstance(value, dict):
@@ -103,6 +106,11 @@ def rest(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if math.isfinite(value) else _refuse(number)  # 1e999: JSON could not say it again
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -68,14 +68,16 @@ PROOF_OF_NOTHING = frozenset({19, 53, 61, 105})
 (`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
 
 
-def refusal(answer: Answer) -> ServiceError:
-    """The exception for an answer that is not 2xx."""
+def refusal(answer: Answer, scope: str | None = None) -> ServiceError:
+    """The exception for an answer that is not 2xx. `scope` is what the call needs: the service does not name it."""
     members = _members(answer.body)
     code = _code(members)
     kind = _kind(answer.status, code)
     data = members.get("additional_data")
+    lacking = issubclass(kind, ScopeMissing) and scope is not None
     return kind(
         _message(answer, members, code),
+        remedy=f"mint a key that has the scope {scope}, and revoke this one" if lacking else None,
         status=answer.status,
         error_code=code,
         additional_data=data if isinstance(data, dict) else None,
@@ -142,7 +144,7 @@ def printable(text: str, limit: int = 500) -> str:
 def _members(body: bytes) -> Mapping[str, Any]:
     """The members of an error's body; none where it is no JSON object (a gateway's HTML, nothing at all)."""
     try:
-        value = json.loads(body)
+        value = json.loads(str(body, "utf-8-sig"))  # as in `reading`: nothing but UTF-8
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 SUBMISSIONS_LIMIT = 64 * 1024 * 1024
 """Bytes that the answer with all submissions may have."""
+SUBMISSIONS = 200_000
+"""Submissions that it may have: more sealed ones than fit into it. Of empty rows there could be millions."""
 
 OUTCOMES = ("expired", "deleted")
 
@@ -178,6 +180,8 @@ def _submissions(answer: Answer) -> Submissions:
     members = reading.json_object(answer)
     if not isinstance(members.get("submissions"), list):
         raise ProtocolError("the service's answer has no array of submissions")
+    if len(members["submissions"]) > SUBMISSIONS:
+        raise ProtocolError(f"the service's answer has more than {SUBMISSIONS} submissions")
     items = tuple(map(_submission, reading.rows(members, "submissions")))
     count = reading.whole(members, "count")
     skipped = reading.whole(members, "skipped_not_end_to_end_encrypted")

@@ -103,7 +103,7 @@ def _tell(found: Iterable[Finding], *, as_json: bool) -> None:
         + (f"  -> {output.printable(remedy)}" if remedy else "")
         for status, check, detail, remedy in rows
     ]
-    output.result("\n".join(lines) + "\n")
+    output.result("".join(f"{output.harmless(line)}\n" for line in lines))
 
 
 def _members(finding: Finding) -> dict[str, Any]:

@@ -147,9 +147,7 @@ def _configure(ctx: click.Context) -> None:
         common = {name: value for name, value in config.items() if not isinstance(value, dict)}
         commands = {name: {**common, **config.get(name, {})} for name in COMMANDS}
         # A group's commands share the group's table.
-        ctx.default_map = {
-            name: {**table, **dict.fromkeys(INNER, table)} for name, table in commands.items()
-        }
+        ctx.default_map = {name: {**table, **dict.fromkeys(INNER, table)} for name, table in commands.items()}
 
 
 def _version(ctx: click.Context, *, on: bool) -> None:

@@ -161,7 +161,7 @@ def _members(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
 
 def _line(row: RequestInfo, known: Mapping[str, str]) -> str:
     ends = "expired" if row.expires_at is None else format_time(row.expires_at)
-    return "\t".join((output.printable(row.short_code), ends, _key(row, known) or UNKNOWN))
+    return output.harmless("\t".join((output.printable(row.short_code), ends, _key(row, known) or UNKNOWN)))
 
 
 def _submitted(row: Submission) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _submitted(row: Submission) -> dict[str, Any]:
 
 def _submitted_line(row: Submission) -> str:
     created = UNKNOWN if row.created_at is None else format_time(row.created_at)
-    return "\t".join((output.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
+    return output.harmless("\t".join((output.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes")))
 
 
 def _size(row: Submission) -> int:

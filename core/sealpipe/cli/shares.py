@@ -102,7 +102,7 @@ def _members(row: ShareInfo) -> dict[str, Any]:
 
 def _line(row: ShareInfo) -> str:
     ends = "does not expire" if row.expires_at is None else format_time(row.expires_at)
-    return f"{output.printable(row.short_code)}\t{ends}"
+    return output.harmless(f"{output.printable(row.short_code)}\t{ends}")
 
 
 def paging(pagination: Pagination) -> dict[str, int | None]:
@@ -133,7 +133,7 @@ def _access_members(entry: Access) -> dict[str, Any]:
 def _log_line(entry: Access) -> str:
     what = "failed passcode" if entry.failed_passcode else "opened"
     cells = (_time(entry.accessed_at), what, entry.accessed_ip, entry.platform, entry.user_agent)
-    return "\t".join("-" if cell is None else output.printable(cell) for cell in cells)
+    return output.harmless("\t".join("-" if cell is None else output.printable(cell) for cell in cells))
 
 
 def _time(moment: datetime | None) -> str | None:

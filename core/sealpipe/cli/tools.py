@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,7 +66,7 @@ def _members(tool: Tool) -> dict[str, Any]:
 
 def _line(tool: Tool) -> str:
     about = (tool.description or tool.title or "").strip().partition("\n")[0]
-    return _harmless(f"{output.printable(tool.name)}\t{output.printable(about)}")
+    return output.harmless(f"{output.printable(tool.name)}\t{output.printable(about)}")
 
 
 def _result_members(result: ToolResult) -> dict[str, Any]:
@@ -80,15 +79,9 @@ def _print(result: ToolResult) -> None:
 
     if result.text:
         lines = result.text.removesuffix("\n").split("\n")
-        output.result("".join(f"{_harmless(output.printable(line))}\n" for line in lines))
+        output.result("".join(f"{output.harmless(output.printable(line))}\n" for line in lines))
     elif result.structured is not None:
-        output.result(f"{output.printable(result.structured)}\n")
+        output.result(f"{output.harmless(output.printable(result.structured))}\n")
     hidden = sum(not is_text(block) for block in result.content)
     if hidden:
         output.note(f"{hidden} part(s) of the answer are no text; --output json has them")
-
-
-def _harmless(line: str) -> str:
-    """A line that no CI runner takes for a command: they begin with ::, or have ##[ or ##vso[ somewhere."""
-    line = re.sub(r"##(?=(?:vso)?\[)", r"#\\x23", line)
-    return line.replace("::", ":\\x3a", 1) if line.lstrip().startswith("::") else line

@@ -15,6 +15,9 @@ from sealpipe.credential import Credential
 
 WITHHELD = b"[withheld]"
 
+_BACKSLASHES = rb"\\{1,16}"
+"""JSON in JSON doubles them each time. Not any number: a megabyte of nothing else would be searched for hours."""
+
 
 class Echo:
     """Finds what was sent as the credential: the auth secret anywhere, and what follows our key id and a dot.
@@ -45,11 +48,11 @@ class Echo:
     @cached_property
     def _pattern(self) -> re.Pattern[bytes]:
         sent = self._credential
-        run = rb"(?:[A-Za-z0-9_-]|\\+u00[0-9A-Fa-f]{2})+"
+        run = rb"(?:[A-Za-z0-9_-]|%su00[0-9A-Fa-f]{2})+" % _BACKSLASHES
         named = rb"(?:%s)?%s%s" % (_written(f"Bearer {sent.tag}_sk_live_"), _written(f"{sent.key_id}."), run)
         return re.compile(rb"%s|%s" % (named, _written(sent.auth_secret.reveal())))
 
 
 def _written(text: str) -> bytes:
     """A pattern for text as it is, or with any of its characters escaped as JSON may do it."""
-    return b"".join(rb"(?:%s|\\+u00(?i:%02x))" % (re.escape(sign.encode()), ord(sign)) for sign in text)
+    return b"".join(rb"(?:%s|%su00(?i:%02x))" % (re.escape(sign.encode()), _BACKSLASHES, ord(sign)) for sign in text)

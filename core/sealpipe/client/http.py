@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -64,6 +65,9 @@ def pieces(body: bytes | bytearray) -> Iterator[bytes]:
         yield bytes(view[start : start + PIECE])
 
 
+_BLANK_LINE = rb"(?:\r\n|\n|\r(?!\n)){2}"
+
+
 class Watch:
     """Notes whether any byte of our request may have left: before that, a failure is provably harmless."""
 
@@ -84,6 +88,7 @@ class Gathering:
         self._limit = operation.limit
         self._whole = operation.whole
         self._body = bytearray()
+        self._looked_at = 0
         encoding = response.headers.get("content-encoding", "identity").lower()
         self._flaw = "" if encoding == "identity" else "is encoded, though that was not asked for"
 
@@ -92,12 +97,24 @@ class Gathering:
         self._body += piece
         if len(self._body) > self._limit:
             self._flaw = f"has more than {self._limit} bytes"
-        return bool(self._flaw) or (self._whole is not None and b"\n" in piece and self._whole(self.answer()))
+        return bool(self._flaw) or (self._whole is not None and self._suffices(self._whole, len(piece)))
 
     def answer(self) -> Answer:
         """What came back, as a value."""
+        return self._answer(b"" if self._flaw else bytes(self._body))
+
+    def _suffices(self, whole: Callable[[Answer], bool], new: int) -> bool:
+        """Whether an event that ended just now was the one. Each is looked at once, however small the pieces are."""
+        begin = max(self._looked_at, len(self._body) - new - 3)
+        ends = [blank.end() for blank in re.compile(_BLANK_LINE).finditer(self._body, begin)]
+        if not ends:
+            return False
+        events = bytes(self._body[self._looked_at : ends[-1]])
+        self._looked_at = ends[-1]
+        return whole(self._answer(events))
+
+    def _answer(self, body: bytes) -> Answer:
         headers = {name.lower(): value for name, value in self._response.headers.items()}
-        body = b"" if self._flaw else bytes(self._body)
         return Answer(self._response.status_code, headers, body, self._flaw)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import httpcore
 import httpx
@@ -152,6 +153,7 @@ class Client(ClientSetup):
     """
 
     _network: Network | None = None
+    _making: ClassVar[threading.Lock] = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -171,9 +173,11 @@ class Client(ClientSetup):
         return run(flow, self._send)
 
     def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
-        if self._network is None:
-            self._network = Network(self.session)
-        return self._network.send(operation, timeout)
+        network = self._network
+        if network is None:
+            with self._making:  # one for all threads, or their connections and their pacing were not shared
+                network = self._network = self._network or Network(self.session)
+        return network.send(operation, timeout)
 
     create_share = _driven(shares.create_share)
     list_shares = _driven(shares.list_shares)

@@ -111,6 +111,15 @@ def proxy_for(url: str) -> str | None:
     if proxy is None:
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if urlsplit(proxy).scheme not in ("http", "https") or not urlsplit(proxy).hostname:
+    if not _is_proxy(proxy):
         raise SettingError("the proxy of the environment is not an http(s) address", remedy="check HTTPS_PROXY")
     return proxy
+
+
+def _is_proxy(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        whole = bool(parts.hostname) and parts.port != 0  # a port that is none is told only when it is asked for
+    except ValueError:
+        return False
+    return whole and parts.scheme in ("http", "https") and address.isprintable() and " " not in address

@@ -56,8 +56,8 @@ class Probe(NamedTuple):
 PROBES = (
     Probe("shares:read", "GET", "/shares", "`sealpipe shares list`"),
     Probe("shares:write", "POST", "/shares", "`sealpipe share`"),
-    Probe("requests:read", "GET", "/requests", "`sealpipe collect`"),
-    Probe("requests:write", "POST", "/requests", "`sealpipe request`"),
+    Probe("requests:read", "GET", "/requests", "`sealpipe requests list`"),
+    Probe("requests:write", "POST", "/requests", "`sealpipe requests expire`"),
     Probe("stats:read", "GET", "/stats", "`sealpipe stats`"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sealpipe.api.optional import Access, AccessLog
+from sealpipe.flows.paging import bounded
 from sealpipe.flows.steps import Flow
 
 
@@ -23,6 +24,7 @@ class LogWalk:
 
     def next_page(self) -> Flow[list[Access]]:
         """The entries of the next page; none where no log is offered."""
+        bounded(len(self._used))
         page = yield from self._fetch(self._cursor)
         self.first = self.first or page
         self._cursor = page.next_cursor if page else None

@@ -163,7 +163,12 @@ class Ending:
         if earlier is not None and self._left_of(earlier, told_at) > timedelta(0):
             yield from self._learn(None)
             return
-        yield Do(partial(self._record.note_sending, Sent(self._now(), told_at)))
+        try:
+            yield Do(partial(self._record.note_sending, Sent(self._now(), told_at)))
+        except BaseException:  # whoever goes away at this moment, by a signal or cancelled, sends nothing
+            with suppress(StateError):
+                self._record.settle("not sent")
+            raise
         passed = max(0.0, (self._now() - started).total_seconds())  # by the wall clock: a machine may have slept
         budget = self._session.budget()
         budget.deadline = min(budget.deadline, DELETE_SECONDS - passed)
@@ -236,6 +241,9 @@ class Ending:
     def _ended(
         self, outcome: Outcome, found: Submissions, before: Submissions, expires_at: datetime | None = None
     ) -> EndedRequest:
-        known = {submission.identity for submission in before.items}
-        late = sum(submission.identity not in known for submission in found.items)
-        return EndedRequest(self._code, outcome, found.items, late, found.skipped or 0, expires_at, self._record.place)
+        # Both reads together: what the second leaves out, though the first had it, is not gone for the caller.
+        items = {submission.identity: submission for submission in before.items}
+        early = len(items)
+        items |= {submission.identity: submission for submission in found.items}
+        every, skipped = tuple(items.values()), found.skipped or 0
+        return EndedRequest(self._code, outcome, every, len(every) - early, skipped, expires_at, self._record.place)

@@ -6,9 +6,19 @@ from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
 from sealpipe.api.models import Page
+from sealpipe.errors import ProtocolError
 from sealpipe.flows.steps import Flow
 
 T = TypeVar("T")
+
+PAGES = 10_000
+"""Pages of a list at most: one without an end must not hold us, and fill our memory, for ever."""
+
+
+def bounded(page: int) -> None:
+    """ProtocolError where a list goes on for more pages than any has."""
+    if page > PAGES:
+        raise ProtocolError(f"the service's list has more than {PAGES} pages: it is not read any further")
 
 
 class Pages(Protocol[T]):
@@ -37,6 +47,7 @@ class Walk(Generic[T]):
     def next_page(self) -> Flow[list[T]]:
         """The rows of the next page that were not seen yet."""
         self._page += 1
+        bounded(self._page)
         page = yield from self._fetch(self._page)
         fresh = {self._identity(row): row for row in page.items if self._identity(row) not in self._seen}
         self._seen |= fresh.keys()

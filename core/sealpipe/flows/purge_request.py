@@ -23,7 +23,7 @@ def purge_request(
     if confirm != short_code:
         raise UsageError(
             f"purging destroys request {short_code} with its submissions, and that was not confirmed",
-            remedy="give the short code a second time, as the confirmation",
+            remedy="give the short code a second time: --confirm CODE, in Python confirm=CODE",
         )
     record = yield from locked(session, short_code, keep)
     try:

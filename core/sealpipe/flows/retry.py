@@ -90,7 +90,7 @@ def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _
     if isinstance(result, Failure):
         return _unanswered(operation, result)
     if not operation.settles(result):
-        return _refused(operation, refusal(result))
+        return _refused(operation, refusal(result, operation.scope))
     try:
         return _Settled(operation.decode(result))
     except ProtocolError as error:

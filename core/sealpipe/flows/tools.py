@@ -80,7 +80,12 @@ def _talk(session: Session, talk: Talk[T]) -> Flow[T]:
 
 
 def _greet(budget: Budget) -> Flow[Line]:
-    line = yield from call(mcp.initialize(), budget)
+    try:
+        line = yield from call(mcp.initialize(), budget)
+    except ProtocolError as error:
+        if error.status == 404:
+            error.remedy = "the service may offer no tools here; else check that the base URL is its API's"
+        raise
     if line.revision not in mcp.REVISIONS:
         raise ProtocolError(
             f"the service speaks revision {printable(line.revision, 40)} of the Model Context Protocol, "
@@ -96,11 +101,11 @@ def _list(line: Line, budget: Budget) -> Flow[tuple[tuple[Tool, ...], Line]]:
     tools: list[Tool] = []
     cursor: str | None = None
     used: set[str | None] = set()
-    while cursor not in used and len(used) < PAGES:
+    while len(used) < PAGES:
         used.add(cursor)
         page, cursor = yield from call(mcp.list_page(line, cursor), budget)
         line = line.next()
         tools += page
-        if cursor is None:
-            break
-    return tuple(tools), line
+        if cursor is None or cursor in used:  # a page that comes again is the end, as in every list
+            return tuple(tools), line
+    raise ProtocolError("the service's list of tools does not end", remedy="call the tool by its name all the same")

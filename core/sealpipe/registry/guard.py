@@ -48,4 +48,5 @@ def suggest(given: str, known: Iterable[str], what: str) -> str:
 
     names = sorted(known)
     near = get_close_matches(given.lower(), names, n=2, cutoff=0.6)
+    near = [name for name in near if sorted(name) == sorted(given.lower())] or near  # letters out of order
     return f"did you mean {' or '.join(near)}?" if near else f"known {what}: {', '.join(names)}"

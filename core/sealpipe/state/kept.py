@@ -13,6 +13,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -42,14 +43,15 @@ class Record(ABC):
     """Where it is on disk."""
 
     def __init__(self) -> None:
+        self._turn = threading.RLock()  # whoever cancels a call may close its record while a thread still writes
         self.sent: Sent | None = None
         self.purging = False
         self._kept: set[str] = set()
 
     def keep(self, submissions: Iterable[Submission]) -> None:
         """Keep what is not kept yet. Raises StateError."""
-        rows = [_row(submission) for submission in submissions]
-        self._note([{"submission": row} for row in rows if _identity(row) not in self._kept])
+        rows = {_identity(row): row for row in map(_row, submissions)}
+        self._note([{"submission": row} for identity, row in rows.items() if identity not in self._kept])
 
     def note_sending(self, sent: Sent) -> None:
         """A DELETE is about to be sent. Raises StateError: then it must not be."""
@@ -66,8 +68,9 @@ class Record(ABC):
 
     def settle(self, outcome: str) -> None:
         """No DELETE that expires is under way any more. Raises StateError."""
-        if self.sent is not None:
-            self._note([{"settled": outcome}])
+        with self._turn:
+            if self.sent is not None:
+                self._note([{"settled": outcome}])
 
     @abstractmethod
     def close(self) -> None:
@@ -77,8 +80,9 @@ class Record(ABC):
     def _write(self, lines: list[dict[str, Any]]) -> None: ...
 
     def _note(self, events: list[dict[str, Any]]) -> None:
-        if events:
-            self._write(events)
+        with self._turn:
+            if events:
+                self._write(events)
             for event in events:
                 self._apply(event)
 
@@ -120,15 +124,11 @@ def _opened(path: Path, head: Mapping[str, Any]) -> int | None:
             return files.create_locked(path, lambda: [_line(head)])
         except FileExistsError:
             return None  # made by another just now: to be tried again, as where it is locked
-    try:
-        named = path.stat()
-    except FileNotFoundError:
-        named = None
-    held = os.fstat(descriptor)
-    if named is None or (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino):
-        os.close(descriptor)  # removed between the look and the lock: that lock is worth nothing
-        return None
-    return descriptor
+    with suppress(FileNotFoundError):
+        if os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return descriptor
+    os.close(descriptor)  # removed between the look and the lock: that lock is worth nothing
+    return None
 
 
 class _OnDisk(Record):
@@ -136,8 +136,7 @@ class _OnDisk(Record):
         super().__init__()
         self.place = path
         self._descriptor = descriptor
-        self._end = 0
-        self._empty = True
+        self._end, self._empty = 0, True
         try:
             self._load(path, head)
         except BaseException:
@@ -168,7 +167,11 @@ class _OnDisk(Record):
             os.lseek(self._descriptor, self._end, os.SEEK_SET)
             files.write_all(self._descriptor, data)
             os.fsync(self._descriptor)
-        except OSError as error:
+        except BaseException as error:
+            with suppress(OSError):  # what was not acknowledged must not count next time
+                os.ftruncate(self._descriptor, self._end)
+            if not isinstance(error, OSError):
+                raise
             raise StateError(f"the record {self.place} cannot be written: {error.strerror}") from None
         self._end += len(data)
         self._empty = False
@@ -179,7 +182,8 @@ class _OnDisk(Record):
         self._let_go()
 
     def _let_go(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1  # first of all: an interrupt must not close it twice
+        with self._turn:
+            descriptor, self._descriptor = self._descriptor, -1  # first of all: an interrupt must not close it twice
         if descriptor >= 0:
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the file, not the lock
             os.close(descriptor)
@@ -228,11 +232,10 @@ class _InMemory(Record):
 
 
 def _row(submission: Submission) -> dict[str, Any]:
-    created = submission.created_at
     return {
         **submission.extra,
         "short_code": submission.short_code,
-        "created_at": None if created is None else created.isoformat(),
+        "created_at": submission.created_at and submission.created_at.isoformat(),
         "encryption_type": submission.encryption_type,
         "data": submission.data,
     }

@@ -12,6 +12,7 @@ SHA-256, constant-time comparison, SQLite and Starlette, as it only ever handles
     idempotency  Idempotency-Key             paging   page and limit of the lists
     recipient    outside /v1: how the holder of a link gets the ciphertext
     control      outside /v1: keys, accounts, clock, log, faults, reset
+    openapi      /v1 as an OpenAPI document, read off the tables
     faults       ONE table of what can go wrong on purpose (fault_lines, fault_answers: how; fault_checks: parameters)
     fault_rows   a plan as written -> rows    fault_plan  which row happens to which request
     exchange     one request and its connection, as a fault has them

@@ -77,7 +77,8 @@ class _Endpoint:
             return Response(_PAGE, media_type="text/html", headers={"cache-control": "no-store"})
         if fault is not None:
             line = request.scope["state"][LINE]
-            return await faults.apply(fault, Exchange(line, lambda: self._carried_out(door, incoming, target)))
+            exchange = Exchange(line, lambda: self._carried_out(door, incoming, target), self._service.made_to_fail)
+            return await faults.apply(fault, exchange)
         return await self._carried_out(door, incoming, target)
 
     async def _carried_out(self, door: Door, incoming: Incoming, target: str) -> Response:

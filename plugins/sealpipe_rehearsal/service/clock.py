@@ -12,6 +12,8 @@ _RFC3339 = re.compile(
     re.ASCII,
 )
 
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+
 
 def system_clock() -> datetime:
     """The machine's time, in UTC."""
@@ -35,9 +37,12 @@ class Clock:
         return self.now().timestamp()
 
     def advance(self, seconds: float) -> None:
-        """Let that much time pass at once."""
+        """Let that much time pass at once. OverflowError where no call could be dated any more."""
         with self._lock:
-            self._ahead += timedelta(seconds=seconds)
+            ahead = self._ahead + timedelta(seconds=seconds)
+            if self._source() + ahead > _LATEST:
+                raise OverflowError(f"the clock goes no further than {_LATEST.year}")
+            self._ahead = ahead
 
     def reset(self) -> None:
         """Back to the source's time."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .clock import Clock
@@ -17,6 +18,10 @@ from .store import Store
 
 # The specification states no limit: generous, so that only nonsense meets it (413, no envelope).
 MAX_BODY = 64 * 1024 * 1024
+
+
+MOMENTS = ("share.expiring", "requests.listing", "request.ending")
+"""Where a call can fail though nothing is wrong with it (specification: Errors, 42 and 11)."""
 
 
 def nothing_happens(moment: str) -> None:
@@ -43,6 +48,17 @@ class Service:
     entitlements: Entitlements = field(default_factory=Entitlements)
     faults: FaultPlan = field(default_factory=FaultPlan)
     failing: dict[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def made_to_fail(self) -> Iterator[None]:
+        """The next call meanwhile that comes to where it could fail does: 500/42 or 500/11."""
+        before = dict(self.failing)
+        self.failing |= dict.fromkeys(MOMENTS, 1)
+        try:
+            yield
+        finally:
+            self.failing.clear()
+            self.failing |= before
 
     def fail_at(self, moment: str, refusal: str) -> None:
         """Refuse with a row of REFUSALS where `failing` says so: how often yet, at which moment."""

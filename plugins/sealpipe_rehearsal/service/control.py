@@ -48,7 +48,10 @@ def read_openapi(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG00
 def advance_clock(service: Service, incoming: Incoming) -> Answer:
     """POST /rehearsal/clock"""
     rules = {"advance_seconds": Rule(seconds, required=True)}
-    service.clock.advance(administration.members_of(rules, incoming)["advance_seconds"])
+    try:
+        service.clock.advance(administration.members_of(rules, incoming)["advance_seconds"])
+    except OverflowError as error:
+        return answer(400, {"message": str(error)})
     return answer(200, {"now": format_rfc3339(service.clock.now())})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from starlette.responses import Response
@@ -41,8 +42,14 @@ class Line(Protocol):
 class Exchange:
     """A request, read to its end. `handle` carries it out."""
 
-    def __init__(self, line: Line, handle: Callable[[], Awaitable[Response]]) -> None:
+    def __init__(
+        self,
+        line: Line,
+        handle: Callable[[], Awaitable[Response]],
+        made_to_fail: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self.line = line
+        self.made_to_fail = made_to_fail
         self._handle = handle
         self._answer: Response | None = None
 

@@ -95,6 +95,12 @@ async def error(
     return await answer(exchange, status, json.dumps(envelope), "", {**JSON, **headers})
 
 
+async def fail(exchange: Exchange) -> Response:
+    """500/42 or 500/11 from within: where what is asked for is not there, that is still said first."""
+    with exchange.made_to_fail():
+        return await exchange.answer()
+
+
 async def rate_limit(exchange: Exchange, retry_after: int | str | None) -> Response:
     """429/107."""
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -60,7 +61,7 @@ def _row(entry: object) -> Row:
         if key in entry and (reason := check(entry[key])):
             raise FaultPlanError(f"`{key}` {reason}")
     times = entry.get("times", 1)
-    return Row(
+    row = Row(
         pattern=_pattern(entry.get("when", ANY)),
         fault=name,
         after_commit=_after_commit(name, fault, entry),
@@ -69,6 +70,11 @@ def _row(entry: object) -> Row:
         parameters={key: _value(key, fault, given) for key in fault.parameters},
         shown=dict(entry),
     )
+    try:
+        json.dumps(row.shown, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (TypeError, ValueError, RecursionError):  # TOML has times, Python and JSON lone surrogates
+        raise FaultPlanError("has a value that cannot be told in JSON") from None
+    return row
 
 
 def _value(key: str, fault: Fault, given: Mapping[str, object]) -> object:

@@ -102,6 +102,7 @@ FAULTS: Mapping[str, Fault] = {
     "html": Fault(
         answers.html, "A proxy's page.", {"status": Parameter(checks.status, "HTTP status", 502), "headers": _HEADERS}
     ),
+    "fail": Fault(answers.fail, "The service could not do it: 500/42 or 500/11, where it has that to say."),
     "error": Fault(
         answers.error,
         "A refusal in the service's envelope: 500/42, 500/11, 409/106, 409/105 ...",

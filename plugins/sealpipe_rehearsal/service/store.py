@@ -167,6 +167,9 @@ class Store:
             self._connection.row_factory = sqlite3.Row
             # Exclusive: two services on one file would not see each other's calls in flight.
             self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._check_version()  # before anything is written: it may be somebody else's database
+            if path is not None:
+                path.chmod(0o600)  # SQLite gives its journal the mode of the file that it belongs to
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._adopt()
@@ -174,13 +177,15 @@ class Store:
             self._connection.close()
             raise StateUnusable(f"{path}: {error}") from error
 
-    def _adopt(self) -> None:
+    def _check_version(self) -> None:
         version, tables = (
             self._connection.execute(question).fetchone()[0]
             for question in ("PRAGMA user_version", "SELECT COUNT(*) FROM sqlite_master")
         )
         if tables and version != VERSION:
             raise sqlite3.DatabaseError("it is of another version of the rehearsal, or of something else")
+
+    def _adopt(self) -> None:
         script = _SCHEMA + "".join(_EACH.format(what=what) for what in ("shares", "requests"))
         self._connection.executescript(script + f"PRAGMA user_version = {VERSION};")
 
@@ -225,12 +230,8 @@ class Store:
 
 
 def _make_private(path: Path) -> None:
-    # SQLite gives its journal the mode of the file that it belongs to, so this one call settles all of them.
+    """Make the file where there is none; refuse a link."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise StateUnusable(f"{path}: {error.strerror}") from error
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,138 @@
+"""A service that means us harm: what it says does not command a CI runner, and its streams do not hold us."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import httpx
+import pytest
+
+from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.api.refusals import refusal
+from sealpipe.client.echo import Echo
+from sealpipe.client.http import Gathering
+from sealpipe.credential import Credential
+from sealpipe_rehearsal.keys import mint
+from support.faulty import Fault, Faulty, envelope, says
+from support.terminal import Done, Terminal
+
+COMMAND = "::set-output name=a::b ##[error]c ##vso[task.setvariable variable=d]e"
+
+
+def commands(done: Done) -> list[str]:
+    """The lines that GitHub's, GitLab's or Azure's runner would obey."""
+    lines = (done.out + done.err).splitlines()
+    return [line for line in lines if line.lstrip().startswith("::") or "##[" in line or "##vso[" in line]
+
+
+def rows(name: str, **members: object) -> Fault:
+    return says(200, json.dumps({name: [{"short_code": COMMAND, **members}], "pagination": {}}))
+
+
+TOLD: dict[str, tuple[Fault, tuple[str, ...]]] = {
+    "a share": (rows("shares", expired_at=None), ("shares", "list")),
+    "a request": (rows("requests", expired_at=None), ("requests", "list")),
+    "a submission": (rows("submissions", data="AA=="), ("requests", "submissions", "x")),
+    "who opened a share": (
+        says(200, json.dumps({"short_code": "x", "entries": [{"user_agent": COMMAND}]})),
+        ("shares", "log", "x"),
+    ),
+    "a refusal": (envelope(400, 19, data={COMMAND: COMMAND}), ("shares", "list")),
+    "a message": (says(400, json.dumps({"error_code": 19, "message": COMMAND})), ("doctor",)),
+}
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize("name", TOLD)
+def test_what_the_service_says_is_no_command_to_a_ci_runner(
+    user: Terminal, faulty: Faulty, name: str, output: str
+) -> None:
+    fault, words = TOLD[name]
+    faulty.plan(then=fault)
+    done = user.sealpipe(*words, "--output", output, SEALPIPE_BASE_URL=faulty.base_url)
+    assert commands(done) == []
+    assert "task.setvariable" in done.out + done.err
+    if output == "json" and done.code == 0:
+        assert "##[error]c" in json.dumps(done.json)
+
+
+def test_the_service_does_not_say_which_schema_our_output_has(user: Terminal, faulty: Faulty) -> None:
+    faulty.plan(then=says(200, '{"short_code": "x", "expired_at": null, "schema": 7, "more": [1]}'))
+    done = user.sealpipe("shares", "show", "x", "--output", "json", SEALPIPE_BASE_URL=faulty.base_url)
+    assert (done.json["schema"], done.json["more"]) == (1, [1])
+
+
+def test_a_number_that_json_could_not_say_again_is_no_json(user: Terminal, faulty: Faulty) -> None:
+    faulty.plan(then=says(200, '{"short_code": "x", "expired_at": null, "more": 1e999}'))
+    done = user.sealpipe(
+        "shares", "show", "x", "--output", "json", "--deadline", "1s", SEALPIPE_BASE_URL=faulty.base_url
+    )
+    assert (done.code, done.out) == (12, "")
+
+
+KEY = Credential.parse(mint().credential.reveal())
+
+
+def searched(body: bytes) -> Answer:
+    result: Answer | Failure = Echo(KEY).out_of(Answer(400, {}, body))
+    assert isinstance(result, Answer)
+    return result
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_an_echo_in_another_encoding_than_utf_8_is_not_read(encoding: str) -> None:
+    said = json.dumps({"message": KEY.header().reveal(), "error_code": 19})
+    assert "[withheld]" in refusal(searched(said.encode())).message
+    error = refusal(searched(said.encode(encoding)))
+    assert error.error_code is None
+    assert KEY.auth_secret.reveal() not in error.message
+
+
+def test_a_megabyte_of_backslashes_is_searched_in_no_time() -> None:
+    began = time.process_time()
+    searched(b'{"a": "\\u0041' + b"\\" * 2**20 + b'"}')
+    assert time.process_time() - began < 20  # a search from each of them to the last would take an hour
+
+
+# -- streams ------------------------------------------------------------------------------------
+
+
+class Asked:
+    """An operation whose answer is a stream; notes what it is asked to look at."""
+
+    def __init__(self, wanted: bytes = b"never") -> None:
+        self.looked_at: list[bytes] = []
+        self._wanted = wanted
+
+    def whole(self, answer: Answer) -> bool:
+        self.looked_at.append(answer.body)
+        return self._wanted in answer.body
+
+    def gathering(self) -> Gathering:
+        return Gathering(
+            httpx.Response(200), Operation("wait", "POST", "/mcp", Resend.READ, lambda _: None, whole=self.whole)
+        )
+
+
+@pytest.mark.parametrize("event", [b"\n", b"data: x\n", b"data: x\n\n", b": x\r\n\r\n", b"data: x\r\r"])
+def test_a_stream_in_tiny_pieces_is_looked_at_once(event: bytes) -> None:
+    asked = Asked()
+    gathering = asked.gathering()
+    for _ in range(5000):
+        assert not gathering.full(event)
+    assert sum(map(len, asked.looked_at)) <= 5000 * len(event)
+    assert gathering.answer().body == 5000 * event
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_an_event_is_found_as_soon_as_it_has_ended_however_it_is_cut(end: bytes, size: int) -> None:
+    first, last = (b"event: message" + end + b"data: " + word + end + end for word in (b"first", b"last"))
+    asked = Asked(b"last")
+    gathering = asked.gathering()
+    stream = first + last + b": and so on"
+    pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+    needed = next(number for number, piece in enumerate(pieces, 1) if gathering.full(piece))
+    # A line ends with CR as with CRLF: its LF need not be waited for.
+    assert len((first + last).removesuffix(b"\n")) <= needed * size < len(first + last) + size

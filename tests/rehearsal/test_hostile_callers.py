@@ -1,0 +1,71 @@
+"""Callers at the control door that mean harm, and a program at its port that is no rehearsal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+
+from sealpipe_rehearsal import door
+from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.service.fault_rows import FaultPlanError
+from support.faulty import Fault, Faulty, says
+from support.services import bare
+from support.terminal import Terminal
+
+__all__ = ["bare"]
+
+ESCAPES = "\x1b]0;title\x07\u202e"
+
+
+def test_the_clock_stops_before_it_could_not_be_told(service: Running) -> None:
+    far = {"advance_seconds": 1e9}
+    answers = [door.ask(service.origin, "POST", "/rehearsal/clock", far) for _ in range(230)]
+    assert {status for status, _ in answers} == {200, 400}
+    assert answers[-1] == (400, {"message": "the clock goes no further than 9000"})
+    assert door.ask(service.origin, "GET", "/rehearsal")[0] == 200
+    assert service.create_key()
+
+
+ROWS = {
+    "a lone surrogate in members": {"fault": "members", "change": {"a": "\ud800"}},
+    "a lone surrogate in data": {"fault": "error", "status": 400, "code": 1, "data": {"\udfff": 1}},
+    "a lone surrogate in a route": {"fault": "reset", "when": "GET /shares/\ud800"},
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_fault_that_json_cannot_tell_is_refused_and_the_plan_stays(service: Running, row: dict[str, object]) -> None:
+    service.set_faults({"fault": "pass"})
+    with pytest.raises(door.DoorError, match="cannot be told in JSON") as caught:
+        door.set_faults(service.origin, [row])
+    assert caught.value.status == 400
+    assert [each["fault"] for each in door.faults(service.origin)] == ["pass"]
+    with pytest.raises(FaultPlanError):
+        service.set_faults({"fault": "members", "change": {"a": date(2026, 11, 21)}})  # as TOML has it
+    service.mend()
+
+
+STRANGERS: dict[str, Fault] = {
+    "in a status line": lambda exchange: exchange.send(f"{ESCAPES}\r\n\r\n".encode()),
+    "in a message": says(400, '{"message": "\\u001b]0;title\\u0007\\u202e"}', {"Content-Type": "application/json"}),
+}
+
+
+@pytest.fixture
+def stranger() -> Iterator[Faulty]:
+    with Faulty(("127.0.0.1", 1)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("fault", STRANGERS.values(), ids=STRANGERS)
+def test_whatever_answers_at_the_port_says_nothing_to_the_terminal(
+    fault: Fault, stranger: Faulty, bare: Terminal
+) -> None:
+    stranger.plan(then=fault)
+    port = stranger.base_url.rpartition(":")[2].partition("/")[0]
+    done = bare.sealpipe("rehearsal", "key", "create", "--port", port)
+    assert (done.code, done.out) == (2, "")
+    assert "title" in done.err
+    assert not [sign for sign in done.err if not sign.isprintable() and sign != "\n"]
