@@ -18,10 +18,10 @@ NAMES = [
     *("share-custody-off", "share-wrap", "share-wrap-both", "share-sdk"),
     *("library-cpu", "library-wall", "library-memory"),
     *("large-cpu", "large-wall", "large-memory", "large-whole-cpu", "large-whole-wall", "large-service-wall"),
-    *("vault-cpu", "vault-wall", "vault-far-wall"),
-    *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
     *("creates-sync", "creates-sync-cpu", "creates-async", "creates-async-cpu"),
     *("list-1000", "list-20000", "service-memory", "service-creates"),
+    *("vault-cpu", "vault-wall", "vault-far-wall"),
+    *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
 ]
 
 

@@ -15,7 +15,7 @@ from table import Row
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from support.openbao import Bao, dev_server  # noqa: E402 - the tests' own folder is not on the path before
+from support.openbao import Bao, dev_server
 
 COUNT, SHORT_COUNT = 200, 5
 FAR = 1.0

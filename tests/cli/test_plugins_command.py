@@ -48,6 +48,8 @@ def test_all_tells_needs_and_parameters_too(with_plugins: Terminal) -> None:
     assert "    ?decode=  how the value is encoded" in done.out
     assert "    ?level=  how far down" in done.out
     assert "    needs no-such-package-here>=2\n" in done.out
+    assert "    of the plugin attic\n" in done.out
+    assert done.out.count("of the plugin") == 1
     assert "?length=" not in with_plugins.sealpipe("plugins").out
 
 
@@ -76,6 +78,7 @@ def test_json_has_all_that_there_is_to_know(with_plugins: Terminal) -> None:
         "name": "attic",
         "summary": "boxes\x1b[2J in the attic",
         "from": "attic-plugin",
+        "plugin": "attic",
         "needs": ["no-such-package-here>=2"],
         "missing": ["no-such-package-here>=2"],
         "install": "pip install 'no-such-package-here>=2'",

@@ -210,13 +210,17 @@ def test_the_certificates_that_the_environment_names_take_the_place_of_the_syste
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "ca_file"])
 def test_certificates_that_cannot_be_read_are_told(
-    network_of: NetworkOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    network_of: NetworkOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Backend, name: str
 ) -> None:
     missing = tmp_path / "missing.pem"
     if name == "SSL_CERT_FILE":
         monkeypatch.setenv(name, str(missing))
     network = network_of(missing if name == "ca_file" else None)
-    for ask in (network.ca_bundle, network.tls_context, lambda: network.connection("https://x.example").connect()):
+    for ask in (
+        network.ca_bundle,
+        network.tls_context,
+        lambda: network.connect(plain.base_url.replace("http", "https")),
+    ):
         with pytest.raises(NotConfigured, match="the certificates to trust cannot be read") as told:
             ask()
         assert "SSL_CERT_FILE" in told.value.remedy

@@ -21,7 +21,7 @@ from support.terminal import Done, Terminal
 
 PLAN = Outgoing(
     "share", (("Password", "password"),), ("vault",), ("email:a@example.com",),
-    datetime.now(UTC) + timedelta(hours=1), 1,
+    datetime.now(UTC) + timedelta(hours=1, minutes=30), 1,
 )  # fmt: skip
 CANARY = "c4nary-value"
 
@@ -42,7 +42,7 @@ ALLOWED = [
     'sources = ["v*", "other"]',
     'recipients = ["email:*@example.com"]',
     'types = ["password"]',
-    'longest_expiry = "60m"',
+    'longest_expiry = "90m"',
     "most_views = 1",
 ]
 REFUSED = {
@@ -50,7 +50,7 @@ REFUSED = {
     "sources = []": "the source vault is not allowed",
     'recipients = ["email:*@example.org"]': "the recipient email:a@example.com is not allowed",
     'types = ["text"]': "the field type password is not allowed",
-    'longest_expiry = "58m"': "it has to expire within 58m",
+    'longest_expiry = "20m"': "it has to expire within 20m",
 }
 
 
@@ -270,3 +270,31 @@ def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[st
 def test_an_audit_that_is_set_wrongly_is_an_error(table: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="audit"):
         Registry().tell([Overseer("audit", table)], {"event": "share"})
+
+
+def test_the_audit_is_told_of_every_message(user: Terminal) -> None:
+    file, link = user.here / "audit.jsonl", user.here / "link"
+    user.file("config.toml", f'[audit]\nfile = "{file}"\n')
+    config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}
+    done = user.sealpipe("share", "-f", "text:x", "--send", f"file:{link}", **config)
+    assert (done.code, done.out) == (0, "")
+    before, created, sent = lines(file)
+    assert before["recipients"] == created["recipients"] == [f"file:{link}"]
+    told = {name: sent[name] for name in ("event", "short_code", "recipient", "what", "outcome")}
+    assert told == {
+        "event": "delivery", "short_code": created["short_code"], "recipient": f"file:{link}",
+        "what": "link", "outcome": "sent",
+    }  # fmt: skip
+    assert "#1" not in file.read_text()
+
+
+def test_what_resume_finishes_is_told_too(user: Terminal, service: Running) -> None:
+    file = user.here / "audit.jsonl"
+    user.file("config.toml", f'[audit]\nfile = "{file}"\n')
+    config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}
+    service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
+    assert user.sealpipe("share", "-f", "text:x", "--send", "file:link", "--deadline", "2s", **config).code == 9
+    service.set_faults()
+    assert user.sealpipe("resume", **config).code == 0
+    told = [(line["event"], line["outcome"]) for line in lines(file)]
+    assert told == [("share", "sending"), ("share", "OutcomeUnknown"), ("share", "replayed"), ("delivery", "sent")]

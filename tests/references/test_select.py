@@ -184,6 +184,19 @@ def test_decode_applies_to_the_document_where_a_format_is_read() -> None:
     assert pairs(coded, "env:A?decode=base64&format=json#pw") == [("pw", b"aGk=")]
 
 
+def test_text_that_its_source_knows_to_be_a_map_is_read_so_unless_the_reference_says_otherwise() -> None:
+    known = Document('{"pw": "Zm9v", "n": 1.10}', format="json")
+    read = {
+        text: [opened(field) for field in select(known, parse(text))] for text in ("vault:a#n", "vault:a?format=json#n")
+    }
+    assert set(map(tuple, read.values())) == {(b"1.10",)}
+    assert [opened(field) for field in select(known, parse("vault:a?decode=base64#pw"))] == [b"foo"], "each value"
+    with pytest.raises(BadReference, match="is a map and nothing is taken out of it"):
+        select(known, parse("vault:a"))
+    with pytest.raises(PluginError, match="cannot be read as dotenv"):
+        select(known, parse("vault:a?format=dotenv#pw"))
+
+
 def test_bytes_are_kept_exactly() -> None:
     value = b"\xef\xbb\xbf \tline\r\nline \n\n"
     assert pairs(value, "file:x") == [("x", value)]

@@ -44,6 +44,7 @@ def _members(each: Any) -> dict[str, Any]:
         "name": info.name,
         "summary": info.summary,
         "from": f"{each.origin} {each.version}".strip() or "built in",
+        "plugin": each.plugin or None,
         "needs": list(info.needs),
         "missing": lacking,
         "install": pip_install(info) if lacking else None,
@@ -59,6 +60,7 @@ def _command(name: str, each: Any) -> dict[str, Any]:
         "name": name,
         "summary": each.command.get_short_help_str(),
         "from": f"{each.origin} {each.version}".strip(),
+        "plugin": each.plugin,
         "needs": [],
         "missing": [],
         "install": None,
@@ -72,6 +74,7 @@ def _lines(row: dict[str, Any], width: int, *, details: bool) -> list[str]:
     flaw = f"  (not installed: {', '.join(row['missing'])}; {row['install']})" if row["missing"] else ""
     lines = [f"{row['kind']:<7}  {row['name']:<{width}}  {row['from']}  {row['summary']}{flaw}"]
     if details:
+        lines += [f"    of the plugin {row['plugin']}"] if row["plugin"] else []
         lines += [f"    needs {need}" for need in row["needs"]]
         lines += [f"    reads its documents as {row['format']}"] if row["format"] else []
         lines += [f"    ?{name}=  {text}" for name, text in row["params"].items()]

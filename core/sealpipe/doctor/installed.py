@@ -37,7 +37,8 @@ def findings(registry: Registry) -> Iterator[Finding]:
     for plugin, problem in registry.problems.items():
         yield doubtful(f"plugin {plugin}", problem, "install it anew with all that it needs, or ask its author")
     for variable, near in strays(registry.environ, {each.info.backend or each.info.name for each in listed}):
-        yield doubtful(f"variable {variable}", "no plugin has that name", f"did you mean {near}?" if near else "unset it")
+        remedy = f"did you mean {near}?" if near else "unset it"
+        yield doubtful(f"variable {variable}", "no plugin has that name", remedy)
 
 
 def check(registry: Registry, name: str) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ from sealpipe.errors import (
     Unsupported,
     UsageError,
 )
+from sealpipe.flows import oversight
 from sealpipe.flows.addressing import Recipient, naming
 from sealpipe.flows.messages import About, link_message, passcode_message
 from sealpipe.flows.resolve import TRIES
@@ -99,6 +100,11 @@ def deliver(session: Session, share: Share, *, resend: bool = False) -> Flow[Non
     for number, dispatch in enumerate(share.mail.dispatches):
         if dispatch.state != "sent":
             problem = yield from _dispatch(session, share, number, resend=resend)
+            outcome = "unclear" if dispatch.state == "sending" else dispatch.state
+            recipient = str(dispatch.recipient)
+            share.warnings += yield from oversight.delivery(
+                session, share.short_code, recipient, dispatch.recipient.what, outcome
+            )
             if problem is not None:
                 left.append((dispatch, problem))
     if left:

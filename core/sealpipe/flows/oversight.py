@@ -71,6 +71,29 @@ def watched(session: Session, plan: Outgoing, work: Flow[T]) -> Flow[T]:
     return made
 
 
+def delivery(session: Session, short_code: str, recipient: str, what: str, outcome: str) -> Flow[tuple[str, ...]]:
+    """Tell every observer what became of one message; a warning where one cannot be told."""
+    if not session.overseers:
+        return ()
+    event = {"event": "delivery", "short_code": short_code, "recipient": recipient, "what": what, "outcome": outcome}
+    try:
+        yield Do(partial(_send, session, event))
+    except PluginError as error:
+        return (error.message,)
+    return ()
+
+
+def of_entry(meta: Mapping[str, Any]) -> Outgoing:
+    """What observers are told of a share that an outbox entry finishes: its fields were told when it was made."""
+    recipients = tuple(f"{row[1]}:{row[2]}" for row in meta.get("recipients", ()))
+    return Outgoing("share", (), (), recipients, None, meta.get("views"), meta.get("title"))
+
+
+def _send(session: Session, event: Mapping[str, Any]) -> None:
+    registry = session.registry()
+    registry.tell(session.overseers, {**_who(registry), **event})
+
+
 def _check(session: Session, plan: Outgoing) -> None:
     session.registry().check_outgoing(session.overseers, plan)
     _tell(session, plan, "sending", {})

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknown, StateError
+from sealpipe.flows import oversight
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Posting, Share, link_of, mail, post
 from sealpipe.flows.steps import Flow
@@ -39,7 +40,8 @@ def resume(session: Session, entry: Entry) -> Flow[Share]:
     posting = Posting(entry.meta, entry.body, entry.key, entry)
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
-    return (yield from post(session, posting, session.budget(), unclear=True))
+    sent = post(session, posting, session.budget(), unclear=True)
+    return (yield from oversight.watched(session, oversight.of_entry(entry.meta), sent))
 
 
 def _answered(entry: Entry) -> Share:

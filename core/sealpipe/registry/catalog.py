@@ -49,12 +49,16 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 class Listed(NamedTuple):
-    """A plugin as `sealpipe plugins` tells it; `origin` and `version` are its distribution's (empty: built in)."""
+    """A plugin as `sealpipe plugins` tells it.
+
+    `origin` and `version` are its distribution's, `plugin` is its entry point there (all empty: built in).
+    """
 
     kind: str
     info: Info
     origin: str
     version: str
+    plugin: str
 
 
 class Catalog:
@@ -193,7 +197,7 @@ class Catalog:
             if problem:
                 self.problems[plugin] = problem
             else:
-                self._found[kind, info.name] = Listed(kind, info, *origin)
+                self._found[kind, info.name] = Listed(kind, info, *origin, plugin if origin[0] else "")
                 self._hooks[kind, info.name] = getattr(self._manager.get_plugin(plugin), "__name__", plugin)
 
     def _unfit(self, plugin: str, kind: str, info: Any) -> str:

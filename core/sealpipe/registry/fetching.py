@@ -32,8 +32,17 @@ def _at_once(jobs: Sequence[Callable[[], Answers]], most: int) -> list[Answers]:
         return [job() for job in jobs]  # no thread where one will do
     from concurrent.futures import ThreadPoolExecutor  # it loads logging, too
 
-    with ThreadPoolExecutor(min(most, len(jobs)), thread_name_prefix="sealpipe-source") as pool:
-        return list(pool.map(lambda job: job(), jobs))
+    answers: list[Answers] = [{} for _ in jobs]
+    left = iter(range(len(jobs)))  # a future for each job would cost more than some jobs do
+
+    def work() -> None:
+        for number in left:
+            answers[number] = jobs[number]()
+
+    with ThreadPoolExecutor(most := min(most, len(jobs)), thread_name_prefix="sealpipe-source") as pool:
+        for worker in [pool.submit(work) for _ in range(most)]:
+            worker.result()
+    return answers
 
 
 def _fetch(source: Callable[[str], Source], name: str, locators: Sequence[Locator]) -> Answers:

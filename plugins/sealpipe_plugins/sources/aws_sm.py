@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 from sealpipe.plugin import (
@@ -79,7 +80,7 @@ class AwsSmSource(Source):
         except FAILURES as error:
             told_of = {locator: told(error, locator, _BATCH_GET) for locator in locators}
         except PluginError as error:
-            return dict.fromkeys(locators, error)
+            return {locator: copy(error) for locator in locators}  # each is told of its own reference
         kind = type(told_of[locators[0]])
         self._batches = self._batches and kind not in (Denied, Unsupported)
         # Whatever may be one secret's own fault, its own call says.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 from sealpipe.plugin import (
@@ -81,7 +82,7 @@ class AwsSsmSource(Source):
         except FAILURES as error:
             told_of = {locator: told(error, locator, _GET_MANY) for locator in locators}
         except PluginError as error:
-            return dict.fromkeys(locators, error)
+            return {locator: copy(error) for locator in locators}  # each is told of its own reference
         else:
             return _answers(page, names)
         return dict(told_of) if type(told_of[locators[0]]) not in _SINGLY else {}
