@@ -66,9 +66,7 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
         passcode = checked_passcode(value)
     plan, shorter = bounded(plan, cache)
     sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
-    return replace(
-        sealed, recipients=recipients, expires_at=plan.expires_at, remarks=(*remarks(cache), *shorter)
-    )
+    return replace(sealed, recipients=recipients, expires_at=plan.expires_at, remarks=(*remarks(cache), *shorter))
 
 
 def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:
