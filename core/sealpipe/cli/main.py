@@ -131,8 +131,11 @@ def _configure(ctx: click.Context) -> None:
     if config:
         common = {name: value for name, value in config.items() if not isinstance(value, dict)}
         commands = {name: {**common, **config.get(name, {})} for name in COMMANDS}
-        # A group's commands share the group's table.
-        ctx.default_map = {name: {**table, **dict.fromkeys(INNER, table)} for name, table in commands.items()}
+        # A group's commands share the group's table; `resume` is none, and has an option named as one of them.
+        ctx.default_map = {
+            name: {**table, **(dict.fromkeys(INNER, table) if name != "resume" else {})}
+            for name, table in commands.items()
+        }
 
 
 def _version(ctx: click.Context, *, on: bool) -> None:
