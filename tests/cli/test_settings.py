@@ -181,3 +181,11 @@ def test_the_state_folder_is_where_it_is_said_to_be(user: Terminal, service: Run
         title(user, service, **{name: str(places[name])})
         assert folder.is_dir(), name
         assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "words", [["resume"], ["resume", "--list"], ["shares", "list"], ["requests", "list"], ["doctor"]]
+)
+def test_a_config_for_one_command_leaves_the_others_as_they_are(user: Terminal, words: list[str]) -> None:
+    user.file("config.toml", 'deadline = "20s"\n[share]\nviews = "2"\n')
+    assert user.sealpipe(*words, SEALPIPE_CONFIG=str(user.here / "config.toml")).code == 0

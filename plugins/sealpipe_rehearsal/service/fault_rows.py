@@ -71,8 +71,8 @@ def _row(entry: object) -> Row:
         shown=dict(entry),
     )
     try:
-        json.dumps(row.shown, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except (TypeError, ValueError, RecursionError):  # TOML has times, Python and JSON lone surrogates
+        json.dumps(row.shown, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):  # TOML has times and infinities
         raise FaultPlanError("has a value that cannot be told in JSON") from None
     return row
 

@@ -18,8 +18,11 @@ class Answer:
 
 
 def as_json(value: object) -> bytes:
-    """Compact JSON, not ASCII-escaped."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    """Compact JSON, not ASCII-escaped but where half a character cannot be written otherwise (of a fault plan)."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def answer(status: int, value: object) -> Answer:
