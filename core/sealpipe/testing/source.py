@@ -21,6 +21,8 @@ from sealpipe.testing.trouble import Trouble
 Content = bytes | Mapping[str, bytes]
 ODD_KEYS = ("dotted.key", "with space", "slash/key", "UPPER", "eq=al", "com,ma", "\u00fcml\u00e4ut")
 LARGE = 64 * 1024
+PATIENCE = 1.0
+"""Seconds that `context.network` waits for a server that is silent."""
 
 
 class SourceContract(Contract):
@@ -48,7 +50,10 @@ class SourceContract(Contract):
         return None
 
     def at(self, url: str) -> Mapping[str, str] | None:
-        """The environment in which the source talks to another address; None where it does not talk HTTP."""
+        """The environment in which the source talks to another address; None where it does not talk HTTP.
+
+        Where the source has a timeout of its own, a short one: some address never answers.
+        """
         del url
         return None
 
@@ -149,11 +154,17 @@ class SourceContract(Contract):
         for each in started:
             each.stop()
 
-    @pytest.mark.parametrize("how", ["429", "503", "closed"])
+    @pytest.mark.parametrize("how", ["429", "503", "closed", "silent"])
     def test_a_backend_that_does_not_answer_is_unavailable(
-        self, trouble: Callable[[str], Trouble], how: str, caplog: pytest.LogCaptureFixture
+        self,
+        trouble: Callable[[str], Trouble],
+        how: str,
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         listen(caplog)
+        if how == "silent":
+            monkeypatch.setattr("sealpipe.client.plugins.TIMEOUT", PATIENCE)
         server = trouble(how)
         environ = self.at(server.url)
         if environ is None:

@@ -7,12 +7,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Trouble:
-    """`how` is a status such as `503`, or `closed`: the connection ends without an answer. `received` counts."""
+    """`how` is a status such as `503`, `closed` (the connection ends without an answer) or `silent` (it stays, and
+    nothing comes). `received` counts."""
 
     retry_after = 7.0
 
     def __init__(self, how: str) -> None:
         self.received = 0
+        self._over = threading.Event()
         trouble = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -24,7 +26,9 @@ class Trouble:
                 self.rfile.read(int(self.headers.get("content-length") or 0))
                 trouble.received += 1
                 self.close_connection = True
-                if how != "closed":
+                if how == "silent":
+                    trouble._over.wait()
+                elif how != "closed":
                     self.send_response(int(how))
                     self.send_header("retry-after", str(int(trouble.retry_after)))
                     self.send_header("content-length", "0")
@@ -43,5 +47,6 @@ class Trouble:
 
     def stop(self) -> None:
         """End it."""
+        self._over.set()
         self._server.shutdown()
         self._server.server_close()

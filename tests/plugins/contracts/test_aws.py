@@ -27,10 +27,10 @@ class _OnMoto(SourceContract):
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
-        return self.at(self.front.url)
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.front.url}
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url}
+        return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "2"}
 
     @staticmethod
     def _denied(asked: Asked) -> Refusal | None:

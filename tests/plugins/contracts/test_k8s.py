@@ -30,7 +30,8 @@ class TestK8s(SourceContract):
         return self.at(self.cluster.url)
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {"SEALPIPE_PLUGIN_K8S__SERVER": url, "SEALPIPE_PLUGIN_K8S__TOKEN": TOKEN}
+        settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "2"}
+        return {f"SEALPIPE_PLUGIN_K8S__{name}": value for name, value in settings.items()}
 
     def put(self, content: Content) -> str:
         assert isinstance(content, Mapping)

@@ -49,7 +49,7 @@ class Vault(SourceContract):
         return f"{self.mount}/other/a"
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {"VAULT_ADDR": url, "VAULT_TOKEN": "x"}
+        return {"VAULT_ADDR": url, "VAULT_TOKEN": "x", "VAULT_CLIENT_TIMEOUT": "2"}
 
 
 class TestVersionedKeys(Vault):
