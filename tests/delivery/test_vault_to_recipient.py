@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
@@ -14,7 +15,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from plugins.test_ci import Answer, endpoint
+from plugins.test_ci import GITLAB, Answer, endpoint
+from sealpipe import AsyncClient, Client
 from sealpipe_rehearsal.running import Running
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.openbao import Bao, dev_server
@@ -144,6 +146,48 @@ def test_with_the_jobs_own_token_no_login_is_stored_anywhere(
     assert jwt.decode(token, options={"verify_signature": False})["aud"] == AUDIENCE
     assert token not in done.err
     assert "runner-bearer" not in done.err
+    assert sessions(bao) == before
+
+
+def test_a_job_of_gitlabs_declares_its_token(
+    script: Terminal, issuer: rsa.RSAPrivateKey, mailbox: Mailbox, service: Running
+) -> None:
+    now = int(time.time())
+    claims = {"iss": "ci.example", "sub": "x", "aud": AUDIENCE, "repository": "acme/app", "iat": now, "exp": now + 300}
+    token = jwt.encode(claims, issuer, algorithm="RS256")
+    vault = {"VAULT_AUTH_ROLE": "deploy", "VAULT_AUTH_PATH": "github", "SEALPIPE_PLUGIN_VAULT__AUDIENCE": AUDIENCE}
+    done = script.sealpipe(*WORDS, **GITLAB, **vault, VAULT_ID_TOKEN=token)
+    the_mail_opens(done, mailbox, service)
+    assert token not in done.err
+
+
+@pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
+def test_a_program_does_the_same_with_either_client(
+    kind: str,
+    script: Terminal,
+    approle: Login,
+    bao: Bao,
+    mailbox: Mailbox,
+    service: Running,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {**script.environ, **approle}.items():
+        monkeypatch.setenv(name, value)
+    before = sessions(bao)
+    what = {"send": ["email:{to}"], "params": {"to": "env:RECIPIENT"}}
+
+    async def within() -> Any:
+        async with AsyncClient.from_settings() as client:
+            return await client.share([WORDS[2]], **what)  # type: ignore[arg-type]
+
+    if kind == "AsyncClient":
+        share = asyncio.run(within())
+    else:
+        with Client.from_settings() as client:
+            share = client.share([WORDS[2]], **what)  # type: ignore[arg-type]
+    [mail] = mailbox.received
+    assert mail.recipients == ["ann@example.com"]
+    assert opened(service, share.link.reveal()) == {"Password": VALUE}
     assert sessions(bao) == before
 
 

@@ -38,7 +38,7 @@ def variables(host: Running, api_key: Secret) -> dict[str, str]:
 def live(user: Terminal, *words: str, **environ: str) -> Done:
     """`pytest -m live tests/live`."""
     options = ["-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-m", "live"]
-    return user.run([sys.executable, "-m", "pytest", *options, *words, str(HERE)], environ=environ)
+    return user.run([sys.executable, "-m", "pytest", "-n0", *options, *words, str(HERE)], environ=environ)
 
 
 def secrets_of(api_key: Secret) -> Detector:

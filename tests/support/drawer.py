@@ -22,7 +22,7 @@ class Drawer(Sink):
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         if self.wrong == "describing stores":
-            self._file(locator).write_text("{}")
+            self._file(locator).write_text('{"values": {"a": ""}}')
         return f"{mode} {locator.body}"
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:

@@ -23,7 +23,7 @@ class TestDrawer(SinkContract):
 
     @pytest.fixture
     def environ(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
-        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
         self.folder, self.numbers = tmp_path, itertools.count()
         return {"DRAWER": str(tmp_path)}
 
