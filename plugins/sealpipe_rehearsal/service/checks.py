@@ -49,10 +49,14 @@ def text(value: object) -> str | None:
     return None
 
 
-@accepts(type="string", pattern=r"\S")
+# What counts as blank is told in full: regular expressions of other languages do not agree on it.
+_FILLED = r"[^\s\u001c-\u001f\u0085\ufeff]"
+
+
+@accepts(type="string", pattern=_FILLED)
 def filled_text(value: object) -> str | None:
     """Text with something in it."""
-    return text(value) or (None if str(value).strip() else "must not be empty")
+    return text(value) or (None if re.search(_FILLED, str(value)) else "must not be empty")
 
 
 def matching(pattern: str, reason: str) -> Check:
