@@ -66,7 +66,11 @@ def test_anything_else_stays_as_it_is(body: bytes) -> None:
     assert taken_out(body) == body
 
 
-@pytest.mark.parametrize("body", [json.dumps({"key_id": TWO[12:28]}), '{"a": "\\u0041"}', "svc_sk_live_"])
+@pytest.mark.parametrize(
+    "body",
+    [json.dumps({"key_id": TWO[12:28]}), '{"a": "\\u0041"}', "svc_sk_live_"],
+    ids=["the key id", "another escape", "a prefix"],
+)
 def test_what_is_no_secret_stays(body: str) -> None:
     assert taken_out(body.encode()) == body.encode()
 
