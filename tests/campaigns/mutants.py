@@ -41,7 +41,8 @@ def run(
         }
         named = {test.partition("::")[0] for mutant in chosen for test in mutant.tests(client=client)}
         paths = list(files) or sorted(str(TESTS / path) for path in named)
-        words = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "support.mutating", "-p", "no:cacheprovider", *paths]
+        options = ["-n0", "-q", "-p", "support.mutating", "-p", "no:cacheprovider"]
+        words = [sys.executable, "-m", "pytest", *options, *paths]
         done = subprocess.run(words, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False)
         if not results.exists():
             raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")

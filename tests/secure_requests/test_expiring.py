@@ -175,7 +175,7 @@ def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_anot
     assert caught.value.exit_code == 9
     assert "sends no other DELETE before" in caught.value.remedy
     server.mend()
-    with pytest.raises(OutcomeUnknown, match="still active|the time ran out"):
+    with pytest.raises(OutcomeUnknown, match=r"still active|the time ran out"):
         caller("expire_request", code, keep=tmp_path / "kept")
     with pytest.raises(OutcomeUnknown):
         caller("purge_request", code, confirm=code, keep=tmp_path / "kept")
