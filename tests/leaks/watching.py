@@ -106,9 +106,10 @@ def _feed(process: subprocess.Popen[bytes], stdin: bytes) -> None:
 
 def _files(user: Terminal) -> Iterator[str]:
     for folder in (user.home, user.here, user.tmp):
-        for path in folder.rglob("*"):
-            if path.is_symlink() or not path.is_dir():
-                yield str(path.relative_to(user.home.parent))
+        # Not rglob: some versions of it fail at a link whose target is longer than a name may be.
+        for place, folders, names in os.walk(folder):
+            links = [name for name in folders if (Path(place) / name).is_symlink()]
+            yield from (str((Path(place) / name).relative_to(user.home.parent)) for name in names + links)
 
 
 def _content(path: Path) -> bytes:
