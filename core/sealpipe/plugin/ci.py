@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from sealpipe.plugin.context import Context
 from sealpipe.secret import Secret
@@ -20,18 +20,11 @@ class Run(NamedTuple):
 
 
 class CI(ABC):
-    """A CI system. Nothing of this ever prints a value to stdout."""
-
-    sign: ClassVar[str] = ""
+    """A CI system, found by its descriptor's `sign`. Nothing of this ever prints a value to stdout."""
 
     def __init__(self, settings: Any, context: Context) -> None:
         self.settings = settings
         self.context = context
-
-    @classmethod
-    def detect(cls, environ: Mapping[str, str]) -> bool:
-        """Whether this process runs there."""
-        return bool(environ.get(cls.sign))
 
     @abstractmethod
     def run(self) -> Run:
