@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import output
-from sealpipe.cli.options import OPAQUE, Command, options
+from sealpipe.cli.options import OPAQUE, Command, Family, options
 from sealpipe.errors import KeyAllowanceReached, NoApiAccess, SealpipeError, UsageError
 from sealpipe.times import format_time
 
@@ -23,7 +23,7 @@ EVERY = "all"
 _PLANS = {98: NoApiAccess, 100: KeyAllowanceReached}
 
 
-@click.group()
+@click.group(cls=Family)
 def key() -> None:
     """API keys of a running rehearsal service."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import output
-from sealpipe.cli.options import Command, options
+from sealpipe.cli.options import Command, Family, options
 from sealpipe.errors import SettingError, UsageError
 from sealpipe_rehearsal.administering import account, key
 
@@ -54,7 +54,7 @@ def rehearse(
     click.get_current_context().exit(code)
 
 
-@click.group()
+@click.group(cls=Family)
 def rehearsal() -> None:
     """The local service that rehearsals run on. Loopback only."""
 

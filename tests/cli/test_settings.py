@@ -189,3 +189,9 @@ def test_the_state_folder_is_where_it_is_said_to_be(user: Terminal, service: Run
 def test_a_config_for_one_command_leaves_the_others_as_they_are(user: Terminal, words: list[str]) -> None:
     user.file("config.toml", 'deadline = "20s"\n[share]\nviews = "2"\n')
     assert user.sealpipe(*words, SEALPIPE_CONFIG=str(user.here / "config.toml")).code == 0
+
+
+def test_a_groups_table_reaches_the_commands_of_a_group_in_it(user: Terminal, service: Running) -> None:
+    user.file("config.toml", f'[rehearsal]\nport = "{service.address.port}"\n')
+    done = user.sealpipe("rehearsal", "key", "list", SEALPIPE_CONFIG=str(user.here / "config.toml"))
+    assert (done.code, len(done.out.splitlines())) == (0, 1)

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from sealpipe.cli import output
-from sealpipe.cli.options import Command, options
+from sealpipe.cli.options import Command, Family, options
 from sealpipe.errors import CredentialError
 
 
-@click.group()
+@click.group(cls=Family)
 def custody() -> None:
     """The credential's custody part, which never leaves this machine."""
 

@@ -34,9 +34,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 """Each command's place and summary: `--help` imports none of them."""
 
-INNER = ("list", "show", "expire", "log", "submissions", "purge", "call", "serve", "key", "public-key")
-"""The commands of groups."""
-
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called; those of plugins are looked up by their name only."""
@@ -145,12 +142,7 @@ def _configure(ctx: click.Context) -> None:
     config = configuration.read_config(os.environ)
     if config:
         common = {name: value for name, value in config.items() if not isinstance(value, dict)}
-        commands = {name: {**common, **config.get(name, {})} for name in COMMANDS}
-        # A group's commands share the group's table; `resume` is none, and has an option named as one of them.
-        ctx.default_map = {
-            name: {**table, **(dict.fromkeys(INNER, table) if name != "resume" else {})}
-            for name, table in commands.items()
-        }
+        ctx.default_map = {name: {**common, **config.get(name, {})} for name in COMMANDS}
 
 
 def _version(ctx: click.Context, *, on: bool) -> None:

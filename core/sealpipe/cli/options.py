@@ -30,6 +30,16 @@ class Command(click.Command):
         return super().invoke(ctx)
 
 
+class Family(click.Group):
+    """A group whose commands share its table of the config file."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        ctx = super().make_context(*args, **extra)
+        if ctx.default_map is not None:
+            ctx.default_map = dict.fromkeys(self.list_commands(ctx), ctx.default_map)
+        return ctx
+
+
 OPAQUE = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 """Context settings of a command that takes a short code: it is opaque, and may begin with a dash."""
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from sealpipe.cli import context, output
-from sealpipe.cli.options import OPAQUE, Command, options
+from sealpipe.cli import context, output, pages
+from sealpipe.cli.options import OPAQUE, Command, Family, options
 from sealpipe.errors import CredentialError
 from sealpipe.times import format_time
 
@@ -22,36 +22,27 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 
 
-@click.group()
+@click.group(cls=Family)
 def requests() -> None:
     """List, show, expire and purge requests, and see what was submitted. Only ciphertext: `collect` opens it."""
 
 
 @requests.command("list", cls=Command)
 @options("requests", common=context.COMMON)
-def list_(page: int | None, limit: int | None, status: str, **values: Any) -> None:
+def list_(status: str, **values: Any) -> None:
     """The requests that can still be answered, newest first.
 
     The last column tells whose key they are sealed to: this credential's, the previous one's, or another.
     """
-    from sealpipe.api.models import Pagination
-    from sealpipe.cli.shares import paging
-
     ended: Literal["expired"] | None = "expired" if status == "expired" else None
     with _client(values) as client:
         known = _known_keys(client)
-        if values["all"]:
-            rows: tuple[RequestInfo, ...] = tuple(client.iter_requests(limit=limit or 100, status=ended))
-            pagination = Pagination(total=len(rows))
-        else:
-            found = client.list_requests(page=page or 1, limit=limit or 25, status=ended)
-            rows, pagination = found.items, found.pagination
-    if values["output"] == "json":
-        output.json_result({"requests": [_members(row, known) for row in rows], "pagination": paging(pagination)})
-        return
-    output.result("".join(f"{_line(row, known)}\n" for row in rows))
-    if pagination.total_pages and (page or 1) < pagination.total_pages:
-        output.note(f"page {page or 1} of {pagination.total_pages}; --all walks them all")
+        found = pages.fetch(
+            values,
+            lambda page, limit: client.list_requests(page=page, limit=limit, status=ended),
+            lambda limit: client.iter_requests(limit=limit, status=ended),
+        )
+    pages.show("requests", found, values, members=lambda row: _members(row, known), line=lambda row: _line(row, known))
 
 
 @requests.command(cls=Command, context_settings=OPAQUE)

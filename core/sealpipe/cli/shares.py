@@ -6,42 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output
-from sealpipe.cli.options import OPAQUE, Command, options
+from sealpipe.cli import context, output, pages
+from sealpipe.cli.options import OPAQUE, Command, Family, options
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sealpipe.api.models import Pagination, ShareInfo
+    from sealpipe.api.models import ShareInfo
     from sealpipe.api.optional import Access, AccessLog
     from sealpipe.client.sync import Client
 
 
-@click.group()
+@click.group(cls=Family)
 def shares() -> None:
     """List, show and expire shares, and see who opened one. Only metadata: the service has no way to read one."""
 
 
 @shares.command("list", cls=Command)
 @options("shares", common=context.COMMON)
-def list_(page: int | None, limit: int | None, **values: Any) -> None:
+def list_(**values: Any) -> None:
     """The shares that can still be opened, newest first."""
-    from sealpipe.api.models import Pagination
-
     with _client(values) as client:
-        if values["all"]:
-            rows: tuple[ShareInfo, ...] = tuple(client.iter_shares(limit=limit or 100))
-            pagination = Pagination(total=len(rows))
-        else:
-            found = client.list_shares(page=page or 1, limit=limit or 25)
-            rows, pagination = found.items, found.pagination
-    if values["output"] == "json":
-        output.json_result({"shares": [_members(row) for row in rows], "pagination": paging(pagination)})
-        return
-    output.result("".join(f"{_line(row)}\n" for row in rows))
-    if pagination.total_pages and (page or 1) < pagination.total_pages:
-        output.note(f"page {page or 1} of {pagination.total_pages}; --all walks them all")
+        found = pages.fetch(
+            values,
+            lambda page, limit: client.list_shares(page=page, limit=limit),
+            lambda limit: client.iter_shares(limit=limit),
+        )
+    pages.show("shares", found, values, members=_members, line=_line)
 
 
 @shares.command(cls=Command, context_settings=OPAQUE)
@@ -103,12 +95,6 @@ def _members(row: ShareInfo) -> dict[str, Any]:
 def _line(row: ShareInfo) -> str:
     ends = "does not expire" if row.expires_at is None else format_time(row.expires_at)
     return output.harmless(f"{output.printable(row.short_code)}\t{ends}")
-
-
-def paging(pagination: Pagination) -> dict[str, int | None]:
-    """The figures of a list as JSON members."""
-    names = ("page", "limit", "total_pages", "total")
-    return {name: getattr(pagination, name) for name in names}
 
 
 def _log_members(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import context, output
-from sealpipe.cli.options import OPAQUE, Command, options
+from sealpipe.cli.options import OPAQUE, Command, Family, options
 from sealpipe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sealpipe.client.sync import Client
 
 
-@click.group()
+@click.group(cls=Family)
 def tools() -> None:
     """List and call the tools of the hosted MCP endpoint."""
 
