@@ -34,6 +34,12 @@ class TestDrawer(SinkContract):
         values: dict[str, str] = json.loads((self.folder / f"{body}.json").read_text())["values"]
         return {key: value.encode() for key, value in values.items()}
 
+    def rotate(self, body: str, key: str, value: str) -> None:
+        file = self.folder / f"{body}.json"
+        there = json.loads(file.read_text())
+        there["values"][key] = value
+        file.write_text(json.dumps(there))
+
     @pytest.mark.parametrize("wrong", FAULTS)
     def test_the_kit_notices(
         self, registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, wrong: str

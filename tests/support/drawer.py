@@ -6,8 +6,9 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from sealpipe.plugin import Conflict, Locator, Mode, Receipt, Sink, SinkInfo, Stored, hookimpl
+from sealpipe.plugin import Conflict, Locator, Mode, Receipt, Sink, SinkInfo, Stored, hookimpl, missing
 
 
 @hookimpl
@@ -29,20 +30,35 @@ class Drawer(Sink):
         file = self._file(locator)
         there = json.loads(file.read_text()) if file.exists() else {}
         number = there.get("number", 0)
-        if there.get("marker") == marker and self.wrong != "a marker is forgotten":
-            return Receipt(locator, str(number))
-        if there and mode == "create" and self.wrong != "create replaces":
-            told = fields[0].value.reveal() if self.wrong == "an error tells a value" else "something"
-            raise Conflict(f"{told} is there already", remedy="choose another place")
         values = {field.key: field.value.reveal() for field in fields}
         if self.wrong == "a value is stripped":
             values = {key: value.strip() for key, value in values.items()}
         if self.wrong == "a value is logged":
             logging.getLogger("drawer").info("stored %s", values)
-        if (mode == "merge") != (self.wrong == "merge replaces"):
-            values = {**there.get("values", {}), **values}
-        file.write_text(json.dumps({"values": values, "marker": marker, "number": number + 1}))
+        after = self._after(there, values, mode, marker)
+        if after is None:
+            return Receipt(locator, str(number), already=True)
+        file.write_text(json.dumps({"values": after, "marker": marker, "number": number + 1}))
         return Receipt(locator, str(number + 1))
+
+    def _after(self, there: dict[str, Any], values: dict[str, str], mode: Mode, marker: str) -> dict[str, str] | None:
+        before = {key: value.encode() for key, value in there["values"].items()} if there else None
+        if self.wrong == "create replaces" and mode == "create":
+            mode = "replace"
+        if self.wrong == "merge replaces" and mode == "merge":
+            mode = "replace"
+        if self.wrong == "everything is written" and before is not None:
+            before = {**before, "\0": b""}
+        marked = there.get("marker") == marker and self.wrong != "a marker is forgotten"
+        if self.wrong == "a marker is all" and marked:
+            return None
+        try:
+            after = missing(before, {key: value.encode() for key, value in values.items()}, mode=mode, marked=marked)
+        except Conflict as error:
+            if self.wrong == "an error tells a value":
+                raise Conflict(f"{next(iter(values.values()))} is there already") from None
+            raise error
+        return None if after is None else {key: value.decode() for key, value in after.items() if key != "\0"}
 
     def _file(self, locator: Locator) -> Path:
         return Path(self.context.environ["DRAWER"]) / f"{locator.body}.json"
@@ -50,10 +66,12 @@ class Drawer(Sink):
 
 FAULTS = {
     "describing stores": "test_what_it_would_do_is_told_without_doing_it",
-    "a marker is forgotten": "test_the_same_marker_again_stores_nothing_twice",
+    "a marker is forgotten": "test_what_was_rotated_since_is_left_alone",
+    "a marker is all": "test_a_key_that_the_marked_place_lacks_is_added",
+    "everything is written": "test_what_is_there_already_is_not_written_again",
     "create replaces": "test_create_never_replaces",
     "an error tells a value": "test_a_value_shows_in_no_repr_error_or_log",
-    "a value is stripped": "test_what_is_stored_is_there_exactly",
+    "a value is stripped": "test_a_hard_value_is_stored_exactly_or_refused_with_nothing_stored",
     "a value is logged": "test_a_value_shows_in_no_repr_error_or_log",
     "merge replaces": "test_replace_leaves_nothing_else_and_merge_leaves_everything_else",
 }

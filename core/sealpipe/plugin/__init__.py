@@ -31,15 +31,16 @@ from sealpipe.plugin.channel import Channel, Delivery, Message
 from sealpipe.plugin.ci import CI, Run
 from sealpipe.plugin.context import Context, Network
 from sealpipe.plugin.document import Document, Health, Locator
-from sealpipe.plugin.info import API, CONFIRMS, FRESH, SEGMENTS, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
+from sealpipe.plugin.info import API, BLIND, CONFIRMS, FRESH, SEGMENTS, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
 from sealpipe.plugin.policy import Outgoing, Refusal
-from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored
+from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored, missing
 from sealpipe.plugin.source import Source
 from sealpipe.secret import Secret
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 
 __all__ = [
     "API",
+    "BLIND",
     "CI",
     "CONFIRMS",
     "FRESH",
@@ -79,6 +80,7 @@ __all__ = [
     "Unclear",
     "Unsupported",
     "hookimpl",
+    "missing",
 ]
 
 hookimpl = pluggy.HookimplMarker("sealpipe")

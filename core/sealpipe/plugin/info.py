@@ -27,6 +27,9 @@ CONFIRMS: Final = "confirms"
 What a kill left half done is then finished without asking anybody.
 """
 
+BLIND: Final = "blind"
+"""The capability of a sink that cannot read back what it stored: nobody but the ledger knows of an earlier run."""
+
 SEGMENTS: Final = "segments"
 """The capability of a channel whose target is a path or an address: a value filled in is one plain segment of it."""
 

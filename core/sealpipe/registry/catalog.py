@@ -23,7 +23,12 @@ from sealpipe.reference.text import NAME
 from sealpipe.registry.guard import guarded, suggest
 
 GROUP: Final = "sealpipe"
-BUILT_IN: Final = ("sealpipe_plugins.sources", "sealpipe_plugins.channels", "sealpipe_plugins.ci")
+BUILT_IN: Final = (
+    "sealpipe_plugins.sources",
+    "sealpipe_plugins.sinks",
+    "sealpipe_plugins.channels",
+    "sealpipe_plugins.ci",
+)
 """Modules with hooks, by name: the core imports no plugin statically."""
 
 _SHOWN: Final = 40  # a longer name is none, and may be a secret that somebody typed

@@ -9,21 +9,41 @@ from typing import ClassVar
 import pytest
 
 from sealpipe.errors import Conflict, PluginError
-from sealpipe.plugin import Locator, Mode, Receipt, Sink, Stored
+from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Sink, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.testing.canary import CANARY
 from sealpipe.testing.contract import Contract, listen, logged, shows, told
 
+HARD: tuple[str, ...] = (
+    " blanks ",
+    "two\nlines\n",
+    "'single' \"double\" `back` $HOME ${HOME} $(id) \\n \\ # =",
+    "ünï©ode ✓ \u202e",
+    "::add-mask::x\n<<EOF\nEOF\n",
+    "\t\x1b[31mred\x07",
+    "x" * 20_000,
+)
+"""Values that are stored exactly, or refused before anything is stored."""
+
 
 class SinkContract(Contract):
-    """Subclass it with `name`, `target` and `stored`."""
+    """Subclass it with `name`, `target`, `stored`, and `rotate` where the backend has a place for the marker."""
 
     kind = "sink"
 
     modes: ClassVar[tuple[Mode, ...]] = ("create", "replace", "merge")
     """The modes that the backend can keep."""
+    keys: ClassVar[tuple[str, str, str]] = ("a", "b", "c")
+    """Three keys as the backend spells them."""
+    single: ClassVar[bool] = False
+    """A target holds one value. `stored` gives it under the first of `keys`."""
+    apart: ClassVar[bool] = False
+    """Every key is an entry of its own, which has no others beside it: replacing one leaves those."""
+    marks: ClassVar[bool] = True
+    """The backend keeps the marker beside the value."""
+    hard: ClassVar[tuple[str, ...]] = HARD
 
     @abstractmethod
     def target(self) -> str:
@@ -31,7 +51,11 @@ class SinkContract(Contract):
 
     @abstractmethod
     def stored(self, body: str) -> Mapping[str, bytes]:
-        """What is there, read by the backend's own means."""
+        """What is there, read by the backend's own means. Raises, or is empty, where there is nothing."""
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        """Give a key another value by the backend's own means, as whoever rotates a secret does."""
+        raise NotImplementedError
 
     @pytest.fixture
     def sink(self, registry: Registry) -> Sink:
@@ -47,49 +71,123 @@ class SinkContract(Contract):
         fields = [Stored(key, Secret(value)) for key, value in values.items()]
         return registry.sink(self.name).put(self.locator(registry, body), fields, mode=mode, marker=marker)
 
+    def values(self, *values: str) -> dict[str, str]:
+        """Values under the backend's keys; the first alone where it holds one."""
+        return dict(zip(self.keys[:1] if self.single else self.keys, values, strict=False))
+
     def test_what_is_stored_is_there_exactly(self, registry: Registry) -> None:
         body = self.target()
-        values = {"a": " blanks ", "b": "two\nlines\n", "c": CANARY}
+        values = self.values(CANARY + "1", CANARY + "2", CANARY)
         receipt = self.put(registry, body, values, "create")
         assert isinstance(receipt, Receipt)
-        assert dict(self.stored(body)) == {key: value.encode() for key, value in values.items()}
+        assert not receipt.already
+        assert dict(self.stored(body)) == _bytes(values)
+
+    def test_a_hard_value_is_stored_exactly_or_refused_with_nothing_stored(self, registry: Registry) -> None:
+        for value in self.hard:
+            body, values = self.target(), self.values(value)
+            refused: PluginError | None = None
+            try:
+                self.put(registry, body, values, "create")
+            except PluginError as error:
+                refused = error
+            if refused is None:
+                assert dict(self.stored(body)) == _bytes(values)
+            else:
+                assert refused.remedy, "a refusal says what to do next"
+                assert not self._there(body)
 
     def test_create_never_replaces(self, registry: Registry) -> None:
         body = self.target()
-        self.put(registry, body, {"a": "first"}, "create")
+        self.put(registry, body, self.values("first value"), "create")
         with pytest.raises(Conflict):
-            self.put(registry, body, {"a": "second"}, "create", marker="m2")
-        assert dict(self.stored(body)) == {"a": b"first"}
+            self.put(registry, body, self.values("second value"), "create", marker="m2")
+        assert dict(self.stored(body)) == _bytes(self.values("first value"))
 
     def test_the_same_marker_again_stores_nothing_twice(self, registry: Registry) -> None:
-        body = self.target()
-        first = self.put(registry, body, {"a": "x"}, "create")
-        again = self.put(registry, body, {"a": "x"}, "create")
-        if first.known:
+        body, values = self.target(), self.values("some value")
+        first = self.put(registry, body, values, "create")
+        if self._blind(registry):
+            with pytest.raises(Conflict):
+                self.put(registry, body, values, "create")
+        else:
+            again = self.put(registry, body, values, "create")
+            assert again.already
             assert again.version == first.version
-        assert dict(self.stored(body)) == {"a": b"x"}
+        assert dict(self.stored(body)) == _bytes(values)
+
+    def test_what_is_there_already_is_not_written_again(self, registry: Registry) -> None:
+        if self._blind(registry):
+            pytest.skip("nobody can see what is there")
+        body, values = self.target(), self.values("some value")
+        first = self.put(registry, body, values, "create")
+        for mode in self.modes:
+            again = self.put(registry, body, values, mode, marker=f"m-{mode}")
+            assert again.already
+            assert again.version == first.version
+
+    def test_what_was_rotated_since_is_left_alone(self, registry: Registry) -> None:
+        if not self.marks:
+            pytest.skip("the backend has no place for a marker")
+        for mode in self.modes:
+            body = self.target()
+            self.put(registry, body, self.values("first value"), mode)
+            self.rotate(body, self.keys[0], "rotated value")
+            assert self.put(registry, body, self.values("first value"), mode).already
+            assert dict(self.stored(body)) == _bytes(self.values("rotated value"))
+
+    def test_a_key_that_the_marked_place_lacks_is_added(self, registry: Registry) -> None:
+        if self.single or "merge" not in self.modes:
+            pytest.skip("a target holds one value")
+        body = self.target()
+        first, second, _ = self.keys
+        self.put(registry, body, {first: "first value"}, "merge")
+        self.put(registry, body, {first: "first value", second: "second value"}, "merge")
+        assert dict(self.stored(body)) == {first: b"first value", second: b"second value"}
 
     def test_replace_leaves_nothing_else_and_merge_leaves_everything_else(self, registry: Registry) -> None:
         body = self.target()
-        self.put(registry, body, {"a": "1", "b": "2"}, "create")
+        first, second, third = self.keys
+        if self.single:
+            self.put(registry, body, {first: "first value"}, "create")
+            self.put(registry, body, {first: "other value"}, "replace", marker="m2")
+            assert dict(self.stored(body)) == {first: b"other value"}
+            return
+        self.put(registry, body, {first: "first value", second: "second value"}, "create")
+        after = {first: b"first value", second: b"second value"}
         if "merge" in self.modes:
-            self.put(registry, body, {"b": "3"}, "merge", marker="m2")
-            assert dict(self.stored(body)) == {"a": b"1", "b": b"3"}
+            self.put(registry, body, {second: "third value"}, "merge", marker="m2")
+            after[second] = b"third value"
+            assert dict(self.stored(body)) == after
         if "replace" in self.modes:
-            self.put(registry, body, {"c": "4"}, "replace", marker="m3")
-            assert dict(self.stored(body)) == {"c": b"4"}
+            self.put(registry, body, {third: "fourth value"}, "replace", marker="m3")
+            assert dict(self.stored(body)) == (
+                {**after, third: b"fourth value"} if self.apart else {third: b"fourth value"}
+            )
 
     def test_what_it_would_do_is_told_without_doing_it(self, registry: Registry) -> None:
         body = self.target()
         for mode in self.modes:
             assert registry.sink(self.name).describe(self.locator(registry, body), mode)
-        with pytest.raises((AssertionError, PluginError, KeyError, OSError)):
-            assert self.stored(body)
+        assert not self._there(body)
 
     def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
         listen(caplog)
         body = self.target()
-        receipt = self.put(registry, body, {"a": CANARY}, "create")
+        receipt = self.put(registry, body, self.values(CANARY), "create")
         with pytest.raises(Conflict) as conflict:
-            self.put(registry, body, {"a": CANARY + "2"}, "create", marker="m2")
+            self.put(registry, body, self.values(CANARY + "2"), "create", marker="m2")
         assert not shows(repr(receipt) + told(conflict.value) + logged(caplog), self.secrets())
+
+    def _there(self, body: str) -> Mapping[str, bytes]:
+        try:
+            return self.stored(body)
+        except (AssertionError, PluginError, LookupError, OSError):
+            return {}
+
+    def _blind(self, registry: Registry) -> bool:
+        return BLIND in registry.sink_info(self.name).capabilities
+
+
+def _bytes(values: Mapping[str, str]) -> dict[str, bytes]:
+    return {key: value.encode() for key, value in values.items()}
