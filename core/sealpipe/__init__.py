@@ -16,17 +16,27 @@ if TYPE_CHECKING:
     from sealpipe.client.resolving import resolve as resolve
     from sealpipe.client.sync import Client as Client
     from sealpipe.errors import *  # noqa: F403
+    from sealpipe.flows.collecting.result import Collected as Collected
+    from sealpipe.flows.collecting.result import Progress as Progress
+    from sealpipe.flows.request import SecureRequest as SecureRequest
     from sealpipe.flows.share import Share as Share
+    from sealpipe.prompts import Prompt as Prompt
     from sealpipe.secret import Secret as Secret
     from sealpipe.state.outbox import Outbox as Outbox
+    from sealpipe.state.receipt import Receipt as Receipt
     from sealpipe.wire.fields import Field as Field
 
 _PLACES = {
     "AsyncClient": "sealpipe.client.aio",
     "Client": "sealpipe.client.sync",
+    "Collected": "sealpipe.flows.collecting.result",
     "Field": "sealpipe.wire.fields",
     "Outbox": "sealpipe.state.outbox",
+    "Progress": "sealpipe.flows.collecting.result",
+    "Prompt": "sealpipe.prompts",
+    "Receipt": "sealpipe.state.receipt",
     "Secret": "sealpipe.secret",
+    "SecureRequest": "sealpipe.flows.request",
     "Share": "sealpipe.flows.share",
     "aresolve": "sealpipe.client.resolving",
     "resolve": "sealpipe.client.resolving",
@@ -36,6 +46,7 @@ _ERRORS = (
     "AuthFailed",
     "BadReference",
     "BoxError",
+    "CollectError",
     "Conflict",
     "CredentialError",
     "CredentialRefused",
@@ -49,12 +60,15 @@ _ERRORS = (
     "Invalid",
     "InvalidReference",
     "KeyAllowanceReached",
+    "KeySwapped",
     "Missing",
     "NoApiAccess",
+    "NeverAnswered",
     "NoViewProtection",
     "NotConfigured",
     "NotDelivered",
     "NotFound",
+    "NotOpened",
     "OutcomeUnknown",
     "PasscodeError",
     "PlanOrScope",
@@ -70,7 +84,9 @@ _ERRORS = (
     "ServiceError",
     "SettingError",
     "StateError",
+    "StillWaiting",
     "TooLarge",
+    "TooManyAnswers",
     "ToolError",
     "TriesSpent",
     "Unavailable",
@@ -80,6 +96,7 @@ _ERRORS = (
     "UsageError",
     "WebhookError",
     "WireError",
+    "WrongKey",
 )
 
 __all__ = ["__version__", *_PLACES, *_ERRORS]

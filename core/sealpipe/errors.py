@@ -10,7 +10,7 @@
     │   └── TooLarge                 2   more than 16 MiB to seal
     ├── WireError                    13  bytes that do not follow the wire format (`.reason` says how)
     │   ├── EncodingError, FieldError, EnvelopeError, FragmentError, PointError, BoxError, SeedError
-    │   └── PasscodeError, WebhookError
+    │   └── PasscodeError, WebhookError, WrongKey
     ├── PluginError                  14  a source, sink or channel failed (carries the locator, never data)
     │   └── NotFound Denied NotConfigured AuthFailed Unavailable BadReference Unsupported Conflict Unclear
     ├── ServiceError                 -   the service answered, or should have
@@ -26,6 +26,12 @@
     │   ├── OutcomeUnknown           9   may have happened; kept in the outbox (`.outbox_id`)
     │   ├── Unreachable              10  provably nothing sent
     │   └── ProtocolError            12  the answer breaks the protocol
+    │       └── KeySwapped           12  a request is under another public key than the one sent
+    ├── CollectError                 -   what a request has, or has not, to give (`.short_code`)
+    │   ├── NotOpened                13  what was submitted cannot be opened, or does not answer what was asked
+    │   ├── StillWaiting             15  nothing there yet
+    │   ├── NeverAnswered            16  expired, and nobody had answered
+    │   └── TooManyAnswers           17  more answers than `pick` allows: nothing was stored
     └── NotDelivered                 11  done at the service, the result could not be put where it belongs
 
 No message, attribute or cause of these ever holds a secret. Exit codes are DESIGN's contract (section 3).
@@ -45,6 +51,8 @@ class SealpipeError(Exception):
 
     exit_code: ClassVar[int] = 1
     default_remedy: ClassVar[str] = ""
+    collected: Any = None
+    """What `collect` has got all the same, where it ends with this error."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -144,6 +152,10 @@ class WebhookError(WireError):
     """A webhook that is not to be trusted: `missing-header`, `malformed-header`, `no-match` or `stale`."""
 
 
+class WrongKey(WireError):
+    """A request is sealed to another key than those in hand."""
+
+
 class PointError(WireError):
     """Not an uncompressed P-256 point of 65 bytes on the curve."""
 
@@ -214,6 +226,20 @@ class Conflict(PluginError):
 
 class Unclear(PluginError):
     """It may have been taken (a message, a write) and may not: repeating it is somebody's decision."""
+
+
+NOT_TAKEN = (
+    AuthFailed,
+    BadReference,
+    Conflict,
+    Denied,
+    NotConfigured,
+    NotFound,
+    Unavailable,
+    Unsupported,
+    UsageError,
+)
+"""Errors of a channel or a sink that say that nothing was taken. Any other leaves that open."""
 
 
 # -- the service ------------------------------------------------------------------------------
@@ -359,6 +385,52 @@ class ProtocolError(ServiceError):
 
     exit_code = 12
     default_remedy = "check that the base URL is the service's API and that no proxy answers in its place"
+
+
+class KeySwapped(ProtocolError):
+    """A request is at the service under another public key than ours: what is submitted could not be opened.
+
+    `short_code` is that request's.
+    """
+
+    default_remedy = "tell nobody its link; look at who can speak in the service's name, and make a new request"
+    short_code: str = ""
+
+
+class CollectError(SealpipeError):
+    """What a request has to give is not as it was asked for. Nothing is lost. `short_code` is the request's."""
+
+    def __init__(self, message: str, *, remedy: str | None = None, short_code: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.short_code = short_code
+
+
+class NotOpened(CollectError):
+    """Of what was submitted, some cannot be opened, or does not answer what was asked. The rest is delivered."""
+
+    exit_code = 13
+    default_remedy = "ask whoever sent it to send it again; the ciphertext is kept"
+
+
+class StillWaiting(CollectError):
+    """Nobody has answered yet."""
+
+    exit_code = 15
+    default_remedy = "run it again later, or give it more time with --wait"
+
+
+class NeverAnswered(CollectError):
+    """The request has expired, and nobody had answered."""
+
+    exit_code = 16
+    default_remedy = "make a new request"
+
+
+class TooManyAnswers(CollectError):
+    """There are more answers than `pick` allows. Nothing was stored: whoever has the link may answer."""
+
+    exit_code = 17
+    default_remedy = "look at them, and choose: --pick newest, oldest, each, or the code of one"
 
 
 class NotDelivered(SealpipeError):

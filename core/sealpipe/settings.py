@@ -129,6 +129,18 @@ def param(text: str) -> tuple[str, Reference]:
     return name, parse(ref, "what follows the first =")
 
 
+def ask(text: str) -> Any:
+    """`[ID=]PROMPT[:TYPE]` as a Prompt."""
+    from sealpipe.prompts import parse_prompt  # who shares asks for nothing
+
+    return parse_prompt(text)
+
+
+def opens_with(text: str) -> str | Reference:
+    """`credential`, or where a key comes from."""
+    return text if text == "credential" else parse(text, "the key")
+
+
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
 
 
@@ -180,10 +192,57 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("passcode_to", "Where the passcode goes.", parse_target, multiple=True, metavar="CHANNEL"),
         Setting("send", "Where the link goes, in place of stdout.", parse_target, multiple=True, metavar="CHANNEL"),
         Setting("param", "What {NAME} in a channel stands for.", param, multiple=True, metavar="NAME=REF"),
+        Setting(
+            "also_to", "Where fields are stored, too, before the share is made.", parse, multiple=True, metavar="SINK"
+        ),
         Setting("message_template", "Text of the message, with {link} in it.", metavar="FILE"),
         Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),
         Setting("receipt", "New JSON file that tells of the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Do everything but send.", flag=True),
+    ),
+    "request": (
+        Setting(
+            "ask", "What to ask for; may be repeated.", ask, multiple=True, short="-a", metavar="[ID=]PROMPT[:TYPE]"
+        ),
+        Setting("title", "Title, in clear at the service; without it, the prompts.", metavar="TEXT"),
+        Setting("description", "Description, in clear at the service.", metavar="TEXT"),
+        Setting("expires_in", "How long it can be answered.", times.parse_duration, "30d", "DURATION"),
+        Setting("max_submissions", "How often it can be answered.", count, metavar="N"),
+        Setting(
+            "passcode_from",
+            "Reference to a passcode for the form. It is SENT TO THE SERVICE, and encrypts nothing.",
+            parse,
+            metavar="REF",
+        ),
+        Setting("restrict_domain", "Only who signs in from this mail domain.", multiple=True, metavar="DOMAIN"),
+        Setting("restrict_address", "Only from this IP address or range.", multiple=True, metavar="ADDRESS"),
+        Setting(
+            "key",
+            "What answers are sealed to: the credential's key, or a new one.",
+            default="credential",
+            choices=("credential", "new"),
+        ),
+        Setting("seed_to", "Where a new key's seed is stored.", parse, metavar="SINK"),
+        Setting("send", "Where the link goes, in place of stdout.", parse_target, multiple=True, metavar="CHANNEL"),
+        Setting("param", "What {NAME} in a channel stands for.", param, multiple=True, metavar="NAME=REF"),
+        Setting("receipt", "New JSON file for `collect`: nothing secret, no link.", metavar="FILE"),
+    ),
+    "collect": (
+        Setting(
+            "key", "What opens it: `credential`, or a seed or access link.", opens_with, "credential", "credential|REF"
+        ),
+        Setting("wait", "How long to wait for an answer.", times.parse_duration, metavar="DURATION"),
+        Setting("pick", "Which answer: only, newest, oldest, each, or a code.", default="only", metavar="WHICH"),
+        Setting("to", "Where it is stored; may be repeated.", parse, multiple=True, metavar="SINK"),
+        Setting(
+            "mode",
+            "What may be there already: nothing (create), or what goes (replace), or stays (merge).",
+            default="create",
+            choices=("create", "replace", "merge"),
+        ),
+        Setting("dir", "Folder that takes each answer as a folder of files.", metavar="DIR"),
+        Setting("after", "End the request once all is stored.", default="keep", choices=("keep", "expire")),
+        Setting("dry_run", "Open it, tell what would go where, store nothing.", flag=True),
     ),
     "shares": (
         Setting("page", "Which page, from 1.", count, metavar="N"),
@@ -200,6 +259,11 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("limit", "Rows a page, at most 100.", count, metavar="N"),
         Setting("all", "Walk every page.", flag=True),
         Setting("status", "List the active ones, or what has ended.", default="active", choices=("active", "expired")),
+        Setting(
+            "sealed_to",
+            "List only those under this key; previous: ends with 15 while there are any.",
+            choices=("credential", "previous"),
+        ),
     ),
     "purge": (Setting("confirm", "The short code once more: what is purged is gone for good.", metavar="CODE"),),
     "resume": (

@@ -39,6 +39,7 @@ def session(values: dict[str, Any]) -> Session:
         deadline=values["deadline"],
         ca_file=values["ca_file"],
         overseers=overseeing(),
+        previous=configuration.previous_api_key(os.environ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Putting a share's link where it belongs, and only then ending its outbox entry."""
+"""Putting a link, a share's or a request's, where it belongs, and only then ending its outbox entry."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sealpipe.cli import output
 from sealpipe.errors import NotDelivered, StateError, UsageError
-from sealpipe.flows.share import Share
 from sealpipe.state import files
 from sealpipe.state.entry import kept
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from sealpipe.client.sync import Client
+    from sealpipe.flows.request import SecureRequest
+    from sealpipe.flows.share import Share
+
+Made: TypeAlias = "Share | SecureRequest"
 
 _TEMPLATE_LIMIT = 64 * 1024
+
+_OWN = {"share": ("custody",), "request": ("public_key", "key")}
+"""What either alone tells of itself."""
 
 Targets = Mapping[str, str | None]
 """Where link and receipt go: absolute paths, None for stdout or for none at all."""
@@ -68,7 +74,7 @@ def message_template(path: str | None) -> str | None:
         raise UsageError(f"--message-template: {path} is not UTF-8 text", remedy="save it as UTF-8") from None
 
 
-def announce(share: Share) -> None:
+def announce(share: Made) -> None:
     """Tell people, as soon as the service has answered."""
     ends = "does not expire" if share.expires_at is None else f"expires {format_time(share.expires_at)}"
     output.note(f"created {output.printable(share.short_code)}, {ends}")
@@ -78,7 +84,7 @@ def announce(share: Share) -> None:
         output.note(f"sealpipe: {warning}")
 
 
-def write_files(share: Share, to: Targets) -> None:
+def write_files(share: Made, to: Targets) -> None:
     """Receipt and link file. NotDelivered where one cannot be written: the entry is kept."""
     contents = {"receipt": _receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
@@ -87,26 +93,26 @@ def write_files(share: Share, to: Targets) -> None:
             _write(Path(path), content.encode(), share)
 
 
-def prints_link(share: Share, to: Targets) -> bool:
+def prints_link(share: Made, to: Targets) -> bool:
     """Whether the link goes to stdout: where it goes to a file or is sent to somebody, it goes nowhere else."""
     return not to.get("link_file") and not (share.mail and share.mail.sends("link"))
 
 
-def describe(share: Share, to: Targets) -> dict[str, Any]:
-    """The share as JSON members. `delivered` names the files and the channels that have what is theirs."""
+def describe(share: Made, to: Targets) -> dict[str, Any]:
+    """What was made as JSON members. `delivered` names the files and the channels that have what is theirs."""
     sent = [each.recipient.channel for each in share.mail.dispatches if each.state == "sent"] if share.mail else []
     return {
-        "link": share.link.reveal() if prints_link(share, to) else None,
+        "link" if share.kind == "share" else "collect_link": share.link.reveal() if prints_link(share, to) else None,
         "short_code": share.short_code,
         "expires_at": None if share.expires_at is None else format_time(share.expires_at),
-        "custody": share.custody,
+        **{name: getattr(share, name) for name in _OWN[share.kind]},
         "outcome": share.outcome,
         "title": share.title,
         "delivered": [*(name.replace("_", "-") for name, path in to.items() if path), *dict.fromkeys(sent)],
     }
 
 
-def finish(client: Client, share: Share, to: Targets, *, as_json: bool, resend: bool = False) -> None:
+def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: bool = False) -> None:
     """Tell, deliver, print, and end the entry: one share, one link, whatever is killed when.
 
     What cannot be delivered does not stop the rest; it is raised last, and the entry is kept.
@@ -122,7 +128,7 @@ def finish(client: Client, share: Share, to: Targets, *, as_json: bool, resend: 
                 output.result(share.link.reveal() + "\n")
         except NotDelivered as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
-            error.remedy = f"the share {share.short_code} exists; `sealpipe resume {entry_id}` delivers its link"
+            error.remedy = f"the {share.kind} {share.short_code} exists; `sealpipe resume {entry_id}` delivers its link"
             if unsent is not None:
                 output.note(f"sealpipe: {unsent.message}")
             raise
@@ -135,7 +141,7 @@ def finish(client: Client, share: Share, to: Targets, *, as_json: bool, resend: 
             output.note(f"  {error.remedy}")
 
 
-def send(client: Client, share: Share, *, resend: bool) -> NotDelivered | None:
+def send(client: Client, share: Made, *, resend: bool) -> NotDelivered | None:
     """Send what goes through channels, and tell of it; the error of what is left, None where all is out."""
     if share.mail is None:
         return None
@@ -156,7 +162,7 @@ def send(client: Client, share: Share, *, resend: bool) -> NotDelivered | None:
     return error
 
 
-def _write(path: Path, content: bytes, share: Share) -> None:
+def _write(path: Path, content: bytes, share: Made) -> None:
     """Write a new file; one that holds the same already was written before a kill."""
     try:
         files.create(path, lambda: [content])
@@ -176,7 +182,10 @@ def _holds(path: Path, content: bytes) -> bool:
         return False
 
 
-def _receipt(share: Share) -> str:
+def _receipt(share: Made) -> str:
+    own = getattr(share, "receipt", None)
+    if own is not None:
+        return str(own.dump())
     members = {"schema": output.SCHEMA, "kind": "share", **describe(share, {"link_file": "elsewhere"})}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

@@ -24,6 +24,7 @@ def show(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets, *,
     lines += [f"  notify-on: {','.join(plan.notify_on)}"] if plan.notify_on else []
     lines += ["  passcode: yes"] if members["passcode"] else []
     lines += [f"  {row['what']} to {output.printable(row['to'])}" for row in members["send"]]
+    lines += [f"  also {output.printable(words)}" for words in sealed.stores]
     lines += [f"  {output.printable(remark)}" for remark in sealed.remarks]
     output.result("\n".join(lines) + "\n")
 
@@ -45,5 +46,6 @@ def _members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets
         "link_file": to["link_file"],
         "receipt": to["receipt"],
         "send": [{"what": each.what, "to": str(each)} for each in sealed.recipients],
+        "also_to": sealed.stores,
         "remarks": sealed.remarks,
     }

@@ -17,6 +17,8 @@ from sealpipe.errors import Note, SealpipeError, UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Seal secrets and make a link to them."),
+    "request": ("sealpipe.cli.request:request", "Make a link by which somebody hands you secrets."),
+    "collect": ("sealpipe.cli.collect:collect", "Open what was handed over, and store it where it belongs."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
     "stats": ("sealpipe.cli.stats:stats", "How many shares there are, and how often they were viewed."),
     "tools": ("sealpipe.cli.tools:tools", "List and call the tools of the hosted MCP endpoint."),

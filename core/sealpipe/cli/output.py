@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sealpipe.errors import NotDelivered, Note, PluginError, SealpipeError, ServiceError, WireError
@@ -32,6 +33,14 @@ def json_result(members: Mapping[str, Any]) -> None:
     result(_json(members))
 
 
+def json_results(rows: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """One result, or a list of them, as one line of JSON."""
+    if isinstance(rows, Mapping):
+        json_result(rows)
+        return
+    result("[" + ",".join(_json(row).rstrip("\n") for row in rows) + "]\n")
+
+
 def note(text: str) -> None:
     """A line for people."""
     try:
@@ -39,6 +48,17 @@ def note(text: str) -> None:
             _write(sys.stderr.fileno(), "".join(f"{harmless(line)}\n" for line in text.split("\n")))
     except OSError:
         pass  # nobody listens: the exit code still tells
+
+
+def status(text: str) -> None:
+    """What is going on, in the place of what was told so before; for a terminal only (`watched`)."""
+    with suppress(OSError, AttributeError):
+        _write(sys.stderr.fileno(), f"\r{harmless(text)}\x1b[K")
+
+
+def watched() -> bool:
+    """Whether a person looks on: stderr is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def failure(error: SealpipeError, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,7 +11,6 @@ import click
 
 from sealpipe.cli import context, output, pages
 from sealpipe.cli.options import OPAQUE, Command, Family, options
-from sealpipe.errors import CredentialError
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
@@ -29,20 +28,26 @@ def requests() -> None:
 
 @requests.command("list", cls=Command)
 @options("requests", common=context.COMMON)
-def list_(status: str, **values: Any) -> None:
+def list_(status: str, sealed_to: str | None, **values: Any) -> None:
     """The requests that can still be answered, newest first.
 
-    The last column tells whose key they are sealed to: this credential's, the previous one's, or another.
+    The last column tells whose key they are sealed to: this credential's, the previous one's, or another. With
+    --sealed-to previous, all that still need the key before this one: while there are any, it ends with 15.
     """
     ended: Literal["expired"] | None = "expired" if status == "expired" else None
     with _client(values) as client:
         known = _known_keys(client)
+        every = values["all"] or sealed_to is not None
         found = pages.fetch(
-            values,
+            {**values, "all": every},
             lambda page, limit: client.list_requests(page=page, limit=limit, status=ended),
-            lambda limit: client.iter_requests(limit=limit, status=ended),
+            lambda limit: _only(client, sealed_to, client.iter_requests(limit=limit, status=ended)),
         )
     pages.show("requests", found, values, members=lambda row: _members(row, known), line=lambda row: _line(row, known))
+    if sealed_to is not None:
+        from sealpipe.cli.sealed_to import check_free
+
+        check_free(sealed_to, list(found.items))
 
 
 @requests.command(cls=Command, context_settings=OPAQUE)
@@ -116,27 +121,19 @@ def _folder(values: Mapping[str, Any]) -> Path:
     return state_folder(os.environ, values["state_dir"]) / "requests"
 
 
+def _only(client: Client, which: str | None, rows: Iterable[RequestInfo]) -> Iterable[RequestInfo]:
+    if which is None:
+        return rows
+    from sealpipe.cli.sealed_to import sealed_to
+
+    return sealed_to(client, which, rows)
+
+
 def _known_keys(client: Client) -> dict[str, str]:
     """The public keys that this environment could open with, and whose they are."""
-    from sealpipe.configuration import previous_api_key
-    from sealpipe.credential import Credential
-    from sealpipe.wire import keys
-    from sealpipe.wire.encoding import encode_base64url
+    from sealpipe.cli.sealed_to import known_keys
 
-    credentials = {"credential": client.session.credential}
-    previous = previous_api_key(os.environ)
-    if previous is not None:
-        try:
-            credentials = {"previous": Credential.parse(previous), **credentials}
-        except CredentialError as error:
-            raise CredentialError(
-                f"SEALPIPE_API_KEY_PREVIOUS: {error.message}", remedy="mend it, or unset it"
-            ) from None
-    return {
-        encode_base64url(keys.from_custody_secret(found.custody_secret.reveal(), tag=found.tag).public_key): name
-        for name, found in credentials.items()
-        if found.custody_secret is not None
-    }
+    return {each.public_key: each.name for each in reversed(known_keys(client))}
 
 
 def _key(row: RequestInfo, known: Mapping[str, str]) -> str | None:

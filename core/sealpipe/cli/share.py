@@ -44,6 +44,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         send=values["send"],
         passcode_to=values["passcode_to"],
         params=values["param"],
+        also_to=values["also_to"],
         message_template=deliver.message_template(values["message_template"]),
         **_expiry(ctx, values),
     )

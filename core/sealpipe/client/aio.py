@@ -13,8 +13,8 @@ from sealpipe.client.calls import account, requests, shares
 from sealpipe.client.setup import ClientSetup
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import Share
 from sealpipe.flows.steps import Do, Flow, Send, Wait
+from sealpipe.flows.undelivered import Undelivered
 from sealpipe.sheltered import bare
 
 P = ParamSpec("P")
@@ -51,7 +51,8 @@ async def run(
                 case Wait(seconds):
                     state.pause()
                     await asyncio.sleep(seconds)
-                case Do(work):
+                case Do(work, changing):
+                    state.work(changing=changing)
                     result = await asyncio.to_thread(work)
         except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; a cancellation lets go of locks
             error = raised
@@ -67,6 +68,11 @@ class RunState:
     def begin(self, operation: Operation[Any]) -> None:
         self.check()
         self.changing = operation.resend is not Resend.READ
+
+    def work(self, *, changing: bool) -> None:
+        if changing:
+            self.check()
+            self.changing = True
 
     def pause(self) -> None:
         self.check()
@@ -88,7 +94,7 @@ async def _shielded(work: Coroutine[Any, Any, T], state: RunState) -> T:
             await asyncio.wait({task}, timeout=GRACE)
         task.cancel()
         for result in await asyncio.gather(task, return_exceptions=True):
-            if isinstance(result, Share):
+            if isinstance(result, Undelivered):
                 result.keep()  # nobody takes it any more: its entry is for `resume`
         raise
 
@@ -166,6 +172,9 @@ class AsyncClient(ClientSetup):
     iter_requests = _walked(requests.iter_requests)
     get_request = _driven(requests.get_request)
     list_submissions = _driven(requests.list_submissions)
+    request = _driven(requests.request)
+    collect = _driven(requests.collect)
+    collect_each = _driven(requests.collect_each)
     delete_request = _driven(requests.delete_request)
     expire_request = _driven(requests.expire_request)
     purge_request = _driven(requests.purge_request)

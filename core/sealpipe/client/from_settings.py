@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ValidationError, create_model
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from sealpipe.configuration import api_key, read_config
+from sealpipe.configuration import api_key, previous_api_key, read_config
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.settings import GLOBAL, Setting
 
@@ -86,4 +86,5 @@ def load() -> dict[str, Any]:
         remedy = getattr(first.get("ctx", {}).get("error"), "remedy", None)
         raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}", remedy=remedy) from None
     key = api_key(os.environ, found["api_key_file"])
-    return {"api_key": key, **{name: found[name] for name in _CLIENT}}
+    own = {"api_key": key, "api_key_previous": previous_api_key(os.environ)}
+    return {**own, **{name: found[name] for name in _CLIENT}}

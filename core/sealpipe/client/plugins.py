@@ -30,7 +30,9 @@ TIMEOUT = 30.0
 def registry(ca_file: str | Path | None = None) -> Registry:
     """A registry whose plugins trust what the client trusts. Nothing is read or made before it is needed."""
     network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file)))
-    return Registry(config=lambda: read_config(os.environ), network=network, new_file=new_file)
+    return Registry(
+        config=lambda: read_config(os.environ), network=network, new_file=new_file, replace_file=replace_file
+    )
 
 
 def new_file(path: Path, content: bytes) -> None:
@@ -38,6 +40,13 @@ def new_file(path: Path, content: bytes) -> None:
     from sealpipe.state import files
 
     files.create(path, lambda: [content])
+
+
+def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
+    """A 0600 file in the place of another that holds `was` (None: anything). Raises OSError."""
+    from sealpipe.state import files
+
+    return files.replace(path, content, was)
 
 
 def overseeing() -> tuple[Overseer, ...]:

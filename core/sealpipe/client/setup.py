@@ -25,6 +25,7 @@ class ClientSetup:
         service_tag: str | None = None,
         deadline: float = 60.0,
         ca_file: str | Path | None = None,
+        api_key_previous: str | Secret | None = None,
     ) -> None:
         self.session: Session = open_session(
             api_key=api_key,
@@ -35,6 +36,7 @@ class ClientSetup:
             deadline=deadline,
             ca_file=ca_file,
             overseers=overseeing(),
+            previous=api_key_previous,
         )
 
     @classmethod

@@ -114,7 +114,7 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]
                     result = send(operation, timeout)
                 case Wait(seconds):
                     time.sleep(seconds)
-                case Do(work):
+                case Do(work, _):
                     result = work()
         except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; an interrupt lets go of locks
             error = raised
@@ -149,7 +149,8 @@ class Client(ClientSetup):
     """The service from code that blocks. A context manager; one client may serve several threads.
 
     `api_key` (all three parts, or two), `base_url` (ends in /v1), `link_base_url`; `deadline` in seconds for
-    all tries of one call; `ca_file` is trusted beside the system's certificates. Raises SettingError.
+    all tries of one call; `ca_file` is trusted beside the system's certificates. `api_key_previous`, while keys are
+    rotated, opens what was sealed to it and is never sent. Raises SettingError.
     """
 
     _network: Network | None = None
@@ -191,6 +192,9 @@ class Client(ClientSetup):
     iter_requests = _walked(requests.iter_requests)
     get_request = _driven(requests.get_request)
     list_submissions = _driven(requests.list_submissions)
+    request = _driven(requests.request)
+    collect = _driven(requests.collect)
+    collect_each = _driven(requests.collect_each)
     delete_request = _driven(requests.delete_request)
     expire_request = _driven(requests.expire_request)
     purge_request = _driven(requests.purge_request)

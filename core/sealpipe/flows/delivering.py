@@ -10,23 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from sealpipe.api.refusals import printable
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Conflict,
-    Denied,
-    NotConfigured,
+    NOT_TAKEN,
     NotDelivered,
-    NotFound,
     PluginError,
     SealpipeError,
     StateError,
     Unavailable,
     Unclear,
-    Unsupported,
     UsageError,
 )
 from sealpipe.flows import oversight
@@ -39,22 +33,26 @@ from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
-    from sealpipe.flows.share import Share
+    from sealpipe.state.entry import Entry
 
 State = Literal["pending", "sending", "sent", "failed"]
 
-NOT_TAKEN = (
-    AuthFailed,
-    BadReference,
-    Conflict,
-    Denied,
-    NotConfigured,
-    NotFound,
-    Unavailable,
-    Unsupported,
-    UsageError,
-)
-"""Errors that say that a message was not taken. Any other leaves that open."""
+
+class Deliverable(Protocol):
+    """What has a link to be sent: a share or a request."""
+
+    kind: ClassVar[str]
+
+    @property
+    def link(self) -> Secret:
+        """What its recipients get."""
+
+    short_code: str
+    title: str | None
+    expires_at: datetime | None
+    warnings: tuple[str, ...]
+    entry: Entry | None
+    mail: Mail | None
 
 
 @dataclass(slots=True)
@@ -89,13 +87,13 @@ def mail_of(meta: Mapping[str, Any], states: Mapping[int, State]) -> Mail | None
     return Mail(dispatches, meta["passcode"], meta["kind"], meta["views"], meta["message_template"])
 
 
-def deliver(session: Session, share: Share, *, resend: bool = False) -> Flow[None]:
+def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Flow[None]:
     """Send what is not sent yet; what failed does not stop the others. Raises NotDelivered where anything is left."""
     if share.mail is None:
         return
     over = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
     if over and any(dispatch.state != "sent" for dispatch in share.mail.dispatches):
-        raise _told(share, f"the share {share.short_code} expired before all its messages were out", _ANEW)
+        raise _told(share, f"the {share.kind} {share.short_code} expired before all its messages were out", _ANEW)
     left: list[tuple[Dispatch, SealpipeError]] = []
     for number, dispatch in enumerate(share.mail.dispatches):
         if dispatch.state != "sent":
@@ -111,7 +109,7 @@ def deliver(session: Session, share: Share, *, resend: bool = False) -> Flow[Non
         raise _not_delivered(share, left)
 
 
-def _dispatch(session: Session, share: Share, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
+def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
     assert share.mail is not None  # noqa: S101 - its caller looked
     dispatch = share.mail.dispatches[number]
     try:
@@ -133,7 +131,7 @@ def _dispatch(session: Session, share: Share, number: int, *, resend: bool) -> F
     return None
 
 
-def _send(session: Session, share: Share, number: int) -> None:
+def _send(session: Session, share: Deliverable, number: int) -> None:
     """Journal, send, journal. Blocks."""
     from sealpipe.registry.sending import send
 
@@ -156,7 +154,7 @@ def _confirms(session: Session, dispatch: Dispatch) -> bool:
     return confirms(session.registry(), dispatch.recipient.channel)
 
 
-def _note(share: Share, number: int, state: State, *, must: bool = True) -> None:
+def _note(share: Deliverable, number: int, state: State, *, must: bool = True) -> None:
     assert share.mail is not None  # noqa: S101 - as above
     try:
         if share.entry is not None:
@@ -169,7 +167,7 @@ def _note(share: Share, number: int, state: State, *, must: bool = True) -> None
     share.mail.dispatches[number].state = state
 
 
-def _message(share: Share, recipient: Recipient) -> Any:
+def _message(share: Deliverable, recipient: Recipient) -> Any:
     mail = share.mail
     assert mail is not None  # noqa: S101 - as above
     passcode = mail.passcode
@@ -186,7 +184,7 @@ def _message(share: Share, recipient: Recipient) -> Any:
 _ANEW = "drop what is left with `sealpipe resume ID --discard`, and share anew"
 
 
-def _not_delivered(share: Share, left: Sequence[tuple[Dispatch, SealpipeError]]) -> NotDelivered:
+def _not_delivered(share: Deliverable, left: Sequence[tuple[Dispatch, SealpipeError]]) -> NotDelivered:
     """All that did not get out, each with its reason and its next step."""
     lines, unclear = [], False
     for dispatch, problem in left:
@@ -198,12 +196,13 @@ def _not_delivered(share: Share, left: Sequence[tuple[Dispatch, SealpipeError]])
         did = "may not have reached" if perhaps else "did not reach"
         lines.append(printable(f"the {recipient.what} {did} {recipient.shown}: {said}{next_step}", 600))
     again = "; ask whether it arrived: `sealpipe resume ID --resend` sends it once more" if unclear else ""
-    return _told(share, "; ".join(lines), f"the share exists; `sealpipe resume ID` delivers what is left{again}")
+    rest = f"the {share.kind} exists; `sealpipe resume ID` delivers what is left{again}"
+    return _told(share, "; ".join(lines), rest)
 
 
-def _told(share: Share, message: str, remedy: str) -> NotDelivered:
+def _told(share: Deliverable, message: str, remedy: str) -> NotDelivered:
     entry = None if share.entry is None else share.entry.id
-    remedy = "the share exists: its link is in the error's `share`" if entry is None else remedy.replace("ID", entry)
+    remedy = remedy.replace("ID", entry) if entry else f"the {share.kind} exists: its link is in the error's `share`"
     error = NotDelivered(printable(message, 4000), remedy=remedy, outbox_id=entry)
     error.share = share
     return error

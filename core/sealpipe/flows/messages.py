@@ -62,13 +62,13 @@ def link_message(link: Secret, about: About) -> Message:
         }
         text = parse_template(about.template).fill(values)
     else:
-        text = _LINK.format(
+        text = _WORDS[about.kind].text.format(
             named=f": {title}" if title else ".",
             link=link.reveal(),
             limits=_limits(about),
             passcode=_ASKED if about.with_passcode else "",
         )
-    return Message(about.kind, link, Secret(text), _subject("A secret for you", title), *_told(about))
+    return Message(about.kind, link, Secret(text), _subject(_WORDS[about.kind].subject, title), *_told(about))
 
 
 def passcode_message(passcode: Secret, about: About) -> Message:
@@ -89,6 +89,17 @@ Open this link in a browser:
 {passcode}
 If you did not expect this, ask the person it comes from before you open it.
 """
+_REQUEST = """\
+You are asked for a secret{named}
+
+Open this link in a browser, and fill in the form:
+
+{link}
+
+{limits}What you type is encrypted in your browser: only whoever asks can read it.
+{passcode}
+If you did not expect this, ask the person it comes from before you fill it in.
+"""
 _ASKED = "You will be asked for a passcode, which reaches you another way.\n"
 _PASSCODE = """\
 This is the passcode for a secret that is shared with you{named}
@@ -99,6 +110,19 @@ The link to it reaches you another way. Type the passcode there when you are ask
 """
 
 
+class _Words(NamedTuple):
+    subject: str
+    text: str
+    done: str
+    """What can be done with the link."""
+
+
+_WORDS = {
+    "share": _Words("A secret for you", _LINK, "opened"),
+    "request": _Words("You are asked for a secret", _REQUEST, "answered"),
+}
+
+
 def _told(about: About) -> tuple[str | None, str, datetime | None]:
     return about.title, about.short_code, about.expires_at
 
@@ -107,7 +131,7 @@ def _limits(about: About) -> str:
     often = {None: "", 1: "once"}.get(about.views, f"{about.views} times")
     until = f"until {_moment(about.expires_at)}" if about.expires_at else ""
     how = ", ".join(part for part in (often, until) if part)
-    return f"It can be opened {how}.\n" if how else ""
+    return f"It can be {_WORDS[about.kind].done} {how}.\n" if how else ""
 
 
 def _moment(moment: datetime | None) -> str:

@@ -17,6 +17,7 @@ from sealpipe.reference import FieldSpec
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
+    from sealpipe.flows.collecting.result import Collected
     from sealpipe.registry import Registry
 
 
@@ -83,10 +84,31 @@ def delivery(session: Session, short_code: str, recipient: str, what: str, outco
     return ()
 
 
+def collected(session: Session, result: Collected) -> Flow[tuple[str, ...]]:
+    """Tell every observer what a request has given, and where that went; a warning where one cannot be told."""
+    if not session.overseers:
+        return ()
+    problem = result.problem()
+    event = {
+        "event": "collect",
+        "short_code": result.short_code,
+        "outcome": result.status if problem is None else type(problem).__name__,
+        "count": result.count,
+        "unreadable": len(result.unreadable),
+        "stored": [f"{each.target}#{','.join(each.keys)}" for each in result.stored],
+        "ended": result.ended is not None,
+    }
+    try:
+        yield Do(partial(_send, session, event))
+    except PluginError as error:
+        return (error.message,)
+    return ()
+
+
 def of_entry(meta: Mapping[str, Any]) -> Outgoing:
-    """What observers are told of a share that an outbox entry finishes: its fields were told when it was made."""
+    """What observers are told of what an outbox entry finishes: its fields were told when it was made."""
     recipients = tuple(f"{row[1]}:{row[2]}" for row in meta.get("recipients", ()))
-    return Outgoing("share", (), (), recipients, None, meta.get("views"), meta.get("title"))
+    return Outgoing(meta["kind"], (), (), recipients, None, meta.get("views"), meta.get("title"))
 
 
 def _send(session: Session, event: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from sealpipe.wire import fields
 
 if TYPE_CHECKING:
     from sealpipe.flows.addressing import Addressing, Params
+    from sealpipe.flows.storing.targets import Target as StoreTarget
 
 Custody = Literal["auto", "require", "off"]
 DEFAULT_EXPIRY = timedelta(hours=72)
@@ -38,6 +39,8 @@ class SharePlan:
     notify_on: tuple[str, ...] | None = None
     organization_id: str | None = None
     addressing: Addressing | None = None
+    also_to: tuple[StoreTarget, ...] = ()
+    """Where fields are stored before the share is posted."""
 
 
 def plan(
@@ -58,6 +61,7 @@ def plan(
     passcode_to: Sequence[Target | str] = (),
     params: Params = (),
     message_template: str | None = None,
+    also_to: Sequence[Reference | str] = (),
 ) -> SharePlan:
     """Check what is asked for. A string among the items is a reference, such as `Root=vault:secret/app#root`.
 
@@ -66,13 +70,7 @@ def plan(
     """
     if not items:
         raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
-    now = datetime.now(UTC)
-    if expires_at is None and expires_in is not None:
-        expires_at = now + expires_in
-    if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
-        raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
-    if expires_at is not None and expires_at <= now:
-        raise UsageError("the share would be over before it begins", remedy="give an expiry in the future")
+    expires_at = ending(expires_in, expires_at, "the share")
     for name, number in (("views", views), ("timed_view", timed_view)):
         if number is not None and number < 1:
             raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
@@ -95,8 +93,29 @@ def plan(
         timed_view,
         None if notify_on is None else tuple(notify_on),
         organization_id,
-        _addressing(send, passcode_to, params, message_template, with_passcode=passcode is not None),
+        addressed(send, passcode_to, params, message_template, with_passcode=passcode is not None),
+        _stores(also_to),
     )
+
+
+def _stores(also_to: Sequence[Reference | str]) -> tuple[StoreTarget, ...]:
+    if not also_to:
+        return ()
+    from sealpipe.flows.storing.targets import parse_targets  # most shares are stored nowhere
+
+    return tuple(parse_targets(also_to))
+
+
+def ending(expires_in: timedelta | None, expires_at: datetime | None, what: str) -> datetime | None:
+    """When it is over: `expires_at` stands before `expires_in`; None for never. Raises UsageError."""
+    now = datetime.now(UTC)
+    if expires_at is None and expires_in is not None:
+        expires_at = now + expires_in
+    if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
+        raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
+    if expires_at is not None and expires_at <= now:
+        raise UsageError(f"{what} would be over before it begins", remedy="give an expiry in the future")
+    return expires_at
 
 
 def _generated(passcode: object, passcode_to: Sequence[object]) -> Reference:
@@ -107,7 +126,8 @@ def _generated(passcode: object, passcode_to: Sequence[object]) -> Reference:
     return Reference("gen", "passphrase")  # by its name: which source that is, the registry knows
 
 
-def _addressing(*asked: Any, with_passcode: bool) -> Addressing | None:
+def addressed(*asked: Any, with_passcode: bool) -> Addressing | None:
+    """Whom it is sent to: `addressing`'s arguments. None for nobody. Raises UsageError."""
     if not any(asked[:3]) and asked[3] is None:
         return None
     from sealpipe.flows.addressing import addressing  # most shares are sent nowhere

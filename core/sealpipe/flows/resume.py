@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknown, StateError
@@ -10,12 +12,15 @@ from sealpipe.flows import oversight
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Posting, Share, link_of, mail, post
 from sealpipe.flows.steps import Flow
-from sealpipe.state.entry import Entry
+from sealpipe.state.entry import Entry, kept
 from sealpipe.times import parse_time
 
+if TYPE_CHECKING:
+    from sealpipe.flows.request import SecureRequest
 
-def resume(session: Session, entry: Entry) -> Flow[Share]:
-    """The share of an open entry: as it was answered before, else by sending the stored bytes once more.
+
+def resume(session: Session, entry: Entry) -> Flow[Share | SecureRequest]:
+    """What an open entry is about, a share or a request: as answered before, else by sending the stored bytes again.
 
     Raises StateError where the entry belongs to another service, OutcomeUnknown where it is too old to be
     sent again, and whatever sending raises.
@@ -26,22 +31,45 @@ def resume(session: Session, entry: Entry) -> Flow[Share]:
             f"outbox entry {entry.id} was made for {entry.meta['base_url']}, not for {session.base_url}",
             remedy="set SEALPIPE_BASE_URL to the address that it was made for",
         )
+    finish = _FINISH[entry.meta["kind"]]
     if entry.answered is not None:
-        return _answered(entry)
+        return (yield from finish(session, entry))
     if entry.too_old(datetime.now(UTC)):
         entry.close()
         error = OutcomeUnknown(
-            f"outbox entry {entry.id} is older than 23 hours: sending it again could make a second share",
-            remedy="look at `sealpipe shares list`, expire what nobody needs, "
-            f"then `sealpipe resume {entry.id} --discard` and share anew",
+            f"outbox entry {entry.id} is older than 23 hours: sending it again could make a second one",
+            remedy=f"look at `sealpipe {entry.meta['kind']}s list`, expire what nobody needs, "
+            f"then `sealpipe resume {entry.id} --discard` and make it anew",
         )
         error.outbox_id = entry.id
         raise error
+    return (yield from finish(session, entry))
+
+
+def _share(session: Session, entry: Entry) -> Flow[Share]:
+    if entry.answered is not None:
+        return _answered(entry)
     posting = Posting(entry.meta, entry.body, entry.key, entry)
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
+    from sealpipe.flows.storing import also
+
+    with kept(entry):
+        yield from also.again(session, entry)
     sent = post(session, posting, session.budget(), unclear=True)
     return (yield from oversight.watched(session, oversight.of_entry(entry.meta), sent))
+
+
+def _request(session: Session, entry: Entry) -> Flow[SecureRequest]:
+    from sealpipe.flows import request  # most entries are shares
+
+    return (yield from request.resume(session, entry))
+
+
+_FINISH: Mapping[str, Callable[[Session, Entry], Flow[Share] | Flow[SecureRequest]]] = {
+    "share": _share,
+    "request": _request,
+}
 
 
 def _answered(entry: Entry) -> Share:
@@ -54,6 +82,6 @@ def _answered(entry: Entry) -> Share:
         "replayed" if answer["replayed"] else "created",
         meta["title"],
         (),
-        entry,
+        entry=entry,
         mail=mail(meta, entry),
     )

@@ -10,7 +10,15 @@ from typing import Any, Generic, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import PROOF_OF_NOTHING, refusal
-from sealpipe.errors import OutcomeUnknown, ProtocolError, RateLimited, ServiceError, TriesSpent, Unreachable
+from sealpipe.errors import (
+    KeySwapped,
+    OutcomeUnknown,
+    ProtocolError,
+    RateLimited,
+    ServiceError,
+    TriesSpent,
+    Unreachable,
+)
 from sealpipe.flows.steps import Flow, Send, Wait
 
 T = TypeVar("T")
@@ -95,7 +103,8 @@ def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _
         return _Settled(operation.decode(result))
     except ProtocolError as error:
         # It was carried out. Reading it again, or replaying it, may bring an answer that can be used.
-        return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
+        again = operation.resend is not Resend.NEVER and not isinstance(error, KeySwapped)
+        return _Problem(error, again=again, unclear=True)
 
 
 def _unanswered(operation: Operation[Any], failure: Failure) -> _Problem:

@@ -38,6 +38,10 @@ class SealedShare:
     """Whom link and passcode go to; as text each is `channel:to`."""
     expires_at: datetime | None = None
     """When it ends: as planned, or earlier, with what is in it. None: never."""
+    found: tuple[fields.Field, ...] = field(default=(), repr=False)
+    """The fields themselves, where they are to be stored, too."""
+    stores: tuple[str, ...] = ()
+    """What is to be stored where, in the sinks' words."""
     remarks: tuple[str, ...] = ()
     """What sources say of their documents, such as the entropy of a new password; never a value."""
 
@@ -56,6 +60,11 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
 
         # First of all: a wrong recipient must not cost a secret that is made by being read.
         recipients = yield from addressing.recipients(plan.addressing, session.registry, cache)
+    stores: tuple[str, ...] = ()
+    if plan.also_to:
+        from sealpipe.flows.storing import also  # most shares are stored nowhere
+
+        stores = yield from also.check(session, plan.also_to)
     found = yield from resolve(plan.fields, session.registry, cache)
     passcode = plan.passcode
     if isinstance(passcode, Reference):
@@ -66,7 +75,14 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
         passcode = checked_passcode(value)
     plan, shorter = bounded(plan, cache)
     sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
-    return replace(sealed, recipients=recipients, expires_at=plan.expires_at, remarks=(*remarks(cache), *shorter))
+    return replace(
+        sealed,
+        recipients=recipients,
+        expires_at=plan.expires_at,
+        remarks=(*remarks(cache), *shorter),
+        found=tuple(found) if plan.also_to else (),
+        stores=stores,
+    )
 
 
 def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:

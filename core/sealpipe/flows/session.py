@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sealpipe import settings
 from sealpipe.credential import Credential
-from sealpipe.errors import SettingError
+from sealpipe.errors import CredentialError, SettingError
 from sealpipe.flows.retry import Budget
 from sealpipe.secret import Secret
 
@@ -36,6 +36,8 @@ class Session:
     ca_file: Path | None = None
     overseers: tuple[Overseer, ...] = ()
     """Policies and observers, by the config files."""
+    previous: Credential | None = None
+    """The credential before this one, while rotating: opens what was sealed to it, and is never sent."""
 
     def budget(self) -> Budget:
         """Time and tries for one call, from now on."""
@@ -71,6 +73,7 @@ def open_session(
     deadline: float = 60.0,
     ca_file: str | Path | None = None,
     overseers: tuple[Overseer, ...] = (),
+    previous: str | Secret | None = None,
 ) -> Session:
     """A session from what was set. SettingError names what is missing or wrong, and never a value."""
     for name, value in zip(_MISSING, (api_key, base_url, link_base_url), strict=True):
@@ -87,4 +90,19 @@ def open_session(
         deadline,
         None if ca_file is None else Path(ca_file),
         overseers,
+        None if not previous else _previous(previous),
+    )
+
+
+def _previous(text: str | Secret) -> Credential:
+    wrong = ""
+    try:
+        found = Credential.parse(text)
+        if found.custody_secret is not None:
+            return found
+        wrong = "it has no custody secret, and so opens nothing"
+    except CredentialError as error:
+        wrong = error.message
+    raise CredentialError(
+        f"SEALPIPE_API_KEY_PREVIOUS: {wrong}", remedy="set it to the whole credential, all three parts, or unset it"
     )

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sealpipe.api import shares
 from sealpipe.api.models import CreatedShare
-from sealpipe.errors import CustodyNotStored, Invalid, Missing, OutcomeUnknown, ServiceError, StateError, UsageError
+from sealpipe.errors import (
+    CustodyNotStored,
+    Invalid,
+    Missing,
+    Note,
+    OutcomeUnknown,
+    SealpipeError,
+    ServiceError,
+    StateError,
+)
 from sealpipe.flows import oversight
 from sealpipe.flows.expire import expire_share
 from sealpipe.flows.planning import DEFAULT_EXPIRY as DEFAULT_EXPIRY
@@ -24,6 +32,8 @@ from sealpipe.flows.sealing import SealedShare as SealedShare
 from sealpipe.flows.sealing import prepare as prepare
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
+from sealpipe.flows.undelivered import Undelivered, accounted
+from sealpipe.flows.undelivered import mail as mail
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, kept
 from sealpipe.state.outbox import Outbox
@@ -32,11 +42,14 @@ from sealpipe.wire import link
 
 if TYPE_CHECKING:
     from sealpipe.flows.delivering import Mail
+    from sealpipe.flows.storing.putting import Parcel
 
 
 @dataclass(slots=True)
-class Share:
+class Share(Undelivered):
     """A share that exists, and the only place its link exists. The link is a secret: it opens the share."""
+
+    kind: ClassVar[str] = "share"
 
     link: Secret
     short_code: str
@@ -45,22 +58,9 @@ class Share:
     outcome: Literal["created", "replayed"]
     title: str | None = None
     warnings: tuple[str, ...] = ()
-    entry: Entry | None = field(default=None, repr=False)
     remarks: tuple[str, ...] = ()
     mail: Mail | None = field(default=None, repr=False)
     """What is to be sent, and how far that is; None for nothing."""
-
-    def delivered(self) -> None:
-        """The link is safe where it belongs: ends the outbox entry. Raises StateError where that fails."""
-        entry, self.entry = self.entry, None
-        if entry is not None:
-            entry.end()
-
-    def keep(self) -> None:
-        """Leave the outbox entry to `resume`, now or in another process."""
-        entry, self.entry = self.entry, None
-        if entry is not None:
-            entry.close()
 
 
 def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
@@ -71,12 +71,39 @@ def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **not
     )
     yield from oversight.check(session, leaving)
     meta = _meta(sealed, plan, session, notes)
+    wanted = _parcels(plan, sealed, meta)
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
     posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
-    made = yield from oversight.watched(session, leaving, post(session, posting, session.budget()))
-    made.remarks = sealed.remarks
+    made = yield from oversight.watched(session, leaving, _store_and_post(session, posting, wanted))
+    made.remarks = (*sealed.remarks, *made.remarks)
+    return made
+
+
+def _parcels(plan: SharePlan, sealed: SealedShare, meta: Mapping[str, Any]) -> list[Parcel]:
+    if not plan.also_to:
+        return []
+    from sealpipe.flows.storing import also
+
+    return also.parcels(plan.also_to, sealed.found, meta["idempotency_key"])
+
+
+def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]) -> Flow[Share]:
+    """What is stored too is in its place before anybody gets a link."""
+    told: tuple[str, ...] = ()
+    if wanted:
+        from sealpipe.flows.storing import also
+
+        with kept(posting.entry), accounted(posting.entry, unclear=False):
+            told = yield from also.store(session, wanted, posting.entry)
+    try:
+        made = yield from post(session, posting, session.budget())
+    except SealpipeError as error:
+        for line in told:
+            error.add_note(Note(f"before that, it was {line}"))
+        raise
+    made.remarks = told
     return made
 
 
@@ -95,22 +122,10 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
     """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
     entry, meta = posting.entry, posting.meta
     with kept(entry):
-        try:
+        with accounted(entry, unclear=unclear):
             created = yield from _create(posting, budget, unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":
                 yield from _take_back(session, created)
-        except ServiceError as error:
-            if entry is not None and error.unclear:
-                error.outbox_id = entry.id
-                error.remedy = f"run `sealpipe resume {entry.id}`: it sends the same bytes under the same key"
-            else:
-                _nothing_to_keep(entry)
-            raise
-        except UsageError:
-            # A setting of the network is wrong (a certificate file, a proxy): nothing was sent.
-            if not unclear:
-                _nothing_to_keep(entry)
-            raise
         yield Do(partial(_keep_answer, posting, created))
     return Share(
         link_of(meta, created.short_code),
@@ -120,18 +135,9 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
         "replayed" if created.replayed else "created",
         meta["title"],
         tuple(posting.warnings),
-        entry,
+        entry=entry,
         mail=mail(meta, entry),
     )
-
-
-def mail(meta: Mapping[str, Any], entry: Entry | None = None) -> Mail | None:
-    """The messages of a share, and how far each of them is."""
-    if not meta.get("recipients"):
-        return None
-    from sealpipe.flows.delivering import mail_of
-
-    return mail_of(meta, {} if entry is None else entry.deliveries)
 
 
 def link_of(meta: Mapping[str, Any], short_code: str) -> Secret:
@@ -156,12 +162,6 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
     if posting.entry is not None:
         yield Do(partial(posting.entry.note_new_key, posting.key))
     return (yield from call(shares.create(posting.body, posting.key), budget))
-
-
-def _nothing_to_keep(entry: Entry | None) -> None:
-    if entry is not None:
-        with suppress(StateError):  # why the share failed matters more than a file that could not be removed
-            entry.end()
 
 
 def _take_back(session: Session, created: CreatedShare) -> Flow[None]:
@@ -211,6 +211,7 @@ def _meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping
         "title": plan.title,
         "views": plan.views,
         "recipients": [list(recipient) for recipient in sealed.recipients],
+        "also_to": [target.shown for target in plan.also_to],
         "message_template": None if plan.addressing is None else plan.addressing.template,
         **notes,
     }

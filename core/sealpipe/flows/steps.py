@@ -32,9 +32,13 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Work that may block: a plugin, an fsync, sealing a large value."""
+    """Work that may block: a plugin, an fsync, sealing a large value.
+
+    `changing`: it changes something elsewhere, and whoever cancels it lets it end for a while.
+    """
 
     work: Callable[[], Any]
+    changing: bool = False
 
 
 Step = Send | Wait | Do

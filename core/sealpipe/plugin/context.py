@@ -61,7 +61,7 @@ class Context:
     SDK that finds credentials by itself must not do so for a named store.
     """
 
-    __slots__ = ("_network", "_new_file", "_oidc", "_stdin", "environ", "named", "store")
+    __slots__ = ("_network", "_new_file", "_oidc", "_replace_file", "_stdin", "environ", "named", "store")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Context:
         network: Callable[[], Network] | None = None,
         oidc_token: Callable[[str | None], Secret] | None = None,
         new_file: Callable[[Path, bytes], None] | None = None,
+        replace_file: Callable[[Path, bytes, bytes | None], bool] | None = None,
     ) -> None:
         self.store = store
         self.named = named
@@ -80,6 +81,7 @@ class Context:
         self._network = network
         self._oidc = oidc_token
         self._new_file = new_file
+        self._replace_file = replace_file
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
 
     @property
@@ -112,6 +114,17 @@ class Context:
         if self._new_file is None:
             raise RuntimeError("this context was made without a way to write files")
         self._new_file(path, content)
+
+    def replace_file(self, path: Path, content: bytes, was: bytes | None = None) -> bool:
+        """Put a new 0600 file in the place of another, at once: a reader sees the one or the other, whole.
+
+        False, and nothing is written, where it does not hold `was` (None: whatever it holds), so that of several
+        that change a file none undoes what another did; and where it is a link, or no plain file: no link is
+        followed. Raises OSError where it cannot be written, TimeoutError where others keep the folder locked.
+        """
+        if self._replace_file is None:
+            raise RuntimeError("this context was made without a way to write files")
+        return self._replace_file(path, content, was)
 
     def child_environ(self) -> dict[str, str]:
         """The environment for a program that the plugin starts: without anything of sealpipe's own."""

@@ -89,6 +89,6 @@ def missing(
     if mode == "create":
         raise Conflict(
             "something else is stored there already",
-            remedy="name another place, or say with --mode merge or --mode replace that it may change",
+            remedy="name another place, or say that it may change: ?mode=merge or ?mode=replace in the target",
         )
     return after

@@ -20,6 +20,14 @@ PARAMETERS: Final[Mapping[str, str]] = {
 }
 """Name and help. What else a reference may have, its source declares."""
 
+TARGET_PARAMETERS: Final[Mapping[str, str]] = {
+    "mode": "create, replace or merge: what may be there already",
+    "optional": "1: store nothing rather than refuse where the answer is missing or empty",
+    "trim": "1: take white space off both ends of the answer",
+    "decode": "how the answer is encoded: base64, base64url or hex",
+}
+"""What every target understands (a sink's). What else one may have, its sink declares."""
+
 _CHOICES: Final[Mapping[str, Callable[[str], bool]]] = {
     "decode": {"base64", "base64url", "hex"}.__contains__,
     "trim": {"0", "1"}.__contains__,

@@ -29,6 +29,7 @@ from sealpipe.plugin import (
     SourceInfo,
 )
 from sealpipe.reference import PARAMETERS, Reference
+from sealpipe.reference.params import TARGET_PARAMETERS
 from sealpipe.registry import configured, oversight
 from sealpipe.registry.catalog import BUILT_IN, Catalog
 from sealpipe.registry.catalog import Listed as Listed
@@ -55,6 +56,7 @@ class Registry:
         config: Callable[[], Mapping[str, Any]] = dict,
         network: Callable[[], Network] | None = None,
         new_file: Callable[[Path, bytes], None] | None = None,
+        replace_file: Callable[[Path, bytes, bytes | None], bool] | None = None,
         built_in: Sequence[str] = BUILT_IN,
     ) -> None:
         self._environ = environ
@@ -62,6 +64,7 @@ class Registry:
         self._config = config
         self._network = network
         self._new_file = new_file
+        self._replace_file = replace_file
         self._built_in = built_in
         self._made: dict[tuple[str, str], Any] = {}
         self._lock = threading.RLock()
@@ -155,12 +158,13 @@ class Registry:
     def locate(self, ref: Reference, kind: str = "source") -> Locator:
         """The document or target that a reference means. InvalidReference for a parameter that nobody knows."""
         info = cast("SourceInfo | SinkInfo", self._info(kind, ref.name))
-        own = tuple(sorted((key, value) for key, value in ref.params if key not in PARAMETERS))
+        ours = TARGET_PARAMETERS if kind == "sink" else PARAMETERS
+        own = tuple(sorted((key, value) for key, value in ref.params if key not in ours))
         for number, (key, _) in enumerate(ref.params, 1):
-            if key not in PARAMETERS and key not in info.params:
+            if key not in ours and key not in info.params:
                 raise InvalidReference(
                     f"{ref.name}: parameter {number} is unknown",
-                    remedy=suggest(key, [*info.params, *PARAMETERS], "parameters"),
+                    remedy=suggest(key, [*info.params, *ours], "parameters"),
                 )
         return Locator(ref.name, ref.body, own, str(Reference(ref.name, ref.body, own)))
 
@@ -229,6 +233,7 @@ class Registry:
             network=self._network,
             oidc_token=self.oidc_token,
             new_file=self._new_file,
+            replace_file=self._replace_file,
         )
         made = guarded(f"the {kind} {name}", lambda: factory(settings, context))
         if not isinstance(made, _CLASSES[kind]):

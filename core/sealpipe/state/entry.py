@@ -48,6 +48,8 @@ class Entry:
     path: Path
     answered: Mapping[str, Any] | None = None
     key: str = field(default="", repr=False)
+    stored: bool = False
+    """Whether what is to be stored before it is posted is in its places."""
     deliveries: dict[int, Any] = field(default_factory=dict)
     """How far each message is, by its number; one that is not there has not been tried."""
 
@@ -60,6 +62,11 @@ class Entry:
         """The one re-creation: from now on the body goes without its wrap, under this key."""
         self._note({"key": idempotency_key})
         self.key = idempotency_key
+
+    def note_stored(self) -> None:
+        """All that is to be stored before it is posted is in its places."""
+        self._note({"stored": True})
+        self.stored = True
 
     def note_delivery(self, number: int, state: str) -> None:
         """How far a message is: `sending` before its channel is asked, then `sent` or `failed`."""
@@ -116,6 +123,7 @@ def replay(
             event = json.loads(payload)
             entry.answered = event.get("answered", entry.answered)
             entry.key = event.get("key", entry.key)
+            entry.stored = event.get("stored", entry.stored)
             entry.deliveries.update([event["delivery"]] if "delivery" in event else [])
     return entry
 

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sealpipe.errors import StateError
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
 _NOT_THAT_WAY = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
 _BY_DESCRIPTOR = Path("/proc/self/fd")
+_NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -91,6 +93,91 @@ def _unnamed(path: Path) -> int:
 def _named(temporary: Path) -> int:
     temporary.unlink(missing_ok=True)
     return os.open(temporary, _NEW, 0o600)
+
+
+LOCK_PATIENCE = 10.0
+"""Seconds to wait for others that replace a file of the same folder."""
+
+
+def replace(path: Path, content: bytes, was: bytes | None = None) -> bool:
+    """Put a new 0600 file in the place of another, at once and on disk before this returns.
+
+    False, with nothing written, where it does not hold `was` (None: anything, or nothing is there), or is a link
+    or no plain file. All who replace files of one folder do so one after the other, by a lock on the folder that
+    leaves nothing behind. A kill leaves the old file or the new one; one in between the new file's two names leaves
+    that with the name `aside`, which the next call for the same path clears away.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _lock(folder)
+        if not _holds(path.name, folder, was):
+            return False
+        temporary = aside(path)
+        temporary.unlink(missing_ok=True)
+        descriptor, named = _beside(path, temporary)
+        try:
+            os.fchmod(descriptor, 0o600)
+            write_all(descriptor, content)
+            os.fsync(descriptor)
+            if not named:
+                _name(descriptor, temporary, folder)
+            os.rename(temporary.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        os.fsync(folder)
+        return True
+    finally:
+        os.close(folder)  # and with it the lock goes
+
+
+def aside(path: Path) -> Path:
+    """What a file that takes the place of `path` is called for a moment: no link can replace a file."""
+    return path.with_name(f".{os.fsdecode(os.fsencode(path.name)[:200])}.sealpipe-new")
+
+
+def _beside(path: Path, temporary: Path) -> tuple[int, bool]:
+    """A new file without a name; where the system knows none, with that one. And whether it has it."""
+    if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
+        try:
+            return _unnamed(path), False
+        except OSError as error:
+            if error.errno not in _NOT_THAT_WAY:
+                raise
+    return os.open(temporary, _NEW, 0o600), True
+
+
+def _lock(folder: int) -> None:
+    """Keep others from replacing files of the folder meanwhile."""
+    until = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError(errno.ETIMEDOUT, "another process keeps the folder locked") from None
+            time.sleep(0.01)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            raise OSError(errno.ENOLCK, "its file system has no locks") from None
+
+
+def _holds(name: str, folder: int, was: bytes | None) -> bool:
+    """Whether that is a plain file of a folder, and holds `was` (None: anything; then it need not be there)."""
+    try:
+        # Looked at before it is opened: opening a device may do something.
+        plain = stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        if was is None or not plain:
+            return plain
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return was is None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(len(was) + 1) == was
 
 
 def open_locked(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""What must be known about the end of a request: its submissions' ciphertext, and the DELETEs that were sent.
+"""What must be known about a request: its submissions' ciphertext, the DELETEs that were sent, the ledger of places.
 
 A record is one file a request, of JSON lines that are only ever added: 0600 in a 0700 folder, locked while it is
 open. It is not sealed: what it holds of a submission is ciphertext to a key that the service never had. Without
@@ -47,6 +47,7 @@ class Record(ABC):
         self.sent: Sent | None = None
         self.purging = False
         self._kept: set[str] = set()
+        self._places: dict[tuple[str, str], str] = {}
 
     def keep(self, submissions: Iterable[Submission]) -> None:
         """Keep what is not kept yet. Raises StateError."""
@@ -65,6 +66,15 @@ class Record(ABC):
     def note_purged(self) -> None:
         """What became of that DELETE is known. Raises StateError."""
         self._note([{"purging": False}])
+
+    def placed(self, marker: str, place: str) -> str:
+        """How far a submission is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
+        state = self._places.get((marker, place), "")
+        return state if state != "not stored" else ""
+
+    def note_place(self, marker: str, place: str, state: str) -> None:
+        """How far it is from now on. Raises StateError."""
+        self._note([{"placing": {"marker": marker, "place": place, "state": state}}])
 
     def settle(self, outcome: str) -> None:
         """No DELETE that expires is under way any more. Raises StateError."""
@@ -96,6 +106,8 @@ class Record(ABC):
                 self.purging = purging
             case {"settled": _}:
                 self.sent = None
+            case {"placing": {"marker": str(marker), "place": str(place), "state": str(state)}}:
+                self._places[marker, place] = state
             case _:
                 raise ValueError
 
@@ -222,7 +234,7 @@ class _InMemory(Record):
         if self._open:
             self._open = False
             with self._guard:
-                if self.sent is None and not self.purging:
+                if self.sent is None and not self.purging and not self._places:
                     self._events.pop(self._name, None)
                 self._busy.discard(self._name)
 

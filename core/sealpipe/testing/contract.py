@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 
-from sealpipe.client.plugins import PluginNetwork, new_file
+from sealpipe.client.plugins import PluginNetwork, new_file, replace_file
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Health, Info
 from sealpipe.registry import Registry
@@ -41,7 +41,13 @@ class Contract:
 
     def registry_in(self, environ: Mapping[str, str]) -> Registry:
         """The same in another environment."""
-        return Registry(environ=environ, network=lambda: PluginNetwork(None), new_file=new_file, built_in=self.built_in)
+        return Registry(
+            environ=environ,
+            network=lambda: PluginNetwork(None),
+            new_file=new_file,
+            replace_file=replace_file,
+            built_in=self.built_in,
+        )
 
     def info(self, registry: Registry) -> Info:
         """The descriptor."""

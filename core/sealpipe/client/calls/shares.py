@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.models import CreatedShare, Page, ShareInfo
@@ -21,6 +22,10 @@ from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, kept
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire.fields import Field
+
+if TYPE_CHECKING:
+    from sealpipe.flows.delivering import Deliverable
+    from sealpipe.flows.request import SecureRequest
 
 
 def create_share(
@@ -100,13 +105,15 @@ def share(
     passcode_to: Sequence[str] = (),
     params: Mapping[str, str] | None = None,
     message_template: str | None = None,
+    also_to: Sequence[str] = (),
 ) -> Flow[Share]:
     """Seal fields (or what references name) and share them; `.link` is the only way to open it.
 
     `send` and `passcode_to` name channels (`email:{to}`), `params` what their places stand for, by reference. All
     are checked before anything is sent; then, with `.mail` telling how far it is, NotDelivered says what is left.
 
-    Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
+    `also_to` names sinks (`vault:secret/app?mode=merge#password=Password`) where fields are stored before the share
+    is posted. Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
     `.delivered()` ends its entry once the link is safe. `expires_in=None` without `expires_at`: no end;
     `views=None`: no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknown has `.outbox_id`.
     """
@@ -127,20 +134,25 @@ def share(
         passcode_to=passcode_to,
         params=params or {},
         message_template=message_template,
+        also_to=also_to,
     )
     box = None if outbox is None else Outbox(Path(outbox), session.credential)
-    return _with_mail(session, sharing.share(session, plan, box), resend=False)
+    return with_mail(session, sharing.share(session, plan, box), resend=False)
 
 
-def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share]:
-    """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share, the same link.
+def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
+    """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same link.
 
     Messages that are left are sent; those that may have arrived only with `resend`. Raises NotDelivered.
     """
-    return _with_mail(session, resuming.resume(session, entry), resend=resend)
+    return with_mail(session, resuming.resume(session, entry), resend=resend)
 
 
-def _with_mail(session: Session, making: Flow[Share], *, resend: bool) -> Flow[Share]:
+Made = TypeVar("Made", bound="Deliverable")
+
+
+def with_mail(session: Session, making: Flow[Made], *, resend: bool) -> Flow[Made]:
+    """Make it, and send what is to be sent."""
     made = yield from making
     if made.mail is not None:
         from sealpipe.flows.delivering import deliver  # most shares are sent nowhere

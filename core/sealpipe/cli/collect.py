@@ -1,0 +1,114 @@
+"""`sealpipe collect`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import context, output
+from sealpipe.cli.options import Command, options
+from sealpipe.errors import NotDelivered, SealpipeError, UsageError
+
+if TYPE_CHECKING:
+    from sealpipe.client.sync import Client
+    from sealpipe.flows.collecting.result import Collected
+    from sealpipe.state.receipt import Receipt
+
+
+@click.command(cls=Command)
+@click.argument("requests", nargs=-1, required=True, metavar="CODE|RECEIPT...")
+@options("collect", common=context.COMMON)
+def collect(requests: Sequence[str], **values: Any) -> None:
+    """Open what was handed over to requests, and store it where it belongs. Safe to run again, anywhere.
+
+    A word that ends in .json or holds a slash is a receipt's file, any other a short code (code:WORD is one, too; one
+    that begins with a dash comes after --). Without --to or --dir what was typed is the result, on stdout. Nobody
+    knows who sent it: whoever has the link may answer.
+
+    sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
+    """
+    from sealpipe.cli.collect_output import Progressing, show, tell
+    from sealpipe.client.sync import Client
+    from sealpipe.flows.collecting import many
+    from sealpipe.flows.collecting.planning import plan_collect
+    from sealpipe.flows.collecting.result import worst
+
+    stored = bool(values["to"] or values["dir"])
+    _refuse_open_log(stored=stored or values["dry_run"])
+    plan = plan_collect(
+        [_request(word) for word in requests],
+        key=values["key"],
+        wait=values["wait"] or timedelta(0),
+        pick=values["pick"],
+        to=values["to"],
+        mode=values["mode"],
+        folder=values["dir"],
+        # What goes to stdout is ended only once it is out.
+        after=values["after"] if stored else "keep",
+        state=_folder(values),
+        dry_run=values["dry_run"],
+    )
+    progress = Progressing()
+    with Client.of_session(context.session(values)) as client:
+        results = client.run(many.collect(client.session, plan, progress, tick=progress.tick))
+        progress.over()
+        problems: list[SealpipeError] = []
+        for result in results:
+            tell(result)
+        try:
+            show(client.session, results, values)
+        except NotDelivered as error:
+            error.remedy = "nothing is lost: run it again, with --to or --dir"
+            problems.append(error)
+        else:
+            if values["after"] == "expire" and not stored and not values["dry_run"]:
+                problems += _end(client, results, values)
+    problems += [problem for problem in (result.problem() for result in results) if problem is not None]
+    first = worst(problems)
+    for other in problems:
+        if other is not first:
+            output.note(f"sealpipe: {other.message}")
+    if first is not None:
+        raise first
+
+
+def _end(client: Client, results: Sequence[Collected], values: dict[str, Any]) -> list[SealpipeError]:
+    failed: list[SealpipeError] = []
+    for result in results:
+        if result.status == "collected":
+            try:
+                ended = client.expire_request(result.short_code, keep=_folder(values))
+                output.note(f"{output.printable(result.short_code)}: {ended.outcome}")
+            except SealpipeError as error:
+                failed.append(error)
+    return failed
+
+
+def _request(word: str) -> str | Receipt:
+    if word.startswith("code:"):
+        return word.removeprefix("code:")
+    if "/" not in word and not word.endswith(".json"):
+        return word
+    from sealpipe.state import receipt
+
+    return receipt.read(Path(word))
+
+
+def _folder(values: dict[str, Any]) -> Path:
+    from sealpipe.state.place import state_folder
+
+    return state_folder(os.environ, values["state_dir"]) / "requests"
+
+
+def _refuse_open_log(*, stored: bool) -> None:
+    """GitLab masks nothing that we print (DESIGN 6.7)."""
+    if os.environ.get("GITLAB_CI") and not stored:
+        raise UsageError(
+            "in a GitLab job what was handed over would stand in the log for everybody to read",
+            remedy="store it with --to SINK, or as files with --dir DIR",
+        )

@@ -1,0 +1,163 @@
+"""What `collect` tells: on stderr what goes on, on stdout what was handed over, or where it is stored now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from sealpipe.cli import output
+from sealpipe.errors import PluginError
+from sealpipe.flows.collecting.result import Collected, Progress, Received
+from sealpipe.flows.session import Session
+from sealpipe.secret import Secret
+from sealpipe.times import format_time
+from sealpipe.wire.field import Field
+
+_SELDOM: Final = 300.0
+"""Seconds between two lines of waiting where nobody watches."""
+
+
+class Progressing:
+    """Tells people what goes on: a countdown on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self._watched = output.watched()
+        self.tick = 1.0 if self._watched else None
+        self._told_at = -_SELDOM
+        self._status = False
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.event == "waiting":
+            self._waiting(progress)
+            return
+        self.over()
+        code, detail = output.printable(progress.short_code), output.printable(progress.detail)
+        if progress.event == "trouble":
+            output.note(f"{code}: {detail}; still waiting" if progress.left > 0 else f"{code}: {detail}")
+        elif progress.event in ("stored", "already", "not stored"):
+            output.note(f"{code}: {progress.event} in {detail}")
+        elif progress.event == "ended":
+            output.note(f"{code}: ended")
+
+    def over(self) -> None:
+        """Leave the countdown's line."""
+        if self._status:
+            output.status("")
+            self._status = False
+
+    def _waiting(self, progress: Progress) -> None:
+        line = f"waiting for {progress.waiting} request(s), {_clock(progress.left)} left"
+        if self._watched:
+            output.status(f"{line}, next look in {_clock(progress.next_look)}")
+            self._status = True
+        elif time.monotonic() - self._told_at >= _SELDOM:
+            self._told_at = time.monotonic()
+            output.note(line)
+
+
+def tell(result: Collected) -> None:
+    """What people should know of a result, beside it."""
+    code = output.printable(result.short_code)
+    for each in result.unreadable[:20]:
+        output.note(f"{code}: submission {output.printable(each.short_code or '-')} cannot be used: {each.reason}")
+    if len(result.unreadable) > 20:
+        output.note(f"{code}: and {len(result.unreadable) - 20} more")
+    if (result.unreadable or result.failures) and result.kept_in is not None:
+        output.note(f"{code}: the ciphertext is kept in {result.kept_in}")
+    if result.skipped:
+        output.note(f"{code}: {result.skipped} answer(s) were not end-to-end encrypted, and are not handed out")
+    if result.late:
+        output.note(f"{code}: {result.late} answer(s) came while it ended; they are kept: collect them with --pick")
+    if result.submissions:
+        output.note(f"{code}: {len(result.submissions)} answer(s); nobody knows from whom: the link is all it takes")
+    for warning in result.warnings:
+        output.note(f"sealpipe: {warning}")
+
+
+def show(session: Session, results: Sequence[Collected], values: dict[str, Any]) -> None:
+    """The result on stdout. NotDelivered where nobody takes it."""
+    stored = bool(values["to"] or values["dir"])
+    if not stored and not values["dry_run"]:
+        _mask(session, results)
+    if values["output"] == "json":
+        rows = [_members(result, with_values=not stored and not values["dry_run"]) for result in results]
+        output.json_results(rows[0] if len(rows) == 1 else rows)
+        return
+    lines = [line for result in results for line in _lines(result, stored=stored, dry_run=values["dry_run"])]
+    output.result("".join(f"{output.harmless(line)}\n" for line in lines))
+
+
+def _lines(result: Collected, *, stored: bool, dry_run: bool) -> Iterator[str]:
+    show = output.printable
+    if dry_run:
+        for plan in result.planned:
+            keys = ", ".join(map(show, plan.keys))
+            told = f"would {show(plan.words)}" + (f" ({keys})" if keys else "")
+            yield f"{show(result.short_code)}\t{plan.submission}\t{told}"
+    elif stored:
+        for placed in result.stored:
+            there = "already there" if placed.already else "stored" if placed.known else "stored, not read back"
+            yield f"{show(result.short_code)}\t{placed.submission}\t{show(placed.target)}\t{there}"
+    else:
+        for number, received in enumerate(result.submissions):
+            if number:
+                yield ""
+            yield from (f"{show(field.key)}: {show(_open(field))}" for field in received.fields)
+
+
+def _members(result: Collected, *, with_values: bool) -> dict[str, Any]:
+    members: dict[str, Any] = {
+        "schema": output.SCHEMA,
+        "short_code": result.short_code,
+        "status": result.status,
+        "count": result.count,
+        "submissions": [_submission(each, with_values=with_values) for each in result.submissions],
+        "unreadable": [
+            {"short_code": each.short_code, "created_at": _moment(each), "reason": each.reason}
+            for each in result.unreadable
+        ],
+        "skipped": result.skipped,
+        "stored": [{**each._asdict(), "keys": list(each.keys)} for each in result.stored],
+        "late": result.late,
+        "ended": None if result.ended is None else result.ended.outcome,
+        "kept_in": None if result.kept_in is None else str(result.kept_in),
+    }
+    if result.planned:
+        members["planned"] = [{**each._asdict(), "keys": list(each.keys)} for each in result.planned]
+    errors = [error for error in (result.error, *result.failures) if error is not None]
+    return {**members, "errors": [output.describe(error) for error in errors]} if errors else members
+
+
+def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
+    rows = [
+        {**field.members(), "value": _open(field)} if with_values else {"key": field.key, "type": field.type}
+        for field in received.fields
+    ]
+    created = None if received.created_at is None else format_time(received.created_at)
+    return {"short_code": received.short_code, "created_at": created, "marker": received.marker, "fields": rows}
+
+
+def _mask(session: Session, results: Sequence[Collected]) -> None:
+    """Have the CI hide what is about to stand on stdout, where it can."""
+    values = [Secret(_open(field)) for each in results for row in each.submissions for field in row.fields]
+    ci = session.registry().ci() if values else None
+    if ci is not None:
+        try:
+            ci.mask(values)
+        except PluginError as error:
+            output.note(f"sealpipe: {error.message}")
+
+
+def _open(field: Field) -> str:
+    return field.value.reveal() if isinstance(field.value, Secret) else field.value
+
+
+def _moment(each: Any) -> str | None:
+    return None if each.created_at is None else format_time(each.created_at)
+
+
+def _clock(seconds: float) -> str:
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

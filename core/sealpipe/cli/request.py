@@ -1,0 +1,57 @@
+"""`sealpipe request`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sealpipe.cli import context
+from sealpipe.cli.options import Command, options
+
+
+@click.command(cls=Command)
+@options("request", common=context.COMMON)
+def request(**values: Any) -> None:
+    """Make a link by which somebody hands you secrets, sealed to a key that the service never has.
+
+    The collect link is the result, on stdout: whoever has it can answer, and read nothing. The last :TYPE of a prompt
+    counts only where it is a field type; without one it is a password.
+
+    sealpipe request -a 'Staging password' -a 'user=User name:text' --receipt acme.json
+    """
+    from sealpipe.cli import deliver
+    from sealpipe.client.sync import Client
+    from sealpipe.flows import request as requesting
+
+    to = deliver.targets(None, values["receipt"])
+    plan = requesting.plan_request(
+        values["ask"],
+        title=values["title"],
+        description=values["description"],
+        expires_in=values["expires_in"],
+        max_submissions=values["max_submissions"],
+        passcode=values["passcode_from"],
+        key=values["key"],
+        seed_to=values["seed_to"],
+        restricted_domains=values["restrict_domain"],
+        ip_whitelist=values["restrict_address"],
+        send=values["send"],
+        params=values["param"],
+    )
+    _check_seed(values)
+    session = context.session(values)
+    with Client.of_session(session) as client:
+        outbox = context.outbox(values, session.credential)
+        made = client.run(requesting.request(session, plan, outbox, deliver=to))
+        deliver.finish(client, made, to, as_json=values["output"] == "json")
+
+
+def _check_seed(values: dict[str, Any]) -> None:
+    if values["key"] == "new" and values["seed_to"] is None:
+        from sealpipe.errors import UsageError
+
+        raise UsageError(
+            "nobody would have the new key's seed: what is submitted could not be opened",
+            remedy="add --seed-to SINK, such as --seed-to vault:secret/requests/acme#seed",
+        )

@@ -1,0 +1,55 @@
+"""Which requests depend on a key: what `requests list --sealed-to` shows, so that a key can be let go of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sealpipe.api.models import RequestInfo
+from sealpipe.client.sync import Client
+from sealpipe.errors import SettingError, StillWaiting
+from sealpipe.flows.collecting.keys import InHand, in_hand
+from sealpipe.flows.collecting.opening import opened
+from sealpipe.flows.collecting.result import Received
+
+
+def known_keys(client: Client) -> tuple[InHand, ...]:
+    """The key pairs of this environment's credentials; none where they have no custody secret."""
+    session = client.session
+    has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
+    return client.run(in_hand(session, "credential")) if has else ()
+
+
+def sealed_to(client: Client, which: str, rows: Iterable[RequestInfo]) -> list[RequestInfo]:
+    """Those of the rows that need one of our keys. Of one that has ended, what was submitted tells which it is."""
+    keys = known_keys(client)
+    wanted = next((each for each in keys if each.name == which), None)
+    if wanted is None:
+        variable = "SEALPIPE_API_KEY_PREVIOUS" if which == "previous" else "SEALPIPE_API_KEY"
+        raise SettingError(
+            f"{variable} is not set, or has no custody secret: nothing can be sealed to it", remedy=f"set {variable}"
+        )
+    found = []
+    for row in rows:
+        public_key = row.public_key if row.expires_at is not None else _key_of(client, row.short_code, keys)
+        if public_key == wanted.public_key:
+            found.append(replace(row, public_key=public_key))
+    return found
+
+
+def check_free(which: str, rows: list[RequestInfo]) -> None:
+    """StillWaiting while anything needs the key before this one."""
+    if which == "previous" and rows:
+        raise StillWaiting(
+            f"{len(rows)} request(s) still need the key before this one",
+            remedy="collect them and end them; or keep SEALPIPE_API_KEY_PREVIOUS, and revoke that key later",
+        )
+
+
+def _key_of(client: Client, short_code: str, keys: tuple[InHand, ...]) -> str | None:
+    """The key of one that has ended: the service does not tell it any more. None where nothing there opens."""
+    for item in client.list_submissions(short_code).items:
+        for each in keys:
+            if isinstance(opened(item, [each], client.session.credential.tag), Received):
+                return each.public_key
+    return None

@@ -1,0 +1,145 @@
+"""What collecting ends with, for each request; and what it tells on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from sealpipe.errors import NeverAnswered, NotOpened, SealpipeError, StillWaiting
+from sealpipe.flows.expire_request import EndedRequest
+from sealpipe.wire.field import Field
+
+Status = Literal["collected", "pending", "expired", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A submission that was opened. Anybody who had the link may have sent it: the sender is not authenticated.
+
+    `fields` are as they were sent, labels and all. `marker` stands for the submission in sinks and folders: a plain
+    name, the same on every machine.
+    """
+
+    short_code: str | None
+    created_at: datetime | None
+    fields: tuple[Field, ...] = field(repr=False)
+    marker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A submission that could not be opened, or does not answer what was asked; `reason` says which, for people."""
+
+    short_code: str | None
+    created_at: datetime | None
+    reason: str
+
+
+class Placed(NamedTuple):
+    """A submission in its place. `already`: it was there before; `known` is False where nobody can read it back."""
+
+    submission: str
+    target: str
+    keys: tuple[str, ...]
+    already: bool
+    known: bool
+
+
+class Planned(NamedTuple):
+    """What would go where (`--dry-run`), in the sink's words."""
+
+    submission: str
+    target: str
+    keys: tuple[str, ...]
+    words: str
+
+
+@dataclass(slots=True)
+class Collected:
+    """What a request has given. `submissions` are those that `pick` chose, opened; `count` is how many there are.
+
+    `status` is `pending` or `expired` where nobody has answered, `failed` where `error` says why. `failures` are
+    those of sinks: nothing is lost, a rerun stores what is missing. `late` came while the request ended, and is
+    kept. `kept_in` is the file with the ciphertext of what could not be opened or stored, None without a folder.
+    """
+
+    short_code: str
+    status: Status
+    count: int = 0
+    submissions: tuple[Received, ...] = field(default=(), repr=False)
+    unreadable: tuple[Unreadable, ...] = ()
+    skipped: int = 0
+    stored: tuple[Placed, ...] = ()
+    planned: tuple[Planned, ...] = ()
+    failures: tuple[SealpipeError, ...] = ()
+    late: int = 0
+    ended: EndedRequest | None = None
+    kept_in: Path | None = None
+    warnings: tuple[str, ...] = ()
+    error: SealpipeError | None = None
+    """Why it came to nothing; set where `status` is `failed`."""
+
+    def problem(self) -> SealpipeError | None:
+        """The error that stands for all that is not as it should be; None where all is well."""
+        return worst([self.error, *self.failures, self._unopened(), self._unanswered()])
+
+    def _unopened(self) -> NotOpened | None:
+        if not self.unreadable:
+            return None
+        reasons = "; ".join(dict.fromkeys(each.reason for each in self.unreadable[:5]))
+        return NotOpened(
+            f"{len(self.unreadable)} of {self.count} submissions to {self.short_code} could not be used: {reasons}",
+            short_code=self.short_code,
+        )
+
+    def _unanswered(self) -> SealpipeError | None:
+        if self.status == "pending":
+            return StillWaiting(f"nobody has answered {self.short_code} yet", short_code=self.short_code)
+        if self.status == "expired" and not self.unreadable:
+            skipped = f"; {self.skipped} answers were not end-to-end encrypted" if self.skipped else ""
+            return NeverAnswered(
+                f"{self.short_code} has expired, and nobody had answered{skipped}", short_code=self.short_code
+            )
+        return None
+
+
+_RANK = (1, 11, 14, 13)
+"""Exit codes that come first where there are several at once (DESIGN section 3); 15 comes last."""
+
+
+def worst(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
+    """The error that stands for several; None where there is none."""
+
+    def rank(error: SealpipeError) -> int:
+        code = error.exit_code
+        return _RANK.index(code) if code in _RANK else len(_RANK) + (code in (15, 16)) + (code == 15)
+
+    return min((error for error in errors if error is not None), key=rank, default=None)
+
+
+Event = Literal["waiting", "trouble", "answered", "stored", "already", "not stored", "ended"]
+
+
+class Progress(NamedTuple):
+    """What is going on. `waiting` requests have no answer yet; `left` and `next_look` are in seconds.
+
+    `event`: `waiting`, `trouble` (a look failed, and is repeated; `detail` says how), `answered`, `stored`,
+    `already` (it was there), `not stored`, `ended`.
+    """
+
+    event: Event
+    short_code: str = ""
+    waiting: int = 0
+    left: float = 0.0
+    next_look: float = 0.0
+    detail: str = ""
+
+
+OnProgress = Callable[[Progress], object]
+
+
+def silent(_: Progress) -> None:
+    """Tell nobody."""

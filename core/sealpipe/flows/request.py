@@ -1,0 +1,246 @@
+"""A request from its plan to its collect link (DESIGN 6.3, rule C); publishing the link is the caller's."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from sealpipe.api import requests as api
+from sealpipe.api.models import CreatedRequest, RequestInfo
+from sealpipe.errors import KeySwapped, OutcomeUnknown, ServiceError, StateError, UsageError
+from sealpipe.flows import oversight
+from sealpipe.flows.paging import Walk
+from sealpipe.flows.planning import checked_passcode
+from sealpipe.flows.request_key import Chosen, choose, put_away
+from sealpipe.flows.request_planning import RequestPlan
+from sealpipe.flows.request_planning import plan_request as plan_request
+from sealpipe.flows.resolve import Cache, resolve_value
+from sealpipe.flows.retry import Budget, call
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.flows.undelivered import Undelivered, accounted, mail
+from sealpipe.plugin import Outgoing
+from sealpipe.prompts import Prompt
+from sealpipe.reference import Reference
+from sealpipe.secret import Secret
+from sealpipe.state.entry import Entry, kept
+from sealpipe.state.outbox import Outbox
+from sealpipe.state.receipt import Receipt, RequestKey
+from sealpipe.times import format_time, parse_time
+from sealpipe.wire import link
+from sealpipe.wire.encoding import decode_base64url, encode_base64url
+
+if TYPE_CHECKING:
+    from sealpipe.flows.addressing import Recipient
+    from sealpipe.flows.delivering import Mail
+
+CANDIDATES: Final = 20
+"""How many requests are listed that may be the one whose answer was lost."""
+
+
+@dataclass(slots=True)
+class SecureRequest(Undelivered):
+    """A request that exists. The collect link holds no key: whoever has it can answer, and read nothing.
+
+    `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret; it is there for
+    a fresh key only. `seed` is a reference to a fresh key's seed, where that was put away.
+    """
+
+    kind: ClassVar[str] = "request"
+
+    collect_link: str
+    short_code: str
+    expires_at: datetime | None
+    public_key: str
+    key: RequestKey
+    prompts: tuple[Prompt, ...]
+    outcome: Literal["created", "replayed"]
+    title: str | None = None
+    seed: str | None = None
+    access_link: Secret | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    mail: Mail | None = field(default=None, repr=False)
+    """What is to be sent, and how far that is; None for nothing."""
+
+    @property
+    def link(self) -> Secret:
+        """What its recipients are sent: the collect link."""
+        return Secret(self.collect_link)
+
+    @property
+    def receipt(self) -> Receipt:
+        """What collecting needs to know: nothing secret, and no link."""
+        return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, self.title, self.seed)
+
+
+def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, **notes: object) -> Flow[SecureRequest]:
+    """The whole way to a collect link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
+    cache: Cache = {}
+    recipients: tuple[Recipient, ...] = ()
+    if plan.addressing is not None:
+        from sealpipe.flows import addressing  # most requests are sent nowhere
+
+        recipients = yield from addressing.recipients(plan.addressing, session.registry, cache)
+    passcode = plan.passcode
+    if isinstance(passcode, Reference):
+        value = yield from resolve_value(passcode, session.registry, cache)
+        if value is None:
+            raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
+        passcode = checked_passcode(value)
+    chosen = yield from choose(plan, session)
+    leaving = _outgoing(plan, recipients)
+    yield from oversight.check(session, leaving)
+    chosen = yield from put_away(plan, session, chosen)
+    body = _body(plan, chosen, passcode)
+    meta = _meta(plan, chosen, passcode, recipients, session, notes)
+    entry: Entry | None = None
+    if outbox is not None:
+        entry = yield Do(partial(outbox.add, meta, body))
+    made = yield from oversight.watched(session, leaving, post(session, meta, body, entry, session.budget()))
+    if passcode is not None:
+        made.remarks += ("the passcode was sent to the service: it gates the form, and encrypts nothing",)
+    if chosen.seed is not None:
+        made.remarks += (f"the seed of its key is {chosen.seed}",)
+    if plan.key == "new":
+        made.access_link = Secret(link.access_link(session.link_base_url, made.short_code, bytes(chosen.pair.seed)))
+    return made
+
+
+def post(
+    session: Session,
+    meta: Mapping[str, Any],
+    body: bytes | bytearray,
+    entry: Entry | None,
+    budget: Budget,
+    *,
+    unclear: bool = False,
+) -> Flow[SecureRequest]:
+    """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
+    with kept(entry), accounted(entry, unclear=unclear):
+        key = decode_base64url(meta["public_key"])
+        try:
+            created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
+        except KeySwapped as error:
+            code = error.short_code
+            error.remedy = f"give nobody its link; end it with `sealpipe requests expire {code}`, and ask anew"
+            raise
+        except ServiceError as error:
+            if not error.unclear:
+                raise
+            created = yield from _found(session, meta, error)
+        if entry is not None:
+            yield Do(partial(_keep_answer, entry, created))
+    return made_of(meta, _answer(created), entry)
+
+
+def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
+    """The request of an open entry: as it was answered before, else by sending the stored bytes once more."""
+    if entry.answered is not None:
+        return made_of(entry.meta, entry.answered, entry)
+    sent = post(session, entry.meta, entry.body, entry, session.budget(), unclear=True)
+    return (yield from oversight.watched(session, oversight.of_entry(entry.meta), sent))
+
+
+def made_of(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
+    """The request that an answer tells of."""
+    code, ends = answer["short_code"], answer["expires_at"]
+    return SecureRequest(
+        link.collect_link(meta["link_base_url"], code),
+        code,
+        None if ends is None else parse_time(ends),
+        meta["public_key"],
+        meta["key"],
+        tuple(Prompt(*row) for row in meta["prompts"]),
+        "replayed" if answer["replayed"] else "created",
+        meta["title"],
+        meta["seed"],
+        entry=entry,
+        mail=mail(meta, entry),
+    )
+
+
+def _found(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
+    """Rule C: a fresh key is in no other request, so the list tells; the credential's is in every one of ours."""
+    rows: list[RequestInfo] = []
+    with suppress(ServiceError):
+        walk: Walk[RequestInfo] = Walk(
+            lambda page: call(api.list_page(page, 100), session.budget()), lambda row: row.short_code
+        )
+        while not walk.done:
+            rows += [row for row in (yield from walk.next_page()) if row.public_key == meta["public_key"]]
+    if meta["key"] == "new" and len(rows) == 1:
+        return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
+    if rows and isinstance(error, OutcomeUnknown):
+        codes = ", ".join(row.short_code for row in rows[:CANDIDATES])
+        error.message += f"; if it was made, it is one of these, newest first: {codes}"
+        error.args = (error.message,)
+    raise error
+
+
+def _body(plan: RequestPlan, chosen: Chosen, passcode: Secret | None) -> bytes:
+    return api.build_body(
+        title=plan.title,
+        public_key=chosen.pair.public_key,
+        fields=[(each.text, each.type) for each in plan.prompts],
+        description=plan.description,
+        expires_at=plan.expires_at,
+        max_submissions=plan.max_submissions,
+        views=plan.views,
+        passcode=passcode,
+        requires_login=plan.requires_login,
+        requires_mfa=plan.requires_mfa,
+        restricted_domains=plan.restricted_domains,
+        ip_whitelist=plan.ip_whitelist,
+        organization_id=plan.organization_id,
+    )
+
+
+def _meta(
+    plan: RequestPlan,
+    chosen: Chosen,
+    passcode: Secret | None,
+    recipients: tuple[Recipient, ...],
+    session: Session,
+    notes: Mapping[str, object],
+) -> dict[str, Any]:
+    """What the outbox holds beside the body: the seed is not among it."""
+    return {
+        "schema": 1,
+        "kind": "request",
+        "idempotency_key": str(uuid.uuid4()),
+        "base_url": session.base_url,
+        "link_base_url": session.link_base_url,
+        "public_key": encode_base64url(chosen.pair.public_key),
+        "key": plan.key,
+        "seed": chosen.seed,
+        "prompts": [list(each) for each in plan.prompts],
+        "passcode": passcode,
+        "title": plan.title,
+        "views": None,
+        "recipients": [list(recipient) for recipient in recipients],
+        "message_template": None,
+        **notes,
+    }
+
+
+def _outgoing(plan: RequestPlan, recipients: tuple[Recipient, ...]) -> Outgoing:
+    labels = tuple((each.text, each.type) for each in plan.prompts)
+    return Outgoing(
+        "request", labels, (), tuple(map(str, recipients)), plan.expires_at, plan.max_submissions, plan.title
+    )
+
+
+def _answer(created: CreatedRequest) -> dict[str, Any]:
+    ends = None if created.expires_at is None else format_time(created.expires_at)
+    return {"short_code": created.short_code, "expires_at": ends, "replayed": created.replayed}
+
+
+def _keep_answer(entry: Entry, created: CreatedRequest) -> None:
+    with suppress(StateError):  # without the note, `resume` replays the create: no harm
+        entry.note_answer(_answer(created))

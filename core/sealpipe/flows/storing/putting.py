@@ -1,0 +1,114 @@
+"""Handing values to sinks: each place once, tried again where its backend did not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from sealpipe.errors import NOT_TAKEN, Unavailable, Unclear, UsageError
+from sealpipe.flows.resolve import TRIES
+from sealpipe.flows.retry import LONGEST_WAIT, Budget
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow, Wait
+from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Stored
+from sealpipe.reference import Reference
+from sealpipe.state.kept import Record
+
+
+class Parcel(NamedTuple):
+    """What goes to one place, for one submission. `marker` stands for that submission."""
+
+    ref: Reference
+    fields: tuple[Stored, ...]
+    mode: Mode
+    marker: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that are written."""
+        return tuple(field.key for field in self.fields)
+
+
+def grouped(parcels: Iterable[Parcel]) -> list[Parcel]:
+    """One parcel for each place and submission. UsageError where two write one key, or in two modes."""
+    found: dict[tuple[str, str], Parcel] = {}
+    for parcel in parcels:
+        place = str(parcel.ref), parcel.marker
+        before = found.get(place)
+        if before is None:
+            found[place] = parcel
+            continue
+        if before.mode != parcel.mode or set(before.keys) & set(parcel.keys) or "" in (*before.keys, *parcel.keys):
+            raise UsageError(f"two targets contradict each other about {parcel.ref}", remedy="name each key once")
+        found[place] = parcel._replace(fields=(*before.fields, *parcel.fields))
+    return list(found.values())
+
+
+def describe(session: Session, parcels: Sequence[Parcel]) -> Flow[list[str]]:
+    """What would be done with each, in its sink's words. Nothing is asked. Raises PluginError, UsageError."""
+    told: list[str] = yield Do(partial(_describe, session, parcels))
+    return told
+
+
+def put(session: Session, parcel: Parcel, record: Record | None = None) -> Flow[Receipt]:
+    """Store a parcel, and have it confirmed. Raises PluginError, UsageError.
+
+    `record` is the ledger: it alone knows whether a sink that cannot read back has taken it before.
+    """
+    for tries in range(1, TRIES + 1):
+        try:
+            receipt: Receipt = yield Do(partial(_put, session, parcel, record), changing=True)
+            return receipt
+        except Unavailable as error:
+            if tries == TRIES:
+                raise
+            asked = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
+            pause = max(Budget().back_off(tries), min(LONGEST_WAIT, asked))
+        yield Wait(pause)
+    raise AssertionError("the last try returns or raises")
+
+
+def locate(session: Session, ref: Reference) -> Locator:
+    """The place that a reference names for its sink. Blocks. Raises InvalidReference."""
+    return session.registry().locate(ref, "sink")
+
+
+def is_blind(session: Session, ref: Reference) -> bool:
+    """Whether the sink cannot read back what it stored. Blocks. Raises InvalidReference."""
+    return BLIND in session.registry().sink_info(ref.name).capabilities
+
+
+def _describe(session: Session, parcels: Sequence[Parcel]) -> list[str]:
+    from sealpipe.registry.storing import describe as told
+
+    registry = session.registry()
+    return [told(registry, parcel.ref.name, locate(session, parcel.ref), parcel.mode) for parcel in parcels]
+
+
+def _put(session: Session, parcel: Parcel, record: Record | None) -> Receipt:
+    from sealpipe.registry.storing import store
+
+    registry, locator = session.registry(), locate(session, parcel.ref)
+    registry.sink(parcel.ref.name)  # what it lacks is told before anything counts as under way
+    blind = record is not None and is_blind(session, parcel.ref)
+    if not blind or record is None:
+        return store(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
+    place = f"{parcel.ref}#{','.join(parcel.keys)}"
+    state = record.placed(parcel.marker, place)
+    if state == "stored":
+        return Receipt(locator, known=False, already=True)
+    if state == "storing" and parcel.mode == "create":
+        raise Unclear(
+            f"an earlier run was cut off while it stored {place}: it may be there, and nobody can read it back",
+            locator=str(parcel.ref),
+            remedy="where what is there is yours to write, run it again with ?mode=replace in the target",
+        )
+    record.note_place(parcel.marker, place, "storing")
+    try:
+        receipt = store(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
+    except NOT_TAKEN:
+        record.note_place(parcel.marker, place, state or "not stored")
+        raise
+    record.note_place(parcel.marker, place, "stored")
+    return receipt

@@ -1,0 +1,156 @@
+"""Where a result goes: `vault:secret/vendor/{submission}#password=Staging password` (DESIGN section 4). Pure.
+
+A target has the form of a reference. Left of `=` is the key to write, right of it the answer to a prompt, by its id
+or its text. What is submitted chooses neither: a place in the body is filled with what is one plain name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Final, NamedTuple, get_args
+
+from sealpipe.errors import UsageError
+from sealpipe.plugin import Mode
+from sealpipe.prompts import Prompt
+from sealpipe.reference import PARAMETERS, Everything, Pointer, Reference, parse
+from sealpipe.reference.params import TARGET_PARAMETERS
+from sealpipe.reference.pattern import Pattern, parse_pattern
+
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+
+class Target(NamedTuple):
+    """One target, checked as far as that goes without its sink. `shown` is it as it was given."""
+
+    ref: Reference
+    body: Pattern
+    mode: Mode
+    shown: str
+
+    @property
+    def places(self) -> Collection[str]:
+        """What its body has a place for: `submission`, `request`."""
+        return set(self.body.names)
+
+    def filled(self, places: Mapping[str, str]) -> Reference:
+        """The reference for the sink: its places filled, the core's own parameters and the selector taken off."""
+        own = tuple(pair for pair in self.ref.params if pair[0] not in TARGET_PARAMETERS)
+        return Reference(self.ref.name, self.body.fill(places), own)
+
+
+class Pick(NamedTuple):
+    """One value of a target: the key to write it under, and the label of the field that it is the value of.
+
+    `label` None is the one field that there is; `name` is what a message calls it.
+    """
+
+    key: str
+    label: str | None
+    name: str
+
+
+def parse_targets(
+    texts: Iterable[str | Reference], mode: Mode = "create", places: Collection[str] = ()
+) -> list[Target]:
+    """All targets. `mode` is for those that name none; `places` may stand in their bodies. Raises UsageError."""
+    default = _mode(mode, "the default")
+    return [_target(parse(text) if isinstance(text, str) else text, default, places) for text in texts]
+
+
+def _target(ref: Reference, mode: Mode, places: Collection[str]) -> Target:
+    shown = str(ref)
+    for name, _ in ref.params:
+        if name in PARAMETERS and name not in TARGET_PARAMETERS:
+            known = ", ".join(TARGET_PARAMETERS)
+            raise UsageError(f"{shown}: {name}= means nothing where a value is stored", remedy=f"known are {known}")
+    if any(isinstance(item, Pointer) for item in ref.selector or ()):
+        raise UsageError(f"{shown}: a JSON pointer names no prompt", remedy="write #KEY=PROMPT, or #* for every one")
+    body = parse_pattern(ref.body, f"the body of {shown}")
+    for name in body.names:
+        if name not in places:
+            known = ", ".join(f"{{{place}}}" for place in places) or "none here"
+            raise UsageError(f"{shown}: nothing fills {{{name}}}", remedy=f"known are {known}; a brace is written {{{{")
+    return Target(ref, body, _mode(ref.param("mode", mode), shown), shown)
+
+
+def _mode(name: str | None, shown: str) -> Mode:
+    for mode in MODES:
+        if mode == name:
+            return mode
+    raise UsageError(f"{shown}: the mode is none of {', '.join(MODES)}", remedy="leave it out for create")
+
+
+class Source(NamedTuple):
+    """What targets take from, in a message's words."""
+
+    whole: str
+    part: str
+
+
+REQUEST: Final = Source("request", "prompt")
+SHARE: Final = Source("share", "field")
+
+
+def picks(target: Target, prompts: Sequence[Prompt] | None, source: Source = REQUEST) -> list[Pick]:
+    """What a target takes. `prompts` None: nobody knows what was asked. Raises UsageError."""
+    selector = target.ref.selector
+    if selector is None:
+        if prompts is not None and len(prompts) > 1:
+            ids = ", ".join(each.id for each in prompts)
+            raise UsageError(
+                f"{target.shown} takes one value, and the {source.whole} has {len(prompts)}",
+                remedy=f"say which: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
+            )
+        return [Pick("", None if prompts is None else prompts[0].text, prompts[0].id if prompts else "the answer")]
+    found: list[Pick] = []
+    for item in selector:
+        if isinstance(item, Everything):
+            if prompts is None:
+                raise UsageError(
+                    f"{target.shown}: nobody here knows what the request asks for, so * stands for nothing",
+                    remedy="collect by the receipt of the request, or name the prompts: #KEY=PROMPT",
+                )
+            found += [Pick(each.id, each.text, each.id) for each in prompts]
+        elif not isinstance(item, Pointer):
+            prompt = _prompt(item.name, prompts, target, source)
+            found.append(Pick(item.label or prompt.id, prompt.text, item.name))
+    keys = [each.key for each in found]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise UsageError(
+                f"{target.shown} writes the key {key[:60]!r} twice", remedy="give each its own: #KEY=PROMPT"
+            )
+    return found
+
+
+def _prompt(name: str, prompts: Sequence[Prompt] | None, target: Target, source: Source) -> Prompt:
+    if prompts is None:
+        return Prompt(name, name)
+    for prompt in prompts:
+        if name == prompt.id:
+            return prompt
+    for prompt in prompts:
+        if name == prompt.text:
+            return prompt
+    raise UsageError(
+        f"{target.shown}: the {source.whole} has no {source.part} {name[:60]!r}",
+        remedy=f"its {source.part}s are " + ", ".join(_named(each) for each in prompts),
+    )
+
+
+def _named(prompt: Prompt) -> str:
+    return prompt.id if prompt.text == prompt.id else f"{prompt.id} ({prompt.text[:40]})"
+
+
+def plain(code: str | None, content: str = "") -> str:
+    """A code from outside as one plain name, the same on every machine: at most 80 of A-Z a-z 0-9 . _ -.
+
+    With `content`, two that have one code are told apart. A code that is no plain name gives way to its digest.
+    """
+    digest = sha256(f"{code}\n{content}".encode("utf-8", "surrogatepass")).hexdigest()
+    if code is None or not _PLAIN.fullmatch(code):
+        return f"x.{digest[:32]}"
+    return f"{code}.{digest[:12]}" if content else code

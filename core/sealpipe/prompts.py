@@ -1,0 +1,78 @@
+"""What a request asks for: prompts with an id of our own and a type.
+
+The service and whoever answers see the prompt; the id is ours, and the only name that an answer ever gets here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sealpipe.errors import UsageError
+from sealpipe.wire.field import TYPES
+
+_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+LONGEST: Final = 500
+"""Characters of a prompt."""
+
+
+class Prompt(NamedTuple):
+    """One thing that is asked for. `type` is one of the field types of the service's page."""
+
+    id: str
+    text: str
+    type: str = "password"
+
+    def __str__(self) -> str:
+        return f"{self.id}={self.text}:{self.type}"
+
+
+def parse_prompt(text: str) -> Prompt:
+    """`[ID=]PROMPT[:TYPE]`. The last `:` splits off a type only before a known one. Raises UsageError.
+
+    Without an id, it is the prompt's own letters and digits: `Staging password` is `staging_password`.
+    """
+    name, equals, rest = text.partition("=")
+    given = bool(equals) and _ID.fullmatch(name) is not None
+    asked = rest if given else text
+    before, colon, kind = asked.rpartition(":")
+    if not colon or kind not in TYPES:
+        before, kind = asked, "password"
+    return checked(Prompt(name if given else _derived(before), before, kind))
+
+
+def checked(prompt: Prompt) -> Prompt:
+    """The prompt itself. UsageError where it cannot be one."""
+    if not prompt.text.strip():
+        raise UsageError("a prompt is empty", remedy="write what is asked for, such as --ask 'Staging password'")
+    if not prompt.text.isprintable():
+        raise UsageError("a prompt holds a control character", remedy="write it as one line of text")
+    if len(prompt.text) > LONGEST:
+        raise UsageError(f"a prompt has more than {LONGEST} characters", remedy="put the rest into --description")
+    if prompt.type not in TYPES:
+        raise UsageError(f"{prompt.type[:20]!r} is no field type", remedy="known are " + ", ".join(TYPES))
+    if not _ID.fullmatch(prompt.id):
+        raise UsageError(
+            f"the prompt {prompt.text[:60]!r} has no id that can be used",
+            remedy="give it one: --ask 'password=" + prompt.text[:60] + "'",
+        )
+    return prompt
+
+
+def distinct(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
+    """All of them. UsageError for none, or where two have one id, or one text: answers are told apart by it."""
+    if not prompts:
+        raise UsageError("the request asks for nothing", remedy="give at least one prompt: --ask 'Staging password'")
+    for what, names in (("id", [each.id for each in prompts]), ("text", [each.text for each in prompts])):
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(
+                    f"two prompts have the {what} {name[:60]!r}", remedy="give each its own: --ask 'ID=PROMPT:TYPE'"
+                )
+    return tuple(prompts)
+
+
+def _derived(text: str) -> str:
+    words = "_".join(re.findall(r"[a-z0-9]+", text.lower()))
+    return words[:64].rstrip("_") if words[:1].isalpha() else f"field_{words}"[:64].rstrip("_")

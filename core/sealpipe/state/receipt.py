@@ -1,0 +1,106 @@
+"""What a request leaves in hand for collecting: nothing secret, and no link (DESIGN section 3).
+
+With it `collect` knows the prompts' ids, and which public key the request was made under.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from sealpipe.errors import UsageError
+from sealpipe.prompts import Prompt, checked, distinct
+from sealpipe.times import format_time, parse_time
+
+LIMIT: Final = 1024 * 1024
+"""Bytes of a receipt."""
+
+RequestKey = Literal["credential", "new", "given"]
+"""Whose key a request is sealed to: the credential's, a fresh one, or one that the caller keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A request that was made. `public_key` is base64url of 65 bytes; `seed` names where a fresh key's seed is."""
+
+    short_code: str
+    public_key: str
+    prompts: tuple[Prompt, ...]
+    key: RequestKey = "credential"
+    expires_at: datetime | None = None
+    title: str | None = None
+    seed: str | None = None
+
+    def members(self) -> dict[str, Any]:
+        """As JSON members."""
+        told = {
+            "schema": 1,
+            "kind": "request",
+            "short_code": self.short_code,
+            "public_key": self.public_key,
+            "expires_at": None if self.expires_at is None else format_time(self.expires_at),
+            "prompts": [each._asdict() for each in self.prompts],
+            "key": self.key,
+            "title": self.title,
+        }
+        return told if self.seed is None else {**told, "seed": self.seed}
+
+    def dump(self) -> str:
+        """As a line of JSON."""
+        return json.dumps(self.members()) + "\n"
+
+
+def load(text: str) -> Receipt:
+    """A receipt from its JSON. Raises UsageError; nothing of what it holds is shown."""
+    try:
+        members = json.loads(text)
+        if members["schema"] != 1 or members["kind"] != "request":
+            raise ValueError
+        return Receipt(
+            _text(members, "short_code"),
+            _text(members, "public_key"),
+            distinct([checked(Prompt(**_texts(row))) for row in members["prompts"]]),
+            _key(members["key"]),
+            None if members.get("expires_at") is None else parse_time(_text(members, "expires_at")),
+            None if members.get("title") is None else _text(members, "title"),
+            None if members.get("seed") is None else _text(members, "seed"),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
+        pass
+    raise UsageError(
+        "this is not the receipt of a request", remedy="give the file that `sealpipe request --receipt` wrote"
+    )
+
+
+def read(path: Path) -> Receipt:
+    """A receipt from its file. Raises UsageError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LIMIT + 1)
+        return load(content.decode("utf-8") if len(content) <= LIMIT else "")
+    except OSError as error:
+        raise UsageError(f"the receipt {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        return load("")
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", remedy=error.remedy) from None
+
+
+def _text(members: Mapping[str, Any], name: str) -> str:
+    value = members[name]
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(row, name) for name in ("id", "text", "type")}
+
+
+def _key(value: object) -> RequestKey:
+    kinds: tuple[RequestKey, ...] = ("credential", "new", "given")
+    return kinds[kinds.index(value)]  # ValueError for whatever else it is
