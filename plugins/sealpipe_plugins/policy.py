@@ -8,7 +8,8 @@ and there
     sources = ["vault", "prod-*"]             # stores that may be read; patterns
     recipients = ["email:*@example.com"]      # channel and target; patterns
     longest_expiry = "7d"
-    most_views = 3
+    most_views = 3                            # of a share
+    most_submissions = 1                      # of a request
     types = ["password", "text"]
 """
 
@@ -71,8 +72,13 @@ def _expiry(plan: Outgoing, longest: str) -> None:
 
 
 def _views(plan: Outgoing, most: int) -> None:
-    if plan.views is None or plan.views > most:
+    if plan.kind == "share" and (plan.views is None or plan.views > most):
         raise Refusal(f"it may be opened {most} time(s) at most")
+
+
+def _submissions(plan: Outgoing, most: int) -> None:
+    if plan.kind == "request" and (plan.views is None or plan.views > most):
+        raise Refusal(f"it may be answered {most} time(s) at most")
 
 
 def _span(text: str) -> timedelta:
@@ -83,17 +89,23 @@ def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
+def _number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 _RULES: Mapping[str, Callable[[Outgoing, Any], None]] = {
     "sources": _each("source", lambda plan: plan.sources),
     "recipients": _each("recipient", lambda plan: plan.recipients),
     "types": _each("field type", lambda plan: tuple(kind for _, kind in plan.labels)),
     "longest_expiry": _expiry,
     "most_views": _views,
+    "most_submissions": _submissions,
 }
 _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "sources": _texts,
     "recipients": _texts,
     "types": _texts,
     "longest_expiry": lambda value: isinstance(value, str) and bool(re.fullmatch(r"[1-9][0-9]{0,5}[smhdw]", value)),
-    "most_views": lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 1,
+    "most_views": _number,
+    "most_submissions": _number,
 }

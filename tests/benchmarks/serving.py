@@ -1,7 +1,8 @@
 """The other end, in a process of its own: rehearsal services, the receiver, and a recipient who opens links.
 
 Each line on stdin is a request in JSON, each line on stdout its answer: `{"fresh": TAG}` forgets what that
-service has and gives the environment of a new key, `{"open": LINK, "tag": TAG}` opens a link.
+service has and gives the environment of a new key, `{"open": LINK, "tag": TAG}` opens a link, `{"submit": LINK,
+"values": VALUES, "times": N}` fills in a form.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ def main() -> None:
             asked = json.loads(line)
             if "fresh" in asked:
                 told: dict[str, Any] = _fresh(services[asked["fresh"]], f"http://127.0.0.1:{port}/v1")
+            elif "submit" in asked:
+                submitter = services["svc"].submitter()
+                told = {"codes": [submitter.submit(asked["submit"], asked["values"]) for _ in range(asked["times"])]}
             else:
                 told = _opened(services[asked["tag"]], asked["open"])
             print(json.dumps(told), flush=True)

@@ -15,7 +15,10 @@ import sealpipe
 from sealpipe import errors
 
 DEAR = {"httpx", "httpcore", "click", "cryptography", "pluggy", "pydantic", "pydantic_settings", "rich", "anyio"}
-OTHERS = {"AsyncClient", "Client", "Field", "Outbox", "Secret", "Share", "__version__", "aresolve", "resolve"}
+OTHERS = {
+    "AsyncClient", "Client", "Collected", "Field", "Outbox", "Progress", "Prompt", "Receipt", "Secret",
+    "SecureRequest", "Share", "__version__", "aresolve", "resolve",
+}  # fmt: skip
 
 
 def exceptions(module: ModuleType) -> set[str]:

@@ -1,10 +1,11 @@
-"""A fake of GitHub, written from its public REST documentation (2022-11-28): repositories and issue comments."""
+"""A fake of GitHub, written from its public REST documentation (2022-11-28): repositories, issue comments, secrets."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
+from support.fake_secrets import Vaults
 from support.fake_web import Asked, FakeWeb, Reply
 
 TOKEN = "ghs_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -12,7 +13,7 @@ _DOCS = {"documentation_url": "https://docs.github.com/rest"}
 
 
 class FakeGitHub(FakeWeb):
-    """Repositories, each private or not; `comments` by repository and number."""
+    """Repositories, each private or not; `comments` by repository and number; `vaults` hold the Actions secrets."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -21,6 +22,7 @@ class FakeGitHub(FakeWeb):
         self.may_write = True
         self.locked: set[tuple[str, int]] = set()
         self._ids = 0
+        self.vaults = Vaults()
 
     def bodies(self, repo: str = "acme/app", number: int = 7) -> list[str]:
         return [comment["body"] for comment in self.comments[repo, number]]
@@ -38,6 +40,18 @@ class FakeGitHub(FakeWeb):
         if sent not in (f"Bearer {TOKEN}", f"token {TOKEN}"):
             return Reply(401, {"message": "Bad credentials", **_DOCS})
         match asked.method, asked.parts:
+            case _, ["repos", owner, name, "actions", "secrets", *rest]:
+                return self.vaults.answer((owner, name), rest, asked)
+            case _, ["repos", owner, name, "environments", environment, "secrets", *rest]:
+                return self.vaults.answer((owner, name, environment), rest, asked)
+            case _, ["orgs", organisation, "actions", "secrets", *rest]:
+                return self.vaults.answer((organisation,), rest, asked)
+            case "GET", ["repos", owner, name, "environments", environment]:
+                url = f"{self.base_url}{asked.path}"
+                if (owner, name, environment) in self.vaults.places:
+                    return Reply(200, {"id": 1, "name": environment, "url": url})
+            case "GET", ["orgs", organisation] if (organisation,) in self.vaults.places:
+                return Reply(200, {"login": organisation, "url": f"{self.base_url}/orgs/{organisation}"})
             case "GET", ["rate_limit"]:
                 return Reply(200, {"resources": {}, "rate": {"limit": 5000, "remaining": 4999}})
             case "GET", ["repos", owner, name] if f"{owner}/{name}" in self.private:

@@ -1,17 +1,18 @@
-"""A fake of GitLab, written from its public REST documentation (version 4): projects and notes."""
+"""A fake of GitLab, written from its public REST documentation (version 4): projects, notes, variables."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
+from support.fake_variables import VariableShelves
 from support.fake_web import Asked, FakeWeb, Reply
 
 TOKEN = "glpat-nJ9xQ2bVtYp4Rk7sLw3Z"
 
 
 class FakeGitLab(FakeWeb):
-    """Projects by path with their visibility; `notes` by project, kind and number."""
+    """Projects by path with their visibility; `notes` by project, kind and number; `shelves` hold the variables."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -20,6 +21,7 @@ class FakeGitLab(FakeWeb):
             (project, kind, 4): [] for project in self.visibility for kind in ("merge_requests", "issues")
         }
         self.role = "reporter"
+        self.shelves = VariableShelves()
 
     def bodies(self, project: str = "acme/sub/app", kind: str = "merge_requests") -> list[str]:
         return [note["body"] for note in self.notes[project, kind, 4]]
@@ -38,6 +40,10 @@ class FakeGitLab(FakeWeb):
             case "GET", ["projects", project, ("merge_requests" | "issues") as kind, iid]:
                 if self._known(project, kind, iid):
                     return Reply(200, {"id": 900, "iid": int(iid), "project_id": self._path(project)})
+            case "GET", ["groups", group] if ("groups", group) in self.shelves.places:
+                return Reply(200, {"id": 70, "full_path": group})
+            case _, [("projects" | "groups") as kind, owner, "variables", *rest]:
+                return self.shelves.answer((kind, owner if kind == "groups" else self._path(owner)), rest, asked)
             case method, ["projects", project, ("merge_requests" | "issues") as kind, iid, "notes", *rest]:
                 if self._known(project, kind, iid):
                     return self._notes(method, asked, (self._path(project), kind, int(iid)), rest)

@@ -128,7 +128,8 @@ def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: b
                 output.result(share.link.reveal() + "\n")
         except NotDelivered as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
-            error.remedy = f"the {share.kind} {share.short_code} exists; `sealpipe resume {entry_id}` delivers its link"
+            code = output.printable(share.short_code)
+            error.remedy = f"the {share.kind} {code} exists; `sealpipe resume {entry_id}` delivers its link"
             if unsent is not None:
                 output.note(f"sealpipe: {unsent.message}")
             raise

@@ -22,7 +22,7 @@ def list_left(values: dict[str, Any]) -> None:
     rows: list[dict[str, Any]] = []
     for found in outbox.list(every_run=values["all"]):
         told = {"id": found.id, "key_id": found.key_id, "created_at": format_time(found.created_at), "run": found.run}
-        rows.append({**told, "short_code": None, "left": None, **_inside(outbox, found.id)})
+        rows.append({**told, "kind": None, "short_code": None, "left": None, **_inside(outbox, found.id)})
     if values["output"] == "json":
         output.json_result({"entries": rows})
         return
@@ -33,6 +33,7 @@ def list_left(values: dict[str, Any]) -> None:
 def _line(row: dict[str, Any]) -> str:
     parts = [row["id"], row["created_at"], f"key {row['key_id']}"]
     parts += [f"run {row['run']}"] if row["run"] else []
+    parts += [" ".join(filter(None, (row["kind"], row["short_code"])))] if row["kind"] else []
     left = [f"{each['what']} to {each['to']} ({each['state']})" for each in row["left"] or ()]
     parts += [f"left: {', '.join(left)}"] if left else []
     return "\t".join(output.printable(part) for part in parts)
@@ -55,18 +56,19 @@ def _inside(outbox: Outbox, entry_id: str) -> dict[str, Any]:
     except SealpipeError:
         return {}
     if isinstance(entry, str):
-        return {"left": [{"what": "share", "to": "the service", "state": entry}]}
+        return {"left": [{"what": "entry", "to": "the service", "state": entry}]}
     try:
-        return {"short_code": (entry.answered or {}).get("short_code"), "left": _left(entry)}
+        code = (entry.answered or {}).get("short_code")
+        return {"kind": entry.meta["kind"], "short_code": code, "left": _left(entry)}
     finally:
         entry.close()
 
 
 def _left(entry: Entry) -> list[dict[str, str]]:
-    """What is not out yet: the share itself, its messages, its files or its line on stdout."""
+    """What is not out yet: the share or request itself, its messages, its files or its line on stdout."""
     recipients = entry.meta.get("recipients", ())
     states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]
-    left = [] if entry.answered else [{"what": "share", "to": "the service", "state": "not answered"}]
+    left = [] if entry.answered else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]
     left += [
         {"what": what, "to": shown, "state": state}
         for (what, _, _, shown), state in zip(recipients, states, strict=True)

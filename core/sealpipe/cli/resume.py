@@ -1,4 +1,4 @@
-"""`sealpipe resume`: what an interrupted share left in the outbox."""
+"""`sealpipe resume`: what an interrupted share or request left in the outbox."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST = (11, 14, 13, 15)
 @click.argument("entry_id", metavar="[ID]", required=False)
 @options("resume", common=context.COMMON)
 def resume(entry_id: str | None, **values: Any) -> None:
-    """Finish what an interrupted share left in the outbox: the same share, the same link.
+    """Finish what an interrupted share or request left in the outbox: the same one, the same link.
 
     Without an ID, every entry of this CI run (outside CI: every entry made outside CI).
     """
@@ -76,7 +76,8 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
         return
     to = entry.meta.get("deliver") or {}
     sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
-    with kept(entry):
-        deliver.refuse_open_log(to.get("link_file"), sends_link)
+    if entry.meta["kind"] == "share":  # a collect link opens nothing
+        with kept(entry):
+            deliver.refuse_open_log(to.get("link_file"), sends_link)
     share = client.run(resuming(client.session, entry))
     deliver.finish(client, share, to, as_json=values["output"] == "json", resend=values["resend"])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import CreatedRequest, RequestInfo
-from sealpipe.errors import KeySwapped, OutcomeUnknown, ServiceError, StateError, UsageError
+from sealpipe.api.refusals import printable
+from sealpipe.errors import KeySwapped, Note, OutcomeUnknown, SealpipeError, ServiceError, StateError, UsageError
 from sealpipe.flows import oversight
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.planning import checked_passcode
@@ -21,62 +20,25 @@ from sealpipe.flows.request_planning import RequestPlan
 from sealpipe.flows.request_planning import plan_request as plan_request
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.retry import Budget, call
+from sealpipe.flows.secure_request import SecureRequest as SecureRequest
+from sealpipe.flows.secure_request import made_of
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.flows.undelivered import Undelivered, accounted, mail
+from sealpipe.flows.undelivered import accounted
 from sealpipe.plugin import Outgoing
-from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, kept
 from sealpipe.state.outbox import Outbox
-from sealpipe.state.receipt import Receipt, RequestKey
-from sealpipe.times import format_time, parse_time
+from sealpipe.times import format_time
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 
 if TYPE_CHECKING:
     from sealpipe.flows.addressing import Recipient
-    from sealpipe.flows.delivering import Mail
 
 CANDIDATES: Final = 20
 """How many requests are listed that may be the one whose answer was lost."""
-
-
-@dataclass(slots=True)
-class SecureRequest(Undelivered):
-    """A request that exists. The collect link holds no key: whoever has it can answer, and read nothing.
-
-    `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret; it is there for
-    a fresh key only. `seed` is a reference to a fresh key's seed, where that was put away.
-    """
-
-    kind: ClassVar[str] = "request"
-
-    collect_link: str
-    short_code: str
-    expires_at: datetime | None
-    public_key: str
-    key: RequestKey
-    prompts: tuple[Prompt, ...]
-    outcome: Literal["created", "replayed"]
-    title: str | None = None
-    seed: str | None = None
-    access_link: Secret | None = field(default=None, repr=False)
-    warnings: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-    mail: Mail | None = field(default=None, repr=False)
-    """What is to be sent, and how far that is; None for nothing."""
-
-    @property
-    def link(self) -> Secret:
-        """What its recipients are sent: the collect link."""
-        return Secret(self.collect_link)
-
-    @property
-    def receipt(self) -> Receipt:
-        """What collecting needs to know: nothing secret, and no link."""
-        return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, self.title, self.seed)
 
 
 def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, **notes: object) -> Flow[SecureRequest]:
@@ -96,17 +58,39 @@ def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, *
     chosen = yield from choose(plan, session)
     leaving = _outgoing(plan, recipients)
     yield from oversight.check(session, leaving)
-    chosen = yield from put_away(plan, session, chosen)
-    body = _body(plan, chosen, passcode)
-    meta = _meta(plan, chosen, passcode, recipients, session, notes)
-    entry: Entry | None = None
+    asked = _Asked(plan, chosen, passcode, recipients, outbox, notes)
+    return (yield from oversight.watched(session, leaving, _store_and_post(session, asked)))
+
+
+class _Asked(NamedTuple):
+    """A plan with everything that it names fetched and checked."""
+
+    plan: RequestPlan
+    chosen: Chosen
+    passcode: Secret | None
+    recipients: tuple[Recipient, ...]
+    outbox: Outbox | None
+    notes: Mapping[str, object]
+
+
+def _store_and_post(session: Session, asked: _Asked) -> Flow[SecureRequest]:
+    """The seed of a fresh key is in its place before anybody can answer."""
+    plan, outbox = asked.plan, asked.outbox
     if outbox is not None:
-        entry = yield Do(partial(outbox.add, meta, body))
-    made = yield from oversight.watched(session, leaving, post(session, meta, body, entry, session.budget()))
-    if passcode is not None:
-        made.remarks += ("the passcode was sent to the service: it gates the form, and encrypts nothing",)
-    if chosen.seed is not None:
-        made.remarks += (f"the seed of its key is {chosen.seed}",)
+        yield Do(outbox.ready)  # where it cannot be written, no seed is stored for nothing
+    chosen = yield from put_away(plan, session, asked.chosen)
+    try:
+        body = _body(plan, chosen, asked.passcode)
+        meta = _meta(asked, chosen, session)
+        entry: Entry | None = None
+        if outbox is not None:
+            entry = yield Do(partial(outbox.add, meta, body))
+        made = yield from post(session, meta, body, entry, session.budget())
+    except SealpipeError as error:
+        if plan.seed_to is not None and not (isinstance(error, ServiceError) and error.unclear):
+            place = plan.seed_to.shown
+            error.add_note(Note(f"a seed was stored in {place}, and nothing is sealed to its key: remove it there"))
+        raise
     if plan.key == "new":
         made.access_link = Secret(link.access_link(session.link_base_url, made.short_code, bytes(chosen.pair.seed)))
     return made
@@ -127,7 +111,7 @@ def post(
         try:
             created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
         except KeySwapped as error:
-            code = error.short_code
+            code = printable(error.short_code)
             error.remedy = f"give nobody its link; end it with `sealpipe requests expire {code}`, and ask anew"
             raise
         except ServiceError as error:
@@ -147,37 +131,18 @@ def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
     return (yield from oversight.watched(session, oversight.of_entry(entry.meta), sent))
 
 
-def made_of(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
-    """The request that an answer tells of."""
-    code, ends = answer["short_code"], answer["expires_at"]
-    return SecureRequest(
-        link.collect_link(meta["link_base_url"], code),
-        code,
-        None if ends is None else parse_time(ends),
-        meta["public_key"],
-        meta["key"],
-        tuple(Prompt(*row) for row in meta["prompts"]),
-        "replayed" if answer["replayed"] else "created",
-        meta["title"],
-        meta["seed"],
-        entry=entry,
-        mail=mail(meta, entry),
-    )
-
-
 def _found(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
     """Rule C: a fresh key is in no other request, so the list tells; the credential's is in every one of ours."""
     rows: list[RequestInfo] = []
+    budget = session.budget()
     with suppress(ServiceError):
-        walk: Walk[RequestInfo] = Walk(
-            lambda page: call(api.list_page(page, 100), session.budget()), lambda row: row.short_code
-        )
+        walk: Walk[RequestInfo] = Walk(lambda page: call(api.list_page(page, 100), budget), lambda row: row.short_code)
         while not walk.done:
             rows += [row for row in (yield from walk.next_page()) if row.public_key == meta["public_key"]]
     if meta["key"] == "new" and len(rows) == 1:
         return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
     if rows and isinstance(error, OutcomeUnknown):
-        codes = ", ".join(row.short_code for row in rows[:CANDIDATES])
+        codes = ", ".join(printable(row.short_code) for row in rows[:CANDIDATES])
         error.message += f"; if it was made, it is one of these, newest first: {codes}"
         error.args = (error.message,)
     raise error
@@ -201,15 +166,9 @@ def _body(plan: RequestPlan, chosen: Chosen, passcode: Secret | None) -> bytes:
     )
 
 
-def _meta(
-    plan: RequestPlan,
-    chosen: Chosen,
-    passcode: Secret | None,
-    recipients: tuple[Recipient, ...],
-    session: Session,
-    notes: Mapping[str, object],
-) -> dict[str, Any]:
+def _meta(asked: _Asked, chosen: Chosen, session: Session) -> dict[str, Any]:
     """What the outbox holds beside the body: the seed is not among it."""
+    plan = asked.plan
     return {
         "schema": 1,
         "kind": "request",
@@ -220,12 +179,12 @@ def _meta(
         "key": plan.key,
         "seed": chosen.seed,
         "prompts": [list(each) for each in plan.prompts],
-        "passcode": passcode,
+        "passcode": asked.passcode,
         "title": plan.title,
         "views": None,
-        "recipients": [list(recipient) for recipient in recipients],
+        "recipients": [list(recipient) for recipient in asked.recipients],
         "message_template": None,
-        **notes,
+        **asked.notes,
     }
 
 

@@ -129,6 +129,9 @@ def _seed_target(kind: RequestKey, seed_to: Reference | str | None) -> StoreTarg
             remedy="add --key new, or leave --seed-to out",
         )
     (target,) = parse_targets([seed_to])
+    for name in ("optional", "trim", "decode"):
+        if target.ref.param(name) is not None:
+            raise UsageError(f"{target.shown}: {name}= means nothing for a seed", remedy="leave it out")
     return target
 
 

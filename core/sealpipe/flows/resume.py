@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from sealpipe.flows.request import SecureRequest
 
 
-def resume(session: Session, entry: Entry) -> Flow[Share | SecureRequest]:
+def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
     """What an open entry is about, a share or a request: as answered before, else by sending the stored bytes again.
 
+    `resend`: what may be stored already where nobody can read it back is stored again.
     Raises StateError where the entry belongs to another service, OutcomeUnknown where it is too old to be
     sent again, and whatever sending raises.
     """

@@ -22,6 +22,7 @@ from sealpipe.wire import envelope, fields, link, tokens
 
 if TYPE_CHECKING:
     from sealpipe.flows.addressing import Recipient
+    from sealpipe.flows.storing.putting import Parcel
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class SealedShare:
     """Whom link and passcode go to; as text each is `channel:to`."""
     expires_at: datetime | None = None
     """When it ends: as planned, or earlier, with what is in it. None: never."""
-    found: tuple[fields.Field, ...] = field(default=(), repr=False)
-    """The fields themselves, where they are to be stored, too."""
+    parcels: tuple[Parcel, ...] = field(default=(), repr=False)
+    """What is to be stored, too, before it is posted."""
     stores: tuple[str, ...] = ()
     """What is to be stored where, in the sinks' words."""
     remarks: tuple[str, ...] = ()
@@ -60,12 +61,16 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
 
         # First of all: a wrong recipient must not cost a secret that is made by being read.
         recipients = yield from addressing.recipients(plan.addressing, session.registry, cache)
+    parcels: tuple[Parcel, ...] = ()
     stores: tuple[str, ...] = ()
     if plan.also_to:
         from sealpipe.flows.storing import also  # most shares are stored nowhere
 
-        stores = yield from also.check(session, plan.also_to)
+        yield from also.check(session, plan.also_to)
     found = yield from resolve(plan.fields, session.registry, cache)
+    if plan.also_to:
+        parcels = also.parcels(plan.also_to, found)
+        stores = yield from also.told(session, parcels)
     passcode = plan.passcode
     if isinstance(passcode, Reference):
         value = yield from resolve_value(passcode, session.registry, cache)
@@ -80,7 +85,7 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
         recipients=recipients,
         expires_at=plan.expires_at,
         remarks=(*remarks(cache), *shorter),
-        found=tuple(found) if plan.also_to else (),
+        parcels=parcels,
         stores=stores,
     )
 

@@ -71,22 +71,13 @@ def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **not
     )
     yield from oversight.check(session, leaving)
     meta = _meta(sealed, plan, session, notes)
-    wanted = _parcels(plan, sealed, meta)
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
     posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
-    made = yield from oversight.watched(session, leaving, _store_and_post(session, posting, wanted))
+    made = yield from oversight.watched(session, leaving, _store_and_post(session, posting, sealed.parcels))
     made.remarks = (*sealed.remarks, *made.remarks)
     return made
-
-
-def _parcels(plan: SharePlan, sealed: SealedShare, meta: Mapping[str, Any]) -> list[Parcel]:
-    if not plan.also_to:
-        return []
-    from sealpipe.flows.storing import also
-
-    return also.parcels(plan.also_to, sealed.found, meta["idempotency_key"])
 
 
 def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]) -> Flow[Share]:
@@ -96,14 +87,19 @@ def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]
         from sealpipe.flows.storing import also
 
         with kept(posting.entry), accounted(posting.entry, unclear=False):
-            told = yield from also.store(session, wanted, posting.entry)
+            told = yield from also.store(session, also.marked(wanted, posting.meta), posting.entry)
+    return (yield from posted(session, posting, told))
+
+
+def posted(session: Session, posting: Posting, told: Sequence[str], *, unclear: bool = False) -> Flow[Share]:
+    """Post what was stored before, as `told` tells; so does the share, or the error in its place."""
     try:
-        made = yield from post(session, posting, session.budget())
+        made = yield from post(session, posting, session.budget(), unclear=unclear)
     except SealpipeError as error:
         for line in told:
             error.add_note(Note(f"before that, it was {line}"))
         raise
-    made.remarks = told
+    made.remarks = tuple(told)
     return made
 
 

@@ -18,6 +18,7 @@ class Outgoing(NamedTuple):
     """Every target of a channel, as `channel:to`."""
     expires_at: datetime | None
     views: int | None
+    """How often a share may be opened, or a request answered."""
     title: str | None = None
 
 

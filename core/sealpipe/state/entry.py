@@ -115,7 +115,8 @@ def replay(
         journal.close()
         raise StateError(
             f"outbox entry {entry_id} is not whole: it was cut off by something other than sealpipe",
-            remedy=f"look at `sealpipe shares list`, then drop it with `sealpipe resume {entry_id} --discard`",
+            remedy="look at `sealpipe shares list` and `sealpipe requests list`, "
+            f"then drop it with `sealpipe resume {entry_id} --discard`",
         )
     entry = Entry(entry_id, created_at, meta, body, journal, path, key=meta["idempotency_key"])
     for tag, payload in records:

@@ -53,6 +53,10 @@ class Outbox:
             raise CredentialError("outbox entries are opened with the credential that made them")
         return self._credential
 
+    def ready(self) -> None:
+        """Make the folder. StateError where that cannot be done."""
+        files.private_folder(self.folder)
+
     def add(self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None) -> Entry:
         """Put a share away before it is sent. StateError where that cannot be done: then nothing may be sent."""
         moment = (now or datetime.now(UTC)).replace(microsecond=0)

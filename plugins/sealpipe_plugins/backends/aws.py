@@ -7,6 +7,7 @@ not repeated here: the core does that.
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from botocore.config import Config
 from botocore.session import Session
 
 from sealpipe.plugin import Context, Health, NotConfigured
-from sealpipe_plugins.backends.aws_errors import FAILURES, told
+from sealpipe_plugins.backends.aws_errors import FAILURES, READ, Doing, code_of, told
 from sealpipe_plugins.backends.aws_login import logged_in
 from sealpipe_plugins.backends.aws_quiet import quiet
 from sealpipe_plugins.backends.aws_settings import AwsSettings
@@ -41,6 +42,31 @@ class Aws:
         with quiet():
             answer: dict[str, Any] = getattr(self._client(service, region), operation)(**parameters)
             return answer
+
+    def call(
+        self,
+        service: str,
+        operation: str,
+        about: object,
+        doing: Doing = READ,
+        *,
+        expected: Collection[str] = (),
+        tagging: str = "",
+        region: str | None = None,
+        **parameters: Any,
+    ) -> dict[str, Any]:
+        """One call about a reference. Raises PluginError; an error that is `expected`, by its code, is empty.
+
+        `tagging` is the second operation whose permission it needs, where it sets tags.
+        """
+        try:
+            return self.ask(service, operation, region=region, **parameters)
+        except FAILURES as error:
+            needs = " and ".join(_action(service, each) for each in (operation, tagging) if each)
+            code, failure = code_of(error), told(error, about, needs, doing)
+        if code in expected:
+            return {}
+        raise failure
 
     def region(self, arn_or_name: str) -> str | None:
         """The region that an ARN names; None for the settings' own."""
@@ -103,6 +129,27 @@ class Aws:
         url = client.meta.endpoint_url
         proxy = self._context.network.proxy(url)
         return client if proxy is None else made({urlsplit(url).scheme: proxy})
+
+
+class OnAws:
+    """What every source and sink of AWS has: the account, who it is, and an end. Stands before Source or Sink."""
+
+    def __init__(self, settings: AwsSettings, context: Context) -> None:
+        super().__init__(settings, context)  # type: ignore[call-arg]  # Source's, or Sink's
+        self._aws = Aws(settings, context)
+
+    def check(self) -> Health:
+        """Who AWS takes us for."""
+        return self._aws.check()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._aws.close()
+
+
+def _action(service: str, operation: str) -> str:
+    """The permission that a call needs, of the SDK's name for it."""
+    return f"{service}:{''.join(word.capitalize() for word in operation.split('_'))}"
 
 
 def _check(address: str, store: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sealpipe.plugin import Context, NotConfigured, Secret, Unavailable
 from sealpipe.plugin.settings import PluginSettings
@@ -44,6 +44,10 @@ class GitHub:
     def post(self, path: str, members: dict[str, str], refusals: Refusals | None = None) -> Reply:
         """Make something, once."""
         return _required(self._endpoint.post(path, members), refusals)
+
+    def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool) -> Reply:
+        """Make or change something. With `once`, what may have been done and may not is Unclear."""
+        return _required(self._endpoint.put(path, members, writes=once), refusals)
 
 
 def _required(reply: Reply, refusals: Refusals | None) -> Reply:

@@ -36,7 +36,7 @@ class GitLab:
             raise NotConfigured(
                 "there is no token for GitLab",
                 remedy="set GITLAB_TOKEN, or the setting token of the store, to an access token with the scope api "
-                "(a job's own token, CI_JOB_TOKEN, may write no notes)",
+                "(a job's own token, CI_JOB_TOKEN, may write neither notes nor variables)",
             )
         url = settings.api_url or f"{settings.url.rstrip('/')}/api/v4"
         headers: dict[str, str | Secret] = {"private-token": settings.token}
@@ -51,3 +51,7 @@ class GitLab:
     def post(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None) -> Reply:
         """Make something, once."""
         return require(self._endpoint.post(path, members), refusals)
+
+    def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None) -> Reply:
+        """Change something."""
+        return require(self._endpoint.put(path, members), refusals)

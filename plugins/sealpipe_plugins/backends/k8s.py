@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from sealpipe.plugin import AuthFailed, Context, NotConfigured, PluginError, Secret, Unavailable
+from sealpipe.plugin import AuthFailed, Context, NotConfigured, PluginError, Secret, Unavailable, Unclear
 from sealpipe_plugins.backends.answers import Reply
 from sealpipe_plugins.backends.k8s_access import Access, access, text_of
 from sealpipe_plugins.backends.k8s_settings import K8sSettings
@@ -53,13 +53,16 @@ class Cluster:
         """The server's host and port, for people."""
         return urlsplit(self._open().access.server).netloc
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Reply:
-        """One call. Raises Unavailable, NotConfigured where the way is wrong, and AuthFailed for 401."""
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, wrote: bool = False) -> Reply:
+        """One call. Raises Unavailable, NotConfigured where the way is wrong, and AuthFailed for 401.
+
+        `wrote` tells that it changes something: Unclear where it is not known whether it did.
+        """
         way = self._open()
         try:
-            reply = self._asked(way, method, path, body)
+            reply = self._asked(way, method, path, body, wrote=wrote)
         except (httpx.ReadTimeout, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-            failure: PluginError = Unavailable(
+            failure: PluginError = (Unclear if wrote else Unavailable)(
                 f"Kubernetes at {self.host} did not answer", remedy="check the cluster and the network"
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -75,11 +78,13 @@ class Cluster:
         if way is not None and way.own:
             way.http.close()
 
-    def _asked(self, way: _Way, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
+    def _asked(self, way: _Way, method: str, path: str, body: Mapping[str, Any] | None, *, wrote: bool) -> Reply:
         headers = httpx.Headers({"accept": "application/json", "accept-encoding": "identity"})
         token = way.access.token or _from_file(way.access.token_file)
         if token is not None:
             headers["authorization"] = f"Bearer {token.reveal()}"
+        if method == "PATCH":
+            headers["content-type"] = "application/merge-patch+json"
         request = way.http.build_request(
             method, way.access.server + path, headers=headers, json=body, timeout=self._settings.timeout
         )
@@ -90,12 +95,17 @@ class Cluster:
                 content += piece
                 if len(content) > LIMIT or time.monotonic() > end:
                     raise httpx.ReadError("longer than any answer is")
-            return Reply("Kubernetes", response.status_code, response.headers, bytes(content), wrote=False)
+            return Reply("Kubernetes", response.status_code, response.headers, bytes(content), wrote=wrote)
         finally:
             response.close()
 
     def _checked(self, reply: Reply) -> Reply:
         status = reply.status
+        if status >= 500 and reply.wrote:
+            raise Unclear(
+                f"Kubernetes at {self.host} failed while it was written ({status})",
+                remedy="run it again: it looks first",
+            )
         if status == 429 or status >= 500:
             raise Unavailable(
                 f"Kubernetes at {self.host} asks to come back later ({status})", retry_after=reply.retry_after

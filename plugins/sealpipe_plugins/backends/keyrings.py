@@ -1,19 +1,20 @@
 """The system's keyring through the package `keyring`, without ever asking anybody anything.
 
 keyring itself opens a dialog, or a prompt on the terminal, where a keyring is locked: a pipeline would wait for ever.
-So a Secret Service is read here by `secretstorage`, which keyring brings, and what can only ask is refused.
+So a Secret Service is reached by `secretstorage` (the module secret_service), which keyring brings, and what can only
+ask is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any, Final, cast
 
 from keyring import core
 from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked, PasswordSetError
 
-from sealpipe.plugin import Denied, NotConfigured, Unavailable, Unsupported
+from sealpipe.plugin import BadReference, Denied, Locator, NotConfigured, PluginError, Unsupported
 from sealpipe.plugin.settings import PluginSettings
 
 _SECRET_SERVICE: Final = ("keyring.backends.SecretService", "keyring.backends.libsecret")
@@ -30,7 +31,8 @@ _ASKING: Final = {
 _NO_BACKEND: Final = (
     "start a Secret Service (gnome-keyring under dbus-run-session), or name a backend in PYTHON_KEYRING_BACKEND"
 )
-_UNLOCK: Final = "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
+_PLAIN: Final = ("keyrings.alt.file.PlaintextKeyring", "keyrings.alt.pyfs.PlaintextKeyring")
+"""Backends that keep what they are given in a file that anybody's eyes could read."""
 
 
 class KeyringSettings(PluginSettings):
@@ -49,19 +51,60 @@ class Keyrings:
 
     def password(self, service: str, username: str) -> bytes | str | None:
         """What is stored, exactly; None for nothing. Raises Denied where it is locked."""
-        for each in self._backends():
-            of_secrets = type(each).__module__ in _SECRET_SERVICE
-            found = _by_secret_service(each, service, username) if of_secrets else each.get_password(service, username)
+        return self._found(service, username)[1]
+
+    def store(self, service: str, username: str, value: bytes) -> None:
+        """Store it where it is found, else in the keyring that is asked first. Raises as `writable`."""
+        backend = self._found(service, username)[0]
+        kind = _sealing(backend)
+        if type(backend).__module__ in _SECRET_SERVICE:
+            from sealpipe_plugins.backends import secret_service
+
+            secret_service.write(secret_service.Entry(backend, service, username), value)
+            return
+        try:
+            text = value.decode()
+        except UnicodeError:
+            text = None
+        if text is None:
+            raise Unsupported(
+                f"{kind} stores text, and the value is not UTF-8",
+                remedy="have it sent as base64 text, store that, and read it with decode=base64",
+            )
+        failure: PluginError
+        try:
+            backend.set_password(service, username, text)
+        except KeyringLocked:
+            failure = Denied("the keyring is locked", remedy="unlock it first")
+        except (PasswordSetError, NotImplementedError):
+            failure = Denied(
+                f"{kind} did not take it", remedy="check that it can be written, and how large a value may be"
+            )
+        else:
+            return
+        raise failure
+
+    def writable(self) -> str:
+        """As `state`, for who stores. Raises Unsupported, too, where it would be kept in plain text."""
+        told = self.state()
+        _sealing(self._backends()[0])
+        return told
+
+    def _found(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
+        """What is stored, with the keyring that has it; the first one with None where nobody has."""
+        backends = self._backends()
+        for each in backends:
+            found = _read(each, service, username)
             if found is not None:
-                return found
-        return None
+                return each, found
+        return backends[0], None
 
     def state(self) -> str:
         """What is asked, for people. Raises NotConfigured where there is nothing to ask, Denied where it is locked."""
         found = self._backends()
         for each in found:
             if type(each).__module__ in _SECRET_SERVICE:
-                _by_secret_service(each, "sealpipe: is there anything?", "nobody")
+                _read(each, "sealpipe: is there anything?", "nobody")
         return ", ".join(each.name for each in found)
 
     def _backends(self) -> list[KeyringBackend]:
@@ -70,13 +113,15 @@ class Keyrings:
         if _SECRET_SERVICE[0] in modules:
             found = [each for each, module in zip(found, modules, strict=True) if module != _SECRET_SERVICE[1]]
         for each in found:
-            name = f"{type(each).__module__}.{type(each).__qualname__}"
+            name = _name(each)
             if name == "keyring.backends.null.Keyring":
                 raise NotConfigured("keyring is switched off here (its null backend)", remedy=_NO_BACKEND)
             if name == "keyring.backends.fail.Keyring":
                 raise NotConfigured("there is no keyring here", remedy=_NO_BACKEND)
             if name in _ASKING:
                 raise Unsupported(f"{_ASKING[name]} asks for a password, and nobody is asked here", remedy=_NO_BACKEND)
+        if not found:
+            raise NotConfigured("there is no keyring here", remedy=_NO_BACKEND)
         return found
 
     def _chosen(self) -> KeyringBackend:
@@ -99,30 +144,36 @@ def _members(chosen: KeyringBackend) -> Iterator[KeyringBackend]:
         yield chosen
 
 
-def _by_secret_service(backend: Any, service: str, username: str) -> bytes | None:
-    """As keyring's backend reads, with its attributes of an item, but where it would unlock this raises Denied."""
-    import secretstorage
-    from secretstorage import exceptions
+def _name(backend: KeyringBackend) -> str:
+    return f"{type(backend).__module__}.{type(backend).__qualname__}"
 
-    scheme = backend.schemes[backend.scheme]
-    path = getattr(backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION)
-    try:
-        with closing(secretstorage.dbus_init()) as connection:
-            # get_default_collection() would make one, with a dialog for its password.
-            collection = secretstorage.Collection(connection, path)
-            if collection.is_locked():
-                raise Denied("the keyring is locked", remedy=_UNLOCK)
-            for item in collection.search_items({scheme["username"]: username, scheme["service"]: service}):
-                if item.is_locked():
-                    raise Denied("the keyring's entry is locked", remedy=_UNLOCK)
-                return bytes(item.get_secret())
-            return None
-    except exceptions.ItemNotFoundException:
-        return None  # no default collection: nothing was ever stored
-    except exceptions.LockedException:
-        locked = True
-    except exceptions.SecretStorageException:
-        locked = False
-    if locked:
-        raise Denied("the keyring is locked", remedy=_UNLOCK)
-    raise Unavailable("the Secret Service did not answer", remedy="check the D-Bus session, and restart the keyring")
+
+def _sealing(backend: KeyringBackend) -> str:
+    """The name of a backend that may be given something."""
+    name = _name(backend)
+    if name in _PLAIN:
+        raise Unsupported(f"{name} keeps everything in plain text", remedy=_NO_BACKEND)
+    return name
+
+
+def _read(backend: KeyringBackend, service: str, username: str) -> bytes | str | None:
+    if type(backend).__module__ not in _SECRET_SERVICE:
+        return backend.get_password(service, username)
+    from sealpipe_plugins.backends import secret_service
+
+    return secret_service.read(secret_service.Entry(backend, service, username))
+
+
+def entry(locator: Locator) -> tuple[str, str]:
+    """Service and user name that a locator means. BadReference where one is missing."""
+    username = locator.param("username")
+    service = locator.body
+    if username is None:
+        # The last slash: a service is often an address, a user name seldom has one.
+        service, _, username = service.rpartition("/")
+    if not service or not username:
+        raise BadReference(
+            f"{locator.name}: needs a service and a user name",
+            remedy=f"write {locator.name}:SERVICE/USERNAME, or {locator.name}:SERVICE?username=NAME",
+        )
+    return service, username

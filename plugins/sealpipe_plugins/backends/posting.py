@@ -57,6 +57,10 @@ class Endpoint:
         """Send JSON, once. Raises Unavailable where nothing was sent, Unclear where no answer came to what writes."""
         return self._ask("POST", path, json.dumps(members).encode(), writes=writes)
 
+    def put(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
+        """As `post`, by PUT. `writes` is False where sending it twice does what sending it once does."""
+        return self._ask("PUT", path, json.dumps(members).encode(), writes=writes)
+
     def post_bytes(self, path: str, body: bytes) -> Reply:
         """Send JSON that is bytes already, for it is signed; once. Raises as `post`."""
         return self._ask("POST", path, body, writes=True)

@@ -1,9 +1,9 @@
-"""One Vault, or OpenBao: which engine stands where, and reads of them."""
+"""One Vault, or OpenBao: which engine stands where, and reads of them (writes: `vault_keeping`)."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -17,30 +17,19 @@ from sealpipe_plugins.backends.posting import is_loopback
 from sealpipe_plugins.backends.vault_adapter import OurAdapter, member, number
 from sealpipe_plugins.backends.vault_entry import Entry
 from sealpipe_plugins.backends.vault_lines import Lines
+from sealpipe_plugins.backends.vault_place import Place
 from sealpipe_plugins.backends.vault_refusals import has, nothing_there, refused
 from sealpipe_plugins.backends.vault_settings import VaultSettings
 
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
-    """Something to read: `where` is its reference, for errors, and `path` begins with its mount.
-
-    `mount` None: that is to be found. `version` as text, a number from 1; None for the newest.
-    """
-
-    where: str
-    path: str
-    namespace: str
-    mount: str | None = None
-    version: str | None = None
-
-
 class Mount(NamedTuple):
-    """A secrets engine, and where it stands (without a slash at the end)."""
+    """A secrets engine, and where it stands (without a slash at the end). `kind` is Vault's own word: kv, database."""
 
     path: str
     versioned: bool
+    kind: str = "kv"
 
 
 class Lease(NamedTuple):
@@ -67,7 +56,7 @@ class Vault:
 
     def read(self, place: Place) -> tuple[dict[str, Any], Lease | None]:
         """What lives there: the keys of a key-value engine, or all that another engine answers."""
-        mount = self._mount(place)
+        mount = self.mount(place)
         if mount.versioned:
             return self._read_versioned(place, mount.path), None
         if place.version is not None:
@@ -87,16 +76,35 @@ class Vault:
             return str(member(state, "version")), self.entry.look() or {}
         raise failure
 
-    def _asked(self, place: Place, path: str, ask: Callable[[OurAdapter], T]) -> T:
-        """What a call answers; its refusal as an error of the contract, but for one that found nothing."""
+    def state(self) -> str:
+        """Whether Vault answers and takes our token, and what this may do; for people."""
+        version, token = self.health()
+        policies = ", ".join(str(each) for each in token.get("policies", ()))
+        lives = number(token.get("ttl"))
+        told = [f"Vault {version} at {self.host}", f"policies {policies}" if policies else ""]
+        return ", ".join(each for each in (*told, f"the token lives for {lives} s" if lives else "") if each)
+
+    def asked(
+        self,
+        place: Place,
+        path: str,
+        ask: Callable[[OurAdapter], T],
+        *,
+        right: str = "read",
+        through: Collection[int] = (404,),
+    ) -> T:
+        """What a call answers; its refusal as an error of the contract, but for the statuses that go `through`.
+
+        404 is what finds nothing. `right` is the capability that the call needs.
+        """
         adapter = self.entry.adapter(place.namespace)
         try:
             answer = ask(adapter)
         except VaultError as error:
-            if error.answer.status == 404 and not has(error, "namespace not found"):
+            if error.answer.status in through and not has(error, "namespace not found"):
                 raise
             if error.answer.status == 403:
-                failure = self.entry.denied(place.where, path, place.namespace)
+                failure = self.entry.denied(place.where, path, place.namespace, right)
             else:
                 failure = refused(error, place.where, place.namespace)
         else:
@@ -113,7 +121,7 @@ class Vault:
             )
 
         try:
-            answer = self._asked(place, f"{mount}/data/{path}", ask)
+            answer = self.asked(place, f"{mount}/data/{path}", ask)
         except VaultError as error:
             failure = nothing_there(error, place.where, place.version, path)
         else:
@@ -123,7 +131,7 @@ class Vault:
     def _read_any(self, place: Place) -> tuple[dict[str, Any], Lease | None]:
         begun = datetime.now(UTC)
         try:
-            answer = self._asked(place, place.path, lambda adapter: adapter.get(f"/v1/{quote(place.path)}"))
+            answer = self.asked(place, place.path, lambda adapter: adapter.get(f"/v1/{quote(place.path)}"))
         except VaultError as error:
             failure = nothing_there(error, place.where, None, "")
         else:
@@ -139,7 +147,8 @@ class Vault:
         doubts += [f"our token may be used {login.uses} times, and its lease ends with the last"] if login.uses else []
         return Lease(min(ends), "; ".join(doubts))
 
-    def _mount(self, place: Place) -> Mount:
+    def mount(self, place: Place) -> Mount:
+        """The engine that a path belongs to. Raises NotFound where there is none."""
         with self._lock:  # the first one looks, and all that wait find it
             known = self._mounts.setdefault(place.namespace, [])
             for mount in known:
@@ -167,7 +176,7 @@ class Vault:
         else:
             stands = str(member(found, "path") or "").strip("/")
             if stands and place.path.startswith(f"{stands}/"):
-                return Mount(stands, versioned=member(found, "options", "version") == "2")
+                return Mount(stands, member(found, "options", "version") == "2", str(member(found, "type") or ""))
             failure = _no_mount(place)
         raise failure
 

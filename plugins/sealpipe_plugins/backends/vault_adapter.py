@@ -45,7 +45,7 @@ class OurAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
     ) -> Any:
         """The JSON of a good answer, empty where it has none; numbers as the text that they were sent as."""
         target = f"{url}?{urlencode(params)}" if params else url
-        body = None if json is None else _dumped(json)
+        body = None if json is None else spelled(json).encode()
         sent = {**self._headers, **(headers or {})}
         if self._token is not None:
             sent["X-Vault-Token"] = self._token.reveal()
@@ -69,14 +69,27 @@ def read(answer: Answer, method: str, url: str) -> Any:
     raise error
 
 
-def _dumped(members: Any) -> bytes:
-    return json.dumps(members).encode()
+class Number(str):
+    """A number as it is spelled."""
+
+    __slots__ = ()
+
+
+def spelled(value: Any) -> str:
+    """JSON of what was read, with its numbers as they were, and a map's keys in order: the same text for the same."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(key)}:{spelled(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(spelled, value)) + "]"
+    return json.dumps(value)
 
 
 def _loaded(body: bytes) -> Any:
     """A number stays the text that it is: its spelling may be a password's. None for what is not JSON."""
     try:
-        return json.loads(body, parse_int=str, parse_float=str, parse_constant=_no_constant)
+        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return None
 

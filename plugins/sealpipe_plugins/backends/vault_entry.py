@@ -87,15 +87,17 @@ class Entry:
             return data if isinstance(data, dict) else None
         raise failure
 
-    def denied(self, where: str, path: str, namespace: str) -> PluginError:
-        """Why a path was refused: a token that is none is another matter than a policy."""
+    def denied(self, where: str, path: str, namespace: str, right: str = "read") -> PluginError:
+        """Why a path was refused: a token that is none is another matter than a policy, which lacks `right`."""
         with self._lock:
             if not self._is_one():
                 return self._is_none()
         inside = f" in the namespace {namespace}" if namespace else ""
+        # Whoever writes needs all three: to look first, for the first version, and for those after it.
+        needs = '["read"]' if right == "read" else '["create", "read", "update"]'
         return Denied(
-            f"{where}: the token has no right to read {path}{inside}",
-            remedy=f'its policy needs: path "{path}" {{ capabilities = ["read"] }}',
+            f"{where}: the token has no right to {right} {path}{inside}",
+            remedy=f'its policy needs: path "{path}" {{ capabilities = {needs} }}',
         )
 
     def close(self) -> None:

@@ -53,6 +53,10 @@ class Lines:
 
     __del__ = close  # for a run that ends without saying so
 
+    def forget(self) -> None:
+        """Let the next call try, however little time has passed since the last one failed."""
+        self._down = None
+
     def hurry(self, seconds: float) -> None:
         """From now on no step of the connections that are there takes longer."""
         for line in self._free:

@@ -10,6 +10,8 @@ from hvac.exceptions import VaultError
 from sealpipe.plugin import AuthFailed, NotConfigured, NotFound, PluginError, Unavailable, Unsupported
 from sealpipe_plugins.backends.vault_adapter import member
 
+_Meaning = tuple[type[PluginError], str, str]
+
 _SEALED: Final = (Unavailable, "Vault is sealed", "have it unsealed (vault operator unseal)")
 _OVER: Final = (Unavailable, "Vault has a fault, or what stands behind this path has one", "look into Vault's own log")
 
@@ -26,6 +28,12 @@ _BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     502: (Unavailable, "what stands before Vault, or behind this path, does not answer", ""),
     503: (Unavailable, "Vault is not available", "see `vault status`: it may be sealed, or without a leader"),
     504: (Unavailable, "what stands before Vault got no answer from it", ""),
+}
+_TOO_LARGE: Final[_Meaning] = (Unsupported, "it is larger than this Vault takes", "store it elsewhere: file:, aws-sm:")
+_BY_WRITE: Final[Mapping[int, _Meaning]] = {
+    400: (PluginError, "Vault takes the write for a wrong one", "try `vault kv put` with the same path"),
+    404: (NotFound, "there is nothing that takes a write at this path", "check the path, its mount and the namespace"),
+    405: (Unsupported, "Vault cannot write this path, only read it", "name a path in a key-value engine"),
 }
 _MAKE_ONE: Final = "check both, or make a new secret_id: it may be over or used up"
 _LOGINS: Final = (
@@ -56,6 +64,20 @@ def refused(error: VaultError, where: str, namespace: str) -> PluginError:
     if isinstance(made, Unavailable):
         made.retry_after = _seconds(answer.headers.get("retry-after"))
     return made
+
+
+def not_written(error: VaultError, where: str, namespace: str) -> PluginError:
+    """The error for a write. As `refused`, but for what reads otherwise there."""
+    status = error.answer.status
+    if status == 413 or has(error, "too large"):
+        kind, reason, remedy = _TOO_LARGE
+    elif has(error, "upgrading"):
+        kind, reason, remedy = Unavailable, "Vault is still upgrading this engine to one with versions", ""
+    elif status in _BY_WRITE:
+        kind, reason, remedy = _BY_WRITE[status]
+    else:
+        return refused(error, where, namespace)
+    return kind(f"{where}: {reason} ({status})", remedy=remedy)
 
 
 def login_refused(error: VaultError, store: str, method: str, path: str, namespace: str) -> PluginError:

@@ -15,14 +15,13 @@ from sealpipe.plugin import (
     Context,
     Denied,
     Document,
-    Health,
     Locator,
     NotFound,
     PluginError,
     Source,
     Unsupported,
 )
-from sealpipe_plugins.backends.aws import THREADS, Aws
+from sealpipe_plugins.backends.aws import THREADS, OnAws
 from sealpipe_plugins.backends.aws_errors import FAILURES, refused, told
 from sealpipe_plugins.backends.aws_settings import AwsSettings
 from sealpipe_plugins.backends.batches import Answers, in_batches, parted
@@ -33,26 +32,20 @@ BATCH: Final = 20
 _GET, _BATCH_GET = "secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue"
 
 
-class AwsSmSource(Source):
+class AwsSmSource(OnAws, Source):
     """Secrets, by name or ARN."""
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._aws = Aws(settings, context)
         self._batches = True
 
     def fetch(self, locator: Locator) -> Document:
         """The secret's current value, or that of a version or stage."""
         which = {"SecretId": _name(locator), "VersionId": locator.param("version")}
         which["VersionStage"] = locator.param("stage")
-        given = {name: value for name, value in which.items() if value is not None}
-        try:
-            answer = self._aws.ask("secretsmanager", "get_secret_value", region=self._aws.region(locator.body), **given)
-        except FAILURES as error:
-            failure = told(error, locator, _GET)
-        else:
-            return _document(answer, locator)
-        raise failure
+        given: dict[str, Any] = {name: value for name, value in which.items() if value is not None}
+        region = self._aws.region(locator.body)
+        return _document(self._aws.call("secretsmanager", "get_secret_value", locator, region=region, **given), locator)
 
     def fetch_many(self, locators: Sequence[Locator]) -> Answers:
         """Twenty a call, where they are current values; where AWS does not allow that, one by one."""
@@ -62,14 +55,6 @@ class AwsSmSource(Source):
                 regions.setdefault(self._aws.region(locator.body), []).append(locator)
         batches = [part for alike in regions.values() for part in parted(alike, BATCH) if len(part) > 1]
         return in_batches(locators, batches, self._batch, self.fetch, THREADS)
-
-    def check(self) -> Health:
-        """Who AWS takes us for."""
-        return self._aws.check()
-
-    def close(self) -> None:
-        """Hang up."""
-        self._aws.close()
 
     def _batch(self, locators: Sequence[Locator]) -> Answers:
         if not self._batches:

@@ -13,48 +13,35 @@ from typing import Any, Final
 
 from sealpipe.plugin import (
     BadReference,
-    Context,
     Denied,
     Document,
-    Health,
     Locator,
     NotFound,
     PluginError,
     Source,
     Unsupported,
 )
-from sealpipe_plugins.backends.aws import THREADS, Aws
+from sealpipe_plugins.backends.aws import THREADS, OnAws
 from sealpipe_plugins.backends.aws_errors import FAILURES, refused, told
-from sealpipe_plugins.backends.aws_settings import AwsSettings
 from sealpipe_plugins.backends.batches import Answers, in_batches, parted
 
 BATCH: Final = 10
 """How many parameters AWS gives at once."""
 
-_GET, _GET_MANY, _BELOW = "ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath"
+_GET_MANY = "ssm:GetParameters"
 
 
-class AwsSsmSource(Source):
+class AwsSsmSource(OnAws, Source):
     """Parameters, by name or ARN."""
-
-    def __init__(self, settings: AwsSettings, context: Context) -> None:
-        super().__init__(settings, context)
-        self._aws = Aws(settings, context)
 
     def fetch(self, locator: Locator) -> Document:
         """One parameter, or all below a path."""
-        below = locator.body.endswith("/")
         name = _name(locator)
-        try:
-            if below:
-                return Document(self._below(locator))
-            region = self._aws.region(locator.body)
-            answer = self._aws.ask("ssm", "get_parameter", region=region, Name=name, WithDecryption=True)
-        except FAILURES as error:
-            failure = told(error, locator, _BELOW if below else _GET)
-        else:
-            return _document(answer.get("Parameter", {}), locator)
-        raise failure
+        if locator.body.endswith("/"):
+            return Document(self._below(locator))
+        region = self._aws.region(locator.body)
+        answer = self._aws.call("ssm", "get_parameter", locator, region=region, Name=name, WithDecryption=True)
+        return _document(answer.get("Parameter", {}), locator)
 
     def fetch_many(self, locators: Sequence[Locator]) -> Answers:
         """Ten a call. AWS refuses such a call whole where it does not allow one of them: then one by one."""
@@ -65,14 +52,6 @@ class AwsSsmSource(Source):
                 regions.setdefault(self._aws.region(locator.body), {}).setdefault(_base(locator.body), locator)
         batches = [part for alike in regions.values() for part in parted(list(alike.values()), BATCH) if len(part) > 1]
         return in_batches(locators, batches, self._batch, self.fetch, THREADS)
-
-    def check(self) -> Health:
-        """Who AWS takes us for."""
-        return self._aws.check()
-
-    def close(self) -> None:
-        """Hang up."""
-        self._aws.close()
 
     def _batch(self, locators: Sequence[Locator]) -> Answers:
         names = {_name(locator): locator for locator in locators}
@@ -92,9 +71,8 @@ class AwsSsmSource(Source):
         found: dict[str, str] = {}
         more: dict[str, str] = {}
         while True:
-            page = self._aws.ask(
-                "ssm", "get_parameters_by_path", region=region, Path=path, Recursive=True, WithDecryption=True, **more
-            )
+            asked: dict[str, Any] = {"Path": path, "Recursive": True, "WithDecryption": True, **more}
+            page = self._aws.call("ssm", "get_parameters_by_path", locator, region=region, **asked)
             for parameter in page.get("Parameters", ()):
                 found[str(parameter["Name"]).removeprefix(locator.body)] = str(parameter["Value"])
             if not page.get("NextToken"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sealpipe.plugin import BadReference, Context, Document, Health, Locator, NotFound, Source
-from sealpipe_plugins.backends.keyrings import Keyrings, KeyringSettings
+from sealpipe.plugin import Context, Document, Health, Locator, NotFound, Source
+from sealpipe_plugins.backends.keyrings import Keyrings, KeyringSettings, entry
 
 
 class KeyringSource(Source):
@@ -15,16 +15,7 @@ class KeyringSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """The password of a service and a user name."""
-        username = locator.param("username")
-        service = locator.body
-        if username is None:
-            # The last slash: a service is often an address, a user name seldom has one.
-            service, _, username = service.rpartition("/")
-        if not service or not username:
-            raise BadReference(
-                f"{locator.name}: needs a service and a user name",
-                remedy=f"write {locator.name}:SERVICE/USERNAME, or {locator.name}:SERVICE?username=NAME",
-            )
+        service, username = entry(locator)
         found = self._keyrings.password(service, username)
         if found is None:
             raise NotFound(

@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An error as AWS answers it."""
+    """An error as AWS answers it; with the status 0 a line that ends without an answer."""
 
     status: int
     code: str
@@ -49,11 +49,14 @@ Answer = Callable[[Asked], Refusal | None]
 
 
 class Front:
-    """`answer` says what is refused; what it lets pass goes to moto."""
+    """`answer` says what is refused; what it lets pass goes to moto. Of what `lost` says, the answer gets lost;
+    `passed` is called after each that moto has answered."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
         self.answer: Answer = lambda _: None
+        self.lost: Callable[[Asked], bool] = lambda _: False
+        self.passed: Callable[[Asked], None] = lambda _: None
         self.behind = httpx.Client(base_url=url, trust_env=False, timeout=60, verify=False)  # noqa: S501 - it is plain
         front = self
 
@@ -65,12 +68,19 @@ class Front:
                 asked = _asked(self.headers, body.decode())
                 front.asked.append(asked)
                 refusal = front.answer(asked)
+                if refusal is not None and refusal.status == 0:
+                    self.close_connection = True
+                    return
                 if refusal is not None:
                     forms = "x-amz-target" not in self.headers
                     self.reply(refusal.status, {}, refusal.xml() if forms else refusal.json(), refusal.headers)
                     return
                 passed = {name: value for name, value in self.headers.items() if name.lower() not in _HOPS}
                 answer = front.behind.post(self.path, content=body, headers=passed)
+                front.passed(asked)
+                if front.lost(asked):
+                    self.close_connection = True
+                    return
                 self.reply(answer.status_code, answer.headers, answer.content, {})
 
             def reply(self, status: int, headers: Any, body: bytes, more: Mapping[str, str]) -> None:

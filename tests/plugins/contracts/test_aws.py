@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from plugins.aws.conftest import aws, front, one_moto
 from plugins.aws.front import Asked, Front, Refusal
 from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT
-from sealpipe.testing import SourceContract
+from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 
 __all__ = ["aws", "front", "one_moto"]
 
 
-class _OnMoto(SourceContract):
+class _Moto:
     @pytest.fixture(autouse=True)
     def at_moto(self, aws: Moto, front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in ENVIRON.items():
             monkeypatch.setenv(name, value)
         self.aws, self.front, self.numbers = aws, front, itertools.count()
-        front.answer = self._denied
 
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
         return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": self.front.url}
+
+
+class _OnMoto(_Moto, SourceContract):
+    @pytest.fixture(autouse=True)
+    def with_what_is_forbidden(self, at_moto: None) -> None:  # noqa: ARG002 - it comes after
+        self.front.answer = self._denied
 
     def at(self, url: str) -> Mapping[str, str]:
         return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": url, f"{DEFAULT}TIMEOUT": "2"}
@@ -69,3 +77,78 @@ class TestAwsSsm(_OnMoto):
         tier = "Advanced" if len(content) > 4096 else "Standard"
         self.aws.client("ssm").put_parameter(Name=name, Value=content.decode(), Type="SecureString", Tier=tier)
         return name
+
+
+class _Storing(_Moto, SinkContract):
+    def had(self, service: str, operation: str, **asked: object) -> Any:
+        """What moto has; LookupError where it has nothing."""
+        try:
+            return getattr(self.aws.client(service), operation)(**asked)
+        except ClientError as error:
+            raise LookupError(error.response["Error"]["Code"]) from None
+
+    def secrets(self) -> Sequence[str]:
+        return (ENVIRON["AWS_SECRET_ACCESS_KEY"],)
+
+
+class TestAwsSmSink(_Storing):
+    name = "aws-sm"
+
+    def target(self) -> str:
+        return f"app/{next(self.numbers)}"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        found = self.had("secretsmanager", "get_secret_value", SecretId=body)
+        return {key: value.encode() for key, value in json.loads(found["SecretString"]).items()}
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        there = {name: data.decode() for name, data in self.stored(body).items()} | {key: value}
+        self.aws.client("secretsmanager").put_secret_value(SecretId=body, SecretString=json.dumps(there))
+
+
+class TestAwsSmSinkWhole(_Storing):
+    name = "aws-sm"
+    keys = ("", "", "")
+    single = True
+
+    def target(self) -> str:
+        return f"whole/{next(self.numbers)}"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        return {"": self.had("secretsmanager", "get_secret_value", SecretId=body)["SecretString"].encode()}
+
+    def rotate(self, body: str, key: str, value: str) -> None:  # noqa: ARG002 - it is one value
+        self.aws.client("secretsmanager").put_secret_value(SecretId=body, SecretString=value)
+
+
+class TestAwsSsmSink(_Storing):
+    name = "aws-ssm"
+    single = True
+
+    def target(self) -> str:
+        return f"/app/{next(self.numbers)}"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        found = self.had("ssm", "get_parameter", Name=body, WithDecryption=True)["Parameter"]
+        assert found["Type"] == "SecureString"
+        return {self.keys[0]: found["Value"].encode()}
+
+    def rotate(self, body: str, key: str, value: str) -> None:  # noqa: ARG002 - it is one value
+        self.aws.client("ssm").put_parameter(Name=body, Value=value, Type="SecureString", Overwrite=True)
+
+
+class TestAwsSsmSinkPath(_Storing):
+    name = "aws-ssm"
+    apart = True
+    keys = ("db/password", "user", "-._")
+
+    def target(self) -> str:
+        return f"/app/{next(self.numbers)}/"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        page = self.aws.client("ssm").get_parameters_by_path(Path=body, Recursive=True, WithDecryption=True)
+        assert {found["Type"] for found in page["Parameters"]} <= {"SecureString"}
+        return {found["Name"].removeprefix(body): found["Value"].encode() for found in page["Parameters"]}
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        self.aws.client("ssm").put_parameter(Name=body + key, Value=value, Type="SecureString", Overwrite=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Mapping, Sequence
 
@@ -9,17 +10,13 @@ import pytest
 
 from plugins.k8s.cluster import TOKEN, Cluster
 from plugins.k8s.conftest import cluster, kmock_url
-from sealpipe.testing import SourceContract
+from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 
 __all__ = ["cluster", "kmock_url"]
 
 
-class TestK8s(SourceContract):
-    name = "k8s"
-    holds = frozenset({"map"})
-    odd_keys = ("dotted.key", "UPPER", "under_score", "-dash")  # all that Kubernetes takes
-
+class _Kmock:
     @pytest.fixture(autouse=True)
     def at_kmock(self, cluster: Cluster) -> None:
         self.cluster, self.numbers = cluster, itertools.count()
@@ -33,6 +30,15 @@ class TestK8s(SourceContract):
         settings = {"SERVER": url, "TOKEN": TOKEN, "TIMEOUT": "2"}
         return {f"SEALPIPE_PLUGIN_K8S__{name}": value for name, value in settings.items()}
 
+    def secrets(self) -> Sequence[str]:
+        return (TOKEN,)
+
+
+class TestK8s(_Kmock, SourceContract):
+    name = "k8s"
+    holds = frozenset({"map"})
+    odd_keys = ("dotted.key", "UPPER", "under_score", "-dash")  # all that Kubernetes takes
+
     def put(self, content: Content) -> str:
         assert isinstance(content, Mapping)
         name = f"secret-{next(self.numbers)}"
@@ -45,5 +51,22 @@ class TestK8s(SourceContract):
     def denied(self) -> str:
         return "prod/forbidden"
 
-    def secrets(self) -> Sequence[str]:
-        return (TOKEN,)
+
+class TestK8sSink(_Kmock, SinkContract):
+    name = "k8s"
+    keys = ("tls.key", "UPPER_-", "c")
+
+    @pytest.fixture(autouse=True)
+    def with_a_namespace(self, at_kmock: None) -> None:
+        self.cluster.namespaces |= {"prod", "default"}
+
+    def target(self) -> str:
+        return f"prod/stored-{next(self.numbers)}"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        data = self.cluster.read(*body.split("/"))["data"]
+        return {key: base64.b64decode(value) for key, value in data.items()}
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        space, name = body.split("/")
+        self.cluster.change(space, name, {"data": {key: base64.b64encode(value.encode()).decode()}})

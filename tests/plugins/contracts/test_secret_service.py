@@ -1,15 +1,16 @@
-"""The conformance kit on the real gnome-keyring, in a D-Bus session of its own."""
+"""The conformance kits on the real gnome-keyring, in a D-Bus session of its own."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
 
 import pytest
 
-from sealpipe.testing import SourceContract
+from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.parts import missing, program
 
@@ -39,9 +40,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, s
         bus.terminate()
 
 
-class TestKeyring(SourceContract):
-    name = "keyring"
-    holds = frozenset({"text", "binary", "empty"})
+class Open:
+    """Tests in that session."""
 
     @pytest.fixture(autouse=True)
     def open_keyring(self, session: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +57,11 @@ class TestKeyring(SourceContract):
     def environ(self, session: Mapping[str, str]) -> Mapping[str, str]:
         return {**session, "PYTHON_KEYRING_BACKEND": BACKEND}
 
+
+class TestKeyring(Open, SourceContract):
+    name = "keyring"
+    holds = frozenset({"text", "binary", "empty"})
+
     def put(self, content: Content) -> str:
         assert isinstance(content, bytes)
         name = f"value {next(self.numbers)}"
@@ -68,3 +73,20 @@ class TestKeyring(SourceContract):
 
     def missing(self) -> str:
         return "https://kit//nothing"
+
+
+class TestKeyringSink(Open, SinkContract):
+    name = "keyring"
+    single = True
+    marks = False
+
+    def target(self) -> str:
+        return f"https://kit//sink-{secrets.token_hex(8)}"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        import keyring
+
+        service, _, username = body.rpartition("/")
+        backend = keyring.core.load_keyring(BACKEND)
+        found = backend.get_password(service, username)
+        return {} if found is None else {self.keys[0]: found.encode()}

@@ -1,4 +1,5 @@
-"""A Kubernetes API server in this process: kmock's emulator, and before it what it has not: logins and rights."""
+"""A Kubernetes API server in this process: kmock's emulator, and before it what it has not: logins, rights, and the
+rules for writing (`support.fake_kubernetes`)."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ import base64
 import json
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 
+from support import fake_kubernetes as rules
 from support.parts import missing
 
 TOKEN = "made-up-token-6b1f"
@@ -28,6 +30,13 @@ class Cluster:
         self.namespaces = {"prod"}
         self.token: str | None = TOKEN
         self.refusals: dict[str, tuple[int, Mapping[str, str]]] = {}
+        self.refused: Callable[[str, str], int | None] = lambda _method, _path: None
+        """A status in place of the server's, by method and path; 0 ends the connection without an answer."""
+        self.lost: Callable[[str, str], bool] = lambda _method, _path: False
+        """Whether an answer gets lost on its way."""
+        self.asked: list[tuple[str, Any]] = []
+        """Method and body of what wanted to write."""
+        self._writing = threading.Lock()
         self.allowed = True
         cluster = self
 
@@ -39,10 +48,18 @@ class Cluster:
 
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                status, headers, body = cluster.answer(self.path, self.headers.get("authorization"), asked)
+                if self.command == "PATCH":
+                    assert self.headers["content-type"] == "application/merge-patch+json"
+                login = self.headers.get("authorization")
+                status, headers, body = cluster.answer(self.path, login, asked, self.command)
                 self.reply(status, headers, body)
 
+            do_PATCH = do_POST  # noqa: N815 - its name
+
             def reply(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+                if status == 0 or cluster.lost(self.command, self.path):
+                    self.close_connection = True
+                    return
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -59,7 +76,9 @@ class Cluster:
         self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def answer(self, path: str, login: str | None, asked: Any = None) -> tuple[int, Mapping[str, str], bytes]:
+    def answer(
+        self, path: str, login: str | None, asked: Any = None, method: str = "GET"
+    ) -> tuple[int, Mapping[str, str], bytes]:
         """As the API server would."""
         self.paths.append(path)
         if self.token is not None and login != f"Bearer {self.token}":
@@ -67,6 +86,12 @@ class Cluster:
         for end, (status, headers) in self.refusals.items():
             if path.endswith(end):
                 return status, headers, json.dumps({"kind": "Status", "code": status}).encode()
+        told = self.refused(method, path)
+        if told is not None:
+            return told, {}, json.dumps({"kind": "Status", "code": told}).encode()
+        if asked is not None and "/secrets" in path:
+            with self._writing:
+                return self._write(method, path, asked)
         if asked is not None:  # a review of our own rights
             return 201, {}, json.dumps({**asked, "status": {"allowed": self.allowed}}).encode()
         start, _, space = path.rpartition("/")
@@ -75,10 +100,38 @@ class Cluster:
         found = self._kmock.get(path)
         return found.status_code, {"content-type": "application/json"}, found.content
 
+    def _write(self, method: str, path: str, asked: Any) -> tuple[int, Mapping[str, str], bytes]:
+        self.asked.append((method, asked))
+        whole = path if method == "PATCH" else f"{path}/{asked['metadata']['name']}"
+        found = self._kmock.get(whole)
+        there = found.json() if found.is_success else None
+        space = path.split("/")[4]
+        problem = rules.problem(method, there, asked) if space in self.namespaces else 404
+        if problem:
+            return problem, {}, json.dumps({"kind": "Status", "code": problem}).encode()
+        send = self._kmock.post if method == "POST" else self._kmock.patch
+        done = send(path, json=rules.stamped(asked, there))
+        assert done.is_success
+        return (201 if method == "POST" else 200), {"content-type": "application/json"}, self._kmock.get(whole).content
+
+    def read(self, space: str, name: str) -> Any:
+        """One, as it is stored."""
+        found = self._kmock.get(f"/api/v1/namespaces/{space}/secrets/{name}")
+        if found.status_code == 404:
+            raise LookupError(name)
+        return found.json()
+
+    def change(self, space: str, name: str, patch: Mapping[str, Any]) -> None:
+        """As somebody else changes it."""
+        there = self.read(space, name)
+        path = f"/api/v1/namespaces/{space}/secrets/{name}"
+        assert self._kmock.patch(path, json=rules.stamped({"metadata": {}, **patch}, there)).is_success
+
     def secret(self, space: str, name: str, values: Mapping[str, bytes] | None, **more: Any) -> None:
         """Make one."""
         data = None if values is None else {key: base64.b64encode(value).decode() for key, value in values.items()}
-        body = {"kind": "Secret", "metadata": {"name": name, "namespace": space}, "type": "Opaque", "data": data}
+        meta = {"name": name, "namespace": space, "resourceVersion": "1"}
+        body = {"kind": "Secret", "metadata": meta, "type": "Opaque", "data": data}
         self.namespaces.add(space)
         path = f"/api/v1/namespaces/{space}/secrets"
         assert self._kmock.post(path, json={**body, **more}).is_success

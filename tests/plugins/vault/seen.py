@@ -36,7 +36,7 @@ class Front:
                 if not front.instead(self):
                     front._hand_on(self, port)
 
-            do_GET = do_POST = do_PUT = do_CONNECT = do  # noqa: N815 - their names
+            do_GET = do_POST = do_PUT = do_PATCH = do_CONNECT = do  # noqa: N815 - their names
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -58,15 +58,25 @@ class Front:
         self._server.server_close()
 
     def _hand_on(self, request: BaseHTTPRequestHandler, port: int) -> None:
-        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
-        line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        try:
-            line.request(request.command, request.path, body or None, dict(request.headers.items()))
-            behind = line.getresponse()
-            content = behind.read()
-        finally:
-            line.close()
-        answer(request, behind.status, content)
+        answer(request, *passed(request, port))
+
+
+def passed(request: BaseHTTPRequestHandler, port: int) -> tuple[int, bytes]:
+    """What the server behind answers to a request."""
+    body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        line.request(request.command, request.path, body or None, dict(request.headers.items()))
+        behind = line.getresponse()
+        return behind.status, behind.read()
+    finally:
+        line.close()
+
+
+def cut(request: BaseHTTPRequestHandler) -> bool:
+    """End the connection without an answer; True, for `instead`."""
+    request.close_connection = True
+    return True
 
 
 def answer(request: BaseHTTPRequestHandler, status: int, content: bytes = b"", **headers: str) -> bool:

@@ -1,15 +1,16 @@
-"""The vault source, held to what every source is held to: on both versions of the key-value engine."""
+"""The vault source and sink, held to their contracts: on both versions of the key-value engine. hvac reads back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar
 
+import hvac
 import pytest
 
 from sealpipe.registry import Registry
-from sealpipe.testing import SourceContract
+from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
 from support.openbao import Bao
 
@@ -68,3 +69,68 @@ class TestKeysWithoutVersions(Vault):
         path = f"kv1/contract/{next(self.numbers)}"
         self.bao.call("POST", path, members)
         return path
+
+
+RIGHTS = """
+path "secret/data/contract/*" { capabilities = ["create", "read", "update"] }
+path "secret/metadata/contract/*" { capabilities = ["read", "patch"] }
+path "kv1/contract/*" { capabilities = ["create", "read", "update"] }
+"""
+
+
+class VaultSink(SinkContract):
+    name = "vault"
+    mount: ClassVar[str]
+    numbers = count()
+
+    @pytest.fixture(autouse=True)
+    def _in_bao(self, bao: Bao) -> Iterator[None]:
+        bao.call("PUT", "sys/policies/acl/storing", {"policy": RIGHTS})
+        self.token = bao.token("storing")
+        self.hvac = hvac.Client(url=bao.addr, token=bao.root)
+        yield
+        self.hvac.adapter.close()
+
+    @pytest.fixture
+    def environ(self, bao: Bao, _in_bao: None) -> Mapping[str, str]:
+        return {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": self.token}
+
+    @pytest.fixture
+    def registry(self, environ: Mapping[str, str]) -> Iterator[Registry]:
+        made = self.registry_in(environ)
+        yield made
+        made.close()
+
+    def target(self) -> str:
+        return f"{self.mount}/contract/{self.mount}-{next(self.numbers)}"
+
+    def secrets(self) -> Sequence[str]:
+        return (self.token,)
+
+
+class TestStoringVersionedKeys(VaultSink):
+    mount = "secret"
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        path = body.removeprefix("secret/")
+        try:
+            found = self.hvac.secrets.kv.v2.read_secret_version(path, raise_on_deleted_version=True)
+        except hvac.exceptions.InvalidPath:
+            return {}
+        return {key: value.encode() for key, value in found["data"]["data"].items()}
+
+    def rotate(self, body: str, key: str, value: str) -> None:
+        after = {name: each.decode() for name, each in self.stored(body).items()} | {key: value}
+        self.hvac.secrets.kv.v2.create_or_update_secret(body.removeprefix("secret/"), after)
+
+
+class TestStoringKeysWithoutVersions(VaultSink):
+    mount = "kv1"
+    marks = False
+
+    def stored(self, body: str) -> Mapping[str, bytes]:
+        try:
+            found = self.hvac.secrets.kv.v1.read_secret(body.removeprefix("kv1/"), mount_point="kv1")
+        except hvac.exceptions.InvalidPath:
+            return {}
+        return {key: value.encode() for key, value in found["data"].items()}

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sealpipe.errors import NOT_TAKEN, Unavailable, Unclear, UsageError
 from sealpipe.flows.resolve import TRIES
 from sealpipe.flows.retry import LONGEST_WAIT, Budget
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
+from sealpipe.flows.storing.targets import printable
 from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Stored
 from sealpipe.reference import Reference
-from sealpipe.state.kept import Record
+
+
+class Ledger(Protocol):
+    """Knows, from run to run, how far a submission is in places that cannot be read back."""
+
+    def placed(self, marker: str, place: str) -> str:
+        """`storing`, `stored`; empty for not begun."""
+
+    def note_place(self, marker: str, place: str, state: str) -> None:
+        """How far it is from now on. Raises StateError."""
 
 
 class Parcel(NamedTuple):
@@ -28,6 +38,11 @@ class Parcel(NamedTuple):
     def keys(self) -> tuple[str, ...]:
         """The keys that are written."""
         return tuple(field.key for field in self.fields)
+
+    @property
+    def place(self) -> str:
+        """What a ledger calls it."""
+        return f"{self.ref}#{','.join(self.keys)}"
 
 
 def grouped(parcels: Iterable[Parcel]) -> list[Parcel]:
@@ -51,7 +66,7 @@ def describe(session: Session, parcels: Sequence[Parcel]) -> Flow[list[str]]:
     return told
 
 
-def put(session: Session, parcel: Parcel, record: Record | None = None) -> Flow[Receipt]:
+def put(session: Session, parcel: Parcel, record: Ledger | None = None) -> Flow[Receipt]:
     """Store a parcel, and have it confirmed. Raises PluginError, UsageError.
 
     `record` is the ledger: it alone knows whether a sink that cannot read back has taken it before.
@@ -86,7 +101,7 @@ def _describe(session: Session, parcels: Sequence[Parcel]) -> list[str]:
     return [told(registry, parcel.ref.name, locate(session, parcel.ref), parcel.mode) for parcel in parcels]
 
 
-def _put(session: Session, parcel: Parcel, record: Record | None) -> Receipt:
+def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
     from sealpipe.registry.storing import store
 
     registry, locator = session.registry(), locate(session, parcel.ref)
@@ -94,13 +109,13 @@ def _put(session: Session, parcel: Parcel, record: Record | None) -> Receipt:
     blind = record is not None and is_blind(session, parcel.ref)
     if not blind or record is None:
         return store(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
-    place = f"{parcel.ref}#{','.join(parcel.keys)}"
+    place = parcel.place
     state = record.placed(parcel.marker, place)
     if state == "stored":
         return Receipt(locator, known=False, already=True)
     if state == "storing" and parcel.mode == "create":
         raise Unclear(
-            f"an earlier run was cut off while it stored {place}: it may be there, and nobody can read it back",
+            f"an earlier run was cut off while it stored {printable(place, 300)}: it may be there, and nobody can read it back",
             locator=str(parcel.ref),
             remedy="where what is there is yours to write, run it again with ?mode=replace in the target",
         )

@@ -88,10 +88,12 @@ class Source(NamedTuple):
 
     whole: str
     part: str
+    value: str
+    twice: str
 
 
-REQUEST: Final = Source("request", "prompt")
-SHARE: Final = Source("share", "field")
+REQUEST: Final = Source("request", "prompt", "its answer to", "it answers")
+SHARE: Final = Source("share", "field", "the field", "the share has the field")
 
 
 def picks(target: Target, prompts: Sequence[Prompt] | None, source: Source = REQUEST) -> list[Pick]:
@@ -99,12 +101,13 @@ def picks(target: Target, prompts: Sequence[Prompt] | None, source: Source = REQ
     selector = target.ref.selector
     if selector is None:
         if prompts is not None and len(prompts) > 1:
-            ids = ", ".join(each.id for each in prompts)
+            ids = ", ".join(printable(each.id) for each in prompts)
             raise UsageError(
                 f"{target.shown} takes one value, and the {source.whole} has {len(prompts)}",
                 remedy=f"say which: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
             )
-        return [Pick("", None if prompts is None else prompts[0].text, prompts[0].id if prompts else "the answer")]
+        name = printable(prompts[0].id) if prompts else "the answer"
+        return [Pick("", None if prompts is None else prompts[0].text, name)]
     found: list[Pick] = []
     for item in selector:
         if isinstance(item, Everything):
@@ -113,10 +116,10 @@ def picks(target: Target, prompts: Sequence[Prompt] | None, source: Source = REQ
                     f"{target.shown}: nobody here knows what the request asks for, so * stands for nothing",
                     remedy="collect by the receipt of the request, or name the prompts: #KEY=PROMPT",
                 )
-            found += [Pick(each.id, each.text, each.id) for each in prompts]
+            found += [Pick(each.id, each.text, printable(each.id)) for each in prompts]
         elif not isinstance(item, Pointer):
             prompt = _prompt(item.name, prompts, target, source)
-            found.append(Pick(item.label or prompt.id, prompt.text, item.name))
+            found.append(Pick(item.label or prompt.id, prompt.text, printable(item.name)))
     keys = [each.key for each in found]
     for key in keys:
         if keys.count(key) > 1:
@@ -142,7 +145,13 @@ def _prompt(name: str, prompts: Sequence[Prompt] | None, target: Target, source:
 
 
 def _named(prompt: Prompt) -> str:
-    return prompt.id if prompt.text == prompt.id else f"{prompt.id} ({prompt.text[:40]})"
+    name = printable(prompt.id)
+    return name if prompt.text == prompt.id else f"{name} ({printable(prompt.text, 40)})"
+
+
+def printable(name: str, longest: int = 60) -> str:
+    """A name for a message: a share's labels may be anybody's keys. Control characters escaped, and cut."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name[:longest])
 
 
 def plain(code: str | None, content: str = "") -> str:

@@ -1,0 +1,177 @@
+"""Dotenv files as all their readers understand them: shells, python-dotenv, Docker's `--env-file`.
+
+Docker knows no quotes, and the shells and python-dotenv disagree about what is in them. So a value is written as it
+is, or not at all: `plain` is where all of them read the same, found by asking them (tests/plugins/local).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from dotenv.parser import parse_stream
+
+KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LINE_LIMIT = 65_535
+"""Bytes of a line, without its end: Docker's client refuses a file that has a longer one."""
+
+NEVER_READ_BACK = frozenset({
+    "BASHOPTS", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_COMMAND", "BASH_COMPAT", "BASH_LINENO", "BASH_SOURCE",
+    "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_XTRACEFD", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID",
+    "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "OPTIND", "PIPESTATUS", "PPID", "RANDOM", "SECONDS", "SHELLOPTS",
+    "SRANDOM", "UID", "_",
+})  # fmt: skip
+"""Variables that a shell keeps for itself: what a file sets them to is refused, changed, or told on stderr."""
+
+# No # although all four read it: Node's and Ruby's readers cut there. ~ is a home in front and after a colon.
+_PLAIN = re.compile(r"(?!~)(?:[A-Za-z0-9!%*+,\-./=?@\[\]^_{}~]|:(?!~)|[^\x00-\x9f\s])*")
+_EXPANDED = frozenset("{*?[~")  # in a word of the command `export` a shell expands more than in an assignment
+
+_LEAD = re.compile(r"(?:[ \t]*\r?\n)*[ \t]*")
+_ASSIGNMENT = re.compile(
+    r"(?P<export>export[ \t]+)?(?P<key>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*(?P<rest>=.*)?\r?", re.DOTALL
+)
+_WORDS = frozenset({
+    "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "function",
+    "select", "time", "coproc",
+})  # fmt: skip
+
+
+class Unreadable(Exception):
+    """A file that cannot be changed safely: `line`, from 1, and why. Never a part of the text."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(line, why)
+        self.line = line
+        self.why = why
+
+
+class Piece(NamedTuple):
+    """Lines of a file that belong together. `key` is empty for blank lines and comments.
+
+    `lead` is what stands before the assignment (blank lines), `export` the word with its blanks, `raw` all that
+    follows the `=`, None where there is none.
+    """
+
+    text: str
+    lead: str = ""
+    export: str = ""
+    key: str = ""
+    raw: str | None = None
+
+
+def plain(value: str) -> bool:
+    """Whether all readers get this value from `KEY=value`."""
+    return _PLAIN.fullmatch(value) is not None
+
+
+def pieces(data: bytes, wanted: Mapping[str, str]) -> list[Piece]:
+    """A file, as whole assignments. Raises Unreadable where readers disagree about where one ends.
+
+    That is so, too, where a line in the midst of a value looks to Docker as if it set a wanted key.
+    """
+    try:
+        text: str | None = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = None
+    if text is None:
+        raise Unreadable(1, "the file is not UTF-8")
+    for bad in ("\0", "\r"):
+        odd = text.replace("\r\n", "\n") if bad == "\r" else text
+        if bad in odd:
+            raise Unreadable(odd[: odd.index(bad)].count("\n") + 1, "it has a control character")
+    if text.startswith("\ufeff"):
+        raise Unreadable(1, "it begins with a byte order mark, which a shell takes for a part of the first name")
+    found = []
+    for binding in parse_stream(io.StringIO(text, newline="")):
+        original = binding.original
+        if binding.error:
+            raise Unreadable(original.line + _lines(original.string), "it is not NAME=VALUE, or a quote is not closed")
+        found.append(_piece(original.string, original.line, binding.key, wanted))
+    if "".join(piece.text for piece in found) != text:
+        raise Unreadable(1, "it is not read as it is written")
+    return found
+
+
+def merged(found: list[Piece], wanted: Mapping[str, str]) -> Iterator[str]:
+    """The file's text with other values, or more. Every other line stays as it is. Raises Unreadable."""
+    left, line = dict(wanted), 1
+    last = ""
+    for piece in found:
+        if piece.key in wanted:
+            value = wanted[piece.key]
+            left.pop(piece.key, None)
+            if piece.export and not _EXPANDED.isdisjoint(value):
+                raise Unreadable(line + piece.lead.count("\n"), "a shell would expand the value behind `export`")
+            last = f"{piece.lead}{piece.export}{piece.key}={value}\n"
+        else:
+            last = piece.text
+        line += piece.text.count("\n")
+        yield last
+    if left and last and not last.endswith("\n"):
+        yield "\n"
+    yield from (f"{key}={value}\n" for key, value in left.items())
+
+
+def values(found: list[Piece]) -> dict[str, bytes]:
+    """What each key is set to, as it is spelled; all of it where a file sets one in several ways."""
+    spelled: dict[str, list[str]] = {}
+    for piece in found:
+        if piece.key:
+            spelled.setdefault(piece.key, []).append("\0" if piece.raw is None else piece.raw)
+    return {key: "\n".join(dict.fromkeys(each)).encode() for key, each in spelled.items()}
+
+
+def _piece(text: str, line: int, key: str | None, wanted: Mapping[str, str]) -> Piece:
+    lead = _LEAD.match(text)
+    assert lead is not None  # noqa: S101 - it matches nothing, too
+    before, body = lead.group(), text[lead.end() :]
+    line += before.count("\n")
+    if not body or body.startswith("#"):
+        return Piece(text)
+    match = _ASSIGNMENT.fullmatch(body.removesuffix("\n"))
+    if match is None or key is None or match["key"] != key:
+        raise Unreadable(line, "it is not NAME=VALUE")
+    if match["rest"] is None:
+        if key in _WORDS:
+            raise Unreadable(line, "it is a word of the shell")
+        return Piece(text, _blank(before), match["export"] or "", key)
+    raw = match["rest"][1:]
+    if _reads_on(raw):
+        raise Unreadable(line, "a shell would not end the value where other readers do")
+    for number, each in enumerate(raw.split("\n")[1:], line + 1):
+        if each.partition("=")[0].strip() in wanted:
+            raise Unreadable(number, "to Docker it sets a key that is to be written")
+    return Piece(text, _blank(before), match["export"] or "", key, raw)
+
+
+def _blank(lead: str) -> str:
+    """The whole lines of what stands before an assignment."""
+    return lead[: lead.rfind("\n") + 1]
+
+
+def _lines(text: str) -> int:
+    return text[: len(text) - len(text.lstrip())].count("\n")
+
+
+# One step of a shell through a value: words that end nothing, whole quotes, and expansions within one pair of braces.
+_SIMPLE = r"\$(?![({'\[])|\$\{[^{}\"'`\\\n]*\}"
+_QUOTED = rf"\"(?:[^\"\\`$]|\\.|{_SIMPLE})*\""
+_STEP = re.compile(
+    r"[^ \t\n\v\f\\'\"`$();|&<]+|[ \t](?!#)|[ \t]+#[^\n]*|\\[^\n]|'[^']*'|&(?![\s&]|\Z)|<(?!<)"
+    rf"|{_QUOTED}|{_SIMPLE}",
+    re.DOTALL,
+)
+
+
+def _reads_on(raw: str) -> bool:
+    """Whether a shell is not done at the end of the value's last line, or begins something else before it."""
+    at = 0
+    while at < len(raw):
+        step = _STEP.match(raw, at)
+        if step is None:
+            return True
+        at = step.end()
+    return False

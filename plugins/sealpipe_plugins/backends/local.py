@@ -1,0 +1,188 @@
+"""Files of this machine that sinks write: looked at without following a link, and written whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from sealpipe.plugin import (
+    PLAINTEXT_LIMIT,
+    BadReference,
+    Conflict,
+    Context,
+    Denied,
+    Locator,
+    Mode,
+    NotFound,
+    PluginError,
+    Stored,
+    Unavailable,
+    Unsupported,
+)
+
+_TRIES = 100
+_NO_NAMES = ("", ".", "..")
+_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Found(NamedTuple):
+    """A plain file: what it holds, and whether nobody else may read it."""
+
+    content: bytes
+    private: bool
+
+
+Decide = Callable[[bytes | None], bytes | None]
+"""From what a file holds (None: there is none) to what it has to hold; None where nothing has to be written."""
+
+
+def path_of(locator: Locator) -> Path:
+    """The path of a target. BadReference where it cannot be a file's."""
+    body = locator.body
+    if not body.strip() or not body.isprintable() or body.rpartition("/")[2] in _NO_NAMES:
+        raise BadReference(f"{locator.name}: names no file", remedy=f"write {locator.name}:PATH")
+    return Path(body)
+
+
+def unique(fields: Sequence[Stored]) -> dict[str, Stored]:
+    """The fields by their keys. BadReference where two have the same, or where there are none."""
+    found = {field.key: field for field in fields}
+    if len(found) != len(fields) or not fields:
+        raise BadReference("every value needs a key of its own", remedy="name each key once: #KEY=PROMPT")
+    return found
+
+
+def content_of(field: Stored) -> bytes:
+    """A value's bytes. Unsupported for text that has none: a lone surrogate."""
+    with suppress(UnicodeEncodeError):
+        return field.value.reveal_bytes()
+    raise Unsupported("a value is no text that can be written (a lone surrogate)", remedy="ask for it once more")
+
+
+def look(locator: Locator, path: Path) -> Found | None:
+    """What is there; None for nothing. Conflict for a link, a folder, a device: none is ever written through."""
+    with told(locator):
+        try:
+            # Looked at before it is opened: opening a device may do something.
+            _plain(locator, os.lstat(path))
+            descriptor = os.open(path, _READING)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                _plain(locator, os.lstat(path))
+            raise
+        with os.fdopen(descriptor, "rb") as file:
+            about = os.fstat(descriptor)
+            _plain(locator, about)
+            content = file.read(PLAINTEXT_LIMIT + 1)
+    if len(content) > PLAINTEXT_LIMIT:
+        raise Unsupported(
+            f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB", remedy="remove it, or name another file"
+        )
+    return Found(content, about.st_uid == os.geteuid() and not stat.S_IMODE(about.st_mode) & 0o077)
+
+
+def settle(context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide) -> bool:
+    """Bring a file to what `decide` wants of it, whoever else writes; whether it was so already."""
+    for _ in range(_TRIES):
+        there = look(locator, path)
+        content = decide(None if there is None else there.content)
+        if content is None:
+            if there is None or there.private:
+                _on_disk(path)  # a try that was cut off after the last step but one may have left it in the cache
+                return True
+            if mode == "create":
+                raise Conflict(
+                    f"{locator} holds the same, but others may read it, or own it",
+                    remedy="take it away from them (chmod 600), or say --mode replace",
+                )
+            content = there.content
+        with told(locator):
+            if _written(context, path, content, there):
+                return False
+    raise Unavailable(f"{locator} is changed by others all the time", remedy="run it again when they are done")
+
+
+def _written(context: Context, path: Path, content: bytes, there: Found | None) -> bool:
+    if there is not None:
+        return context.replace_file(path, content, there.content)
+    try:
+        context.new_file(path, content)
+    except FileExistsError:
+        return False  # somebody was faster: look again
+    return True
+
+
+def _plain(locator: Locator, about: os.stat_result) -> None:
+    if stat.S_ISLNK(about.st_mode):
+        raise Conflict(f"{locator} is a symbolic link, and none is followed", remedy="name the file it leads to")
+    if not stat.S_ISREG(about.st_mode):
+        what = "a folder" if stat.S_ISDIR(about.st_mode) else "no plain file"
+        raise Conflict(f"{locator} is {what}", remedy="name a file, or a place where nothing is")
+
+
+def _on_disk(path: Path) -> None:
+    for each, flags in ((path, _READING), (path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
+        with suppress(OSError):  # a file system that is read-only, say: there is nothing to be flushed
+            descriptor = os.open(each, flags)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+@contextmanager
+def told(locator: Locator) -> Iterator[None]:
+    """What the system says against it, as the contract's errors."""
+    try:
+        yield
+        return
+    except (FileNotFoundError, NotADirectoryError):
+        home = "~ is not expanded here: write $HOME/... in the shell" if locator.body.startswith("~") else ""
+        kept: PluginError = NotFound(f"the folder of {locator} is not there", remedy=home or "make the folder")
+    except PermissionError:
+        kept = Denied(f"{locator} may not be written by this user", remedy="give this user the right to its folder")
+    except TimeoutError:
+        kept = Unavailable(f"others are writing in the folder of {locator}", remedy="run it again when they are done")
+    except OSError as error:
+        kept = _FAILURES.get(error.errno or 0, _other)(locator, error)
+    raise kept
+
+
+def _other(locator: Locator, error: OSError) -> PluginError:
+    why = error.strerror or type(error).__name__
+    return PluginError(f"{locator} cannot be written: {why}", remedy="check the disk that it is on")
+
+
+def _full(locator: Locator, _: OSError) -> PluginError:
+    return PluginError(f"there is no room on the disk for {locator}", remedy="make room; nothing was changed there")
+
+
+def _read_only(locator: Locator, _: OSError) -> PluginError:
+    return PluginError(f"the file system of {locator} is read-only", remedy="name a place on a volume for writing")
+
+
+def _no_locks(locator: Locator, _: OSError) -> PluginError:
+    return Unsupported(
+        f"the folder of {locator} cannot be locked, so nothing that is there is replaced",
+        remedy="name a place on a local disk, or a new file",
+    )
+
+
+def _too_long(locator: Locator, _: OSError) -> PluginError:
+    return BadReference(f"{locator}: the name is too long", remedy="name a shorter path")
+
+
+_FAILURES: dict[int, Callable[[Locator, OSError], PluginError]] = {
+    errno.ENOSPC: _full,
+    errno.EDQUOT: _full,
+    errno.EROFS: _read_only,
+    errno.ENOLCK: _no_locks,
+    errno.ENAMETOOLONG: _too_long,
+}

@@ -1,0 +1,88 @@
+"""The Secret Service, read and written as keyring's backend does it, but where that would ask this raises Denied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any, Final, NamedTuple, TypeVar
+
+import secretstorage
+from secretstorage import exceptions
+
+from sealpipe.plugin import Denied, NotConfigured, Unavailable
+
+T = TypeVar("T")
+
+UNLOCK: Final = "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
+_MAKE_ONE: Final = "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which makes one"
+
+
+class Entry(NamedTuple):
+    """An entry, for a backend of keyring's."""
+
+    backend: Any
+    service: str
+    username: str
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """What it is found by."""
+        scheme = self.backend.schemes[self.backend.scheme]
+        return {scheme["username"]: self.username, scheme["service"]: self.service}
+
+
+def read(entry: Entry) -> bytes | None:
+    """What is stored, exactly; None for nothing."""
+
+    def look(collection: Any) -> bytes | None:
+        item = _item(collection, entry)
+        return None if item is None else bytes(item.get_secret())
+
+    try:
+        return _opened(entry, look)
+    except NotConfigured:
+        return None  # no default collection: nothing was ever stored
+
+
+def write(entry: Entry, value: bytes) -> None:
+    """Store it: in the entry that is there, or in a new one, as keyring makes them. NotConfigured without a keyring."""
+
+    def put(collection: Any) -> None:
+        item = _item(collection, entry)
+        if item is not None:
+            item.set_secret(value)
+            return
+        label = f"Password for '{entry.username}' on '{entry.service}'"
+        named = {**entry.attributes, "application": entry.backend.appid}
+        collection.create_item(label, named, value, replace=True)
+
+    _opened(entry, put)
+
+
+def _item(collection: Any, entry: Entry) -> Any:
+    for item in collection.search_items(dict(entry.attributes)):
+        if item.is_locked():
+            raise Denied("the keyring's entry is locked", remedy=UNLOCK)
+        return item
+    return None
+
+
+def _opened(entry: Entry, work: Callable[[Any], T]) -> T:
+    path = getattr(entry.backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION)
+    failure: Denied | NotConfigured | Unavailable
+    try:
+        with closing(secretstorage.dbus_init()) as connection:
+            # get_default_collection() would make one, with a dialog for its password.
+            collection = secretstorage.Collection(connection, path)
+            if collection.is_locked():
+                raise Denied("the keyring is locked", remedy=UNLOCK)
+            return work(collection)
+    except exceptions.ItemNotFoundException:
+        failure = NotConfigured("the Secret Service has no default keyring", remedy=_MAKE_ONE)
+    except (exceptions.LockedException, exceptions.PromptDismissedException):
+        failure = Denied("the keyring is locked", remedy=UNLOCK)
+    except exceptions.SecretStorageException:
+        failure = Unavailable(
+            "the Secret Service did not answer", remedy="check the D-Bus session, and restart the keyring"
+        )
+    raise failure

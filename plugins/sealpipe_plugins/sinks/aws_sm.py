@@ -1,0 +1,232 @@
+"""`aws-sm:NAME` or `aws-sm:ARN`: AWS Secrets Manager.
+
+Without a key the value is the whole secret; keys are members of its JSON object. AWS has no condition on a write.
+A merge therefore looks at what it has replaced: where that is not what it was made from, it is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored, Unavailable, Unsupported
+from sealpipe_plugins.backends.aws import OnAws
+from sealpipe_plugins.backends.aws_errors import MARK, READ, WRITE, Doing
+from sealpipe_plugins.backends.json_members import members, value, with_members
+from sealpipe_plugins.sinks.settling import TRIES, Place, given, marked, same, settle, text, with_marker
+
+TAG: Final = "sealpipe.dev/submissions"
+"""The tag that holds the markers, newest last."""
+TAG_LIMIT: Final = 256
+LARGEST: Final = 65536
+"""Bytes of a secret."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+")
+_OURS: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
+"""Names tokens of ours; any number does that stays the same."""
+_MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
+
+Content = Mapping[str, Any]
+"""SecretString or SecretBinary, as AWS takes and gives them."""
+
+
+class AwsSmSink(OnAws, Sink):
+    """Secrets, by name or ARN."""
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """In words."""
+        _check(locator)
+        doing = {
+            "create": "make the secret {} in AWS Secrets Manager",
+            "replace": "give the secret {} in AWS Secrets Manager a new version, with nothing else in it",
+            "merge": "give the secret {} in AWS Secrets Manager a new version, keeping its other keys",
+        }
+        return doing[mode].format(locator.body)
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+        """Store, read the version back, and keep the marker in a tag."""
+        _check(locator)
+        wanted = given(fields, locator)
+        if "" in wanted and len(wanted) > 1:
+            raise BadReference(f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none")
+        _content(None, wanted, locator)  # what cannot be stored is told before anything is asked
+        secret = _Secret(self, locator, wanted, mode, marker)
+        settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
+        if not secret.made:
+            self._mark(locator, marker)
+        return Receipt(locator, settled.version, already=not (settled.wrote or secret.wrote))
+
+    def ask(
+        self, operation: str, locator: Locator, doing: Doing = READ, about: str = "", **more: Any
+    ) -> dict[str, Any]:
+        """A call about the secret."""
+        if operation != "create_secret":
+            more["SecretId"] = locator.body
+        region = self._aws.region(locator.body)
+        return self._aws.call("secretsmanager", operation, about or locator, doing, region=region, **more)
+
+    def _mark(self, locator: Locator, marker: str) -> None:
+        markers = _markers(self.ask("describe_secret", locator))
+        if not marked(markers, marker):
+            about = f"{locator} holds the value; its tag"
+            self.ask("tag_resource", locator, MARK, about, Tags=_tags(markers, marker))
+
+
+class _Secret:
+    """One secret while something is stored in it."""
+
+    def __init__(self, sink: AwsSmSink, locator: Locator, wanted: Mapping[str, bytes], mode: Mode, marker: str) -> None:
+        self._sink, self._locator, self._wanted, self._mode, self._marker = sink, locator, wanted, mode, marker
+        self.made = self.wrote = False
+
+    def look(self) -> Place:
+        """The current version, and the tag."""
+        found = self._ask("describe_secret", expected=_MISSING)
+        if not found:
+            return Place(None)
+        if found.get("DeletedDate") is not None:
+            raise Conflict(
+                f"{self._locator} is marked for deletion",
+                remedy="restore it (`aws secretsmanager restore-secret`), or name another one",
+            )
+        content = self._ask("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")  # none where nobody gave it a value
+        there = _there(content, whole="" in self._wanted) if content else None
+        return Place(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
+
+    def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
+        """A new version; a new secret where there is none."""
+        if place.raw is None:
+            return self._create(tries)
+        base, content = place.version, place.raw["content"]
+        replacing = base
+        for number in range(TRIES):
+            wrote, sent = self._add(base, content, tries + number)
+            if wrote is None:
+                return None
+            now = _stages(self._ask("describe_secret"))
+            if now.get("AWSCURRENT") != wrote:
+                # Another's is current. Whether ours is in it, or is still to be told apart, the next look says.
+                return None if self._mode == "merge" or now.get("AWSCURRENT") == base else self._kept(wrote, sent)
+            if now.get("AWSPREVIOUS", "") == replacing or self._mode == "replace":
+                return self._kept(wrote, sent)
+            if self._mode == "create":
+                raise Conflict(
+                    f"{self._locator}: somebody gave it its first value at the same moment",
+                    remedy="theirs is the version AWSPREVIOUS: choose one, then run it again with --mode replace",
+                )
+            base, replacing = now.get("AWSPREVIOUS", ""), wrote
+            content = self._ask("get_secret_value", VersionId=base) if base else {}
+        return None
+
+    def _create(self, tries: int) -> str | None:
+        if self._locator.body.startswith("arn:"):
+            raise BadReference(f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN")
+        sent = _content(None, self._wanted, self._locator)
+        token, tags = self._token("", tries), _tags("", self._marker)
+        asked = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **sent}
+        if not self._ask("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **asked):
+            return None
+        self.made = True
+        return self._kept(token, sent)
+
+    def _add(self, base: str, content: Content, tries: int) -> tuple[str | None, Content]:
+        plain = _text(content)
+        has_keys = plain is not None and members(plain) is not None
+        if self._mode == "merge" and "" in self._wanted and has_keys:
+            raise Conflict(f"{self._locator} has keys, which the whole would replace", remedy="name a key: #KEY=PROMPT")
+        before = plain if self._mode == "merge" and "" not in self._wanted else None
+        if self._mode == "merge" and "" not in self._wanted and content and not has_keys:
+            raise Conflict(
+                f"{self._locator} is a value without keys, and one cannot be added to it",
+                remedy="name another secret, or store it with --mode replace",
+            )
+        sent = _content(before, self._wanted, self._locator)
+        token = self._token(base, tries)
+        done = self._ask("put_secret_value", WRITE, expected=_EXISTS, ClientRequestToken=token, **sent)
+        self.wrote = self.wrote or bool(done)
+        return (token if done else None), sent
+
+    def _kept(self, version: str, sent: Content) -> str:
+        read = self._ask("get_secret_value", VersionId=version, expected=_MISSING)
+        if not read:
+            raise Unavailable(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
+        same({name: read.get(name) for name in sent}, dict(sent), self._locator)
+        return version
+
+    def _token(self, base: str, tries: int) -> str:
+        # Of nothing that is secret: it is the version's id, which many may read. The version that a value is made
+        # from is in it, so that the same token never stands for two contents.
+        parts = [self._marker, self._mode, base, str(tries), *sorted(self._wanted)]
+        return str(uuid.uuid5(_OURS, json.dumps(parts)))
+
+    def _ask(self, operation: str, doing: Doing = READ, **more: Any) -> dict[str, Any]:
+        return self._sink.ask(operation, self._locator, doing, **more)
+
+
+def _check(locator: Locator) -> None:
+    if not _NAME.fullmatch(locator.body):
+        raise BadReference(
+            f"{locator} names no secret that there could be",
+            remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
+        )
+
+
+def _there(content: Content, *, whole: bool) -> dict[str, bytes]:
+    """What a secret holds, seen as a whole or by its keys."""
+    plain = _text(content)
+    found = None if whole or plain is None else members(plain)
+    if found is None or plain is None:
+        return {
+            "": bytes(content.get("SecretBinary") or b"") if plain is None else plain.encode("utf-8", "surrogatepass")
+        }
+    if len({member.name for member in found}) < len(found):
+        return {"": plain.encode("utf-8", "surrogatepass")}  # nobody can tell which of two is meant
+    return {member.name: value(plain, member) for member in found}
+
+
+def _content(before: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Content:
+    """What AWS is given: the values alone, or set into the JSON object that was there."""
+    if "" in wanted:
+        content: Content = _whole(wanted[""], locator)
+    else:
+        values = {key: text(data, locator) for key, data in wanted.items()}
+        found = members(before or "{}") or []
+        if len({member.name for member in found}) < len(found):
+            raise Unsupported(f"{locator} is a JSON object with two members of one name", remedy="mend it first")
+        content = {"SecretString": with_members(before or "{}", values)}
+    (data,) = content.values()
+    if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > LARGEST:
+        raise Unsupported(
+            f"{locator}: AWS keeps {LARGEST} bytes in a secret, and this is more", remedy="store it elsewhere"
+        )
+    return content
+
+
+def _whole(data: bytes, locator: Locator) -> Content:
+    if not data:
+        raise Unsupported(f"{locator}: AWS keeps no empty secret", remedy="store it under a key: #KEY=PROMPT")
+    try:
+        return {"SecretString": data.decode()}
+    except UnicodeDecodeError:
+        return {"SecretBinary": data}
+
+
+def _text(content: Content) -> str | None:
+    found = content.get("SecretString")
+    return found if isinstance(found, str) else None
+
+
+def _markers(described: Mapping[str, Any]) -> str:
+    return next((str(tag.get("Value", "")) for tag in described.get("Tags") or () if tag.get("Key") == TAG), "")
+
+
+def _tags(markers: str, marker: str) -> list[dict[str, str]]:
+    return [{"Key": TAG, "Value": with_marker(markers, marker, TAG_LIMIT)}]
+
+
+def _stages(described: Mapping[str, Any]) -> dict[str, str]:
+    """The version that each stage is at."""
+    return {stage: one for one, stages in (described.get("VersionIdsToStages") or {}).items() for stage in stages}

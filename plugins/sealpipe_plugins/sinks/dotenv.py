@@ -1,0 +1,111 @@
+"""`dotenv:PATH`: values as lines of a 0600 dotenv file that every reader understands alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored, Unsupported, missing
+from sealpipe_plugins.backends import dotenv_lines, local
+
+_UNKNOWN: Mapping[str, bytes] = {"": b""}  # a key that no file has: something else is there
+
+
+class DotenvSink(Sink):
+    """Dotenv files of this machine. A value that some reader would get wrong is refused."""
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """What would be written."""
+        path = local.path_of(locator)
+        return {
+            "create": f"write the new dotenv file {path}",
+            "replace": f"write the dotenv file {path} in the place of what is there",
+            "merge": f"set keys of the dotenv file {path}, keeping its other lines",
+        }[mode]
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+        """Write the whole file anew, and read it back."""
+        path = local.path_of(locator)
+        values = {key: _value(key, field) for key, field in local.unique(fields).items()}
+
+        def decide(there: bytes | None) -> bytes | None:
+            return _wanted(locator, there, values, mode)
+
+        already = local.settle(self.context, locator, path, mode, decide)
+        found = local.look(locator, path)
+        if found is None or not values.items() <= _read_back(locator, found.content, values).items():
+            raise Conflict(f"{locator} was changed by another while it was written", remedy="see who writes there")
+        return Receipt(locator, already=already)
+
+
+def _value(key: str, field: Stored) -> str:
+    """A value as it is spelled in a file. BadReference for the key, Unsupported for the value."""
+    if not key:
+        raise BadReference("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
+    if not dotenv_lines.KEY.fullmatch(key):
+        raise BadReference("a key cannot be a variable's name", remedy="use letters, digits and _, no digit in front")
+    if key in dotenv_lines.NEVER_READ_BACK:
+        raise BadReference(f"a shell keeps {key} for itself", remedy="store it under another key")
+    try:
+        value: str | None = local.content_of(field).decode("utf-8")
+    except UnicodeDecodeError:
+        value = None  # the error holds the value: it must not stand behind ours
+    if value is None or not dotenv_lines.plain(value):
+        raise Unsupported(
+            f"the value for {key} has characters that the readers of dotenv files (sh, python-dotenv, Docker) take"
+            " differently",
+            remedy="store it with file: or dir:, which keep any value exactly",
+        )
+    if len(f"{key}={value}".encode()) > dotenv_lines.LINE_LIMIT:
+        raise Unsupported(
+            f"the value for {key} makes a line of more than {dotenv_lines.LINE_LIMIT} bytes, which Docker refuses",
+            remedy="store it with file: or dir:",
+        )
+    return value
+
+
+def _wanted(locator: Locator, there: bytes | None, values: Mapping[str, str], mode: Mode) -> bytes | None:
+    """What the file has to hold; None where nothing has to change. Raises Conflict, Unsupported."""
+    wanted = {key: value.encode() for key, value in values.items()}
+    found, before = _found(locator, there, values, mode)
+    if missing(before, wanted, mode=mode, marked=False) is None:
+        return None
+    if mode != "merge":
+        found = []
+    try:
+        after = "".join(dotenv_lines.merged(found, values)).encode()
+        if before is None or mode != "merge":
+            return after
+        if dotenv_lines.values(dotenv_lines.pieces(after, values)) == {**before, **wanted}:
+            return after
+        line, why = 1, "the other keys would change with it"
+    except dotenv_lines.Unreadable as error:
+        line, why = error.line, error.why
+    raise _unsafe(locator, line, why)
+
+
+def _found(
+    locator: Locator, there: bytes | None, values: Mapping[str, str], mode: Mode
+) -> tuple[list[dotenv_lines.Piece], Mapping[str, bytes] | None]:
+    """The pieces of the file, and what it sets. One that is not understood is only ever replaced as a whole."""
+    if there is None:
+        return [], None
+    try:
+        found = dotenv_lines.pieces(there, values)
+        return found, dotenv_lines.values(found)
+    except dotenv_lines.Unreadable as error:
+        line, why = error.line, error.why
+    if mode == "merge":
+        raise _unsafe(locator, line, why)
+    return [], _UNKNOWN
+
+
+def _read_back(locator: Locator, content: bytes, values: Mapping[str, str]) -> dict[str, str]:
+    _, now = _found(locator, content, values, "replace")
+    return {key: value.decode() for key, value in (now or {}).items()}
+
+
+def _unsafe(locator: Locator, line: int, why: str) -> Unsupported:
+    return Unsupported(
+        f"{locator}: line {line} cannot be kept safely ({why}); nothing was written",
+        remedy="mend that line, or name another file; --mode replace writes the file anew",
+    )

@@ -1,0 +1,39 @@
+"""`file:PATH`: one value as a 0600 file, exactly, relative to the working directory or absolute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored, missing
+from sealpipe_plugins.backends import local
+
+
+class FileSink(Sink):
+    """Files of this machine. They have no place for a marker: equal content does."""
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """What would be written."""
+        path = local.path_of(locator)
+        return f"write the new file {path}" if mode == "create" else f"write {path} in the place of what is there"
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+        """Write it, and read it back."""
+        path = local.path_of(locator)
+        if len(fields) != 1:
+            raise BadReference(f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:")
+        content = local.content_of(fields[0])
+        already = local.settle(self.context, locator, path, mode, lambda there: wanted(there, content, mode))
+        confirm(locator, local.look(locator, path), content)
+        return Receipt(locator, already=already)
+
+
+def wanted(there: bytes | None, content: bytes, mode: Mode) -> bytes | None:
+    """What a file of one value has to hold; None where it holds it. Raises Conflict."""
+    after = missing(None if there is None else {"": there}, {"": content}, mode=mode, marked=False)
+    return None if after is None else after[""]
+
+
+def confirm(locator: Locator, found: local.Found | None, content: bytes) -> None:
+    """Conflict where what was written is not what is there now."""
+    if found is None or found.content != content:
+        raise Conflict(f"{locator} was changed by another while it was written", remedy="see who writes there")

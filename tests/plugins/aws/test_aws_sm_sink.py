@@ -1,0 +1,323 @@
+"""The sink aws-sm on moto's server, and what moto does not refuse, refused as AWS's interface has it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+
+from plugins.aws.front import Front, Refusal
+from plugins.aws.killing import HANG_UP, deny, killed_everywhere, lose_first, once
+from plugins.aws.moto import ENVIRON, Moto
+from plugins.aws.reading import DEFAULT, values
+from plugins.storing import SECRET, at_once, put, refused
+from sealpipe.errors import (
+    BadReference,
+    Conflict,
+    Denied,
+    PluginError,
+    Unavailable,
+    Unclear,
+    Unsupported,
+)
+from sealpipe.plugin import Mode, Receipt
+from sealpipe_plugins.sinks.aws_sm import TAG
+
+
+@pytest.fixture
+def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.url, f"{DEFAULT}TIMEOUT": "5"}
+
+
+@pytest.fixture
+def vendor(aws: Moto) -> Any:
+    return aws.client("secretsmanager")
+
+
+def made(vendor: Any, name: str, text: str) -> str:
+    version: str = vendor.create_secret(Name=name, SecretString=text)["VersionId"]
+    return version
+
+
+def held(vendor: Any, name: str) -> str:
+    text: str = vendor.get_secret_value(SecretId=name)["SecretString"]
+    return text
+
+
+def members(vendor: Any, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(held(vendor, name))
+    return found
+
+
+def markers(vendor: Any, name: str) -> list[str]:
+    tags = {tag["Key"]: tag["Value"] for tag in vendor.describe_secret(SecretId=name).get("Tags", [])}
+    return tags.get(TAG, "").split()
+
+
+def versions(vendor: Any, name: str) -> int:
+    return len(vendor.list_secret_version_ids(SecretId=name, IncludeDeprecated=True)["Versions"])
+
+
+class TestWhatIsStored:
+    def test_the_source_reads_it_under_the_same_reference(self, environ: dict[str, str]) -> None:
+        put(environ, "aws-sm:vendor/acme", {"user": "é", "a.b/c": ' "\\\n'})
+        put(environ, "aws-sm:vendor/plain", {"": "text\n"})
+        put(environ, "aws-sm:vendor/odd", {"": '{"looks": "like keys"}'})
+        assert values(environ, "aws-sm:vendor/acme#user,a.b/c") == ["é".encode(), b' "\\\n']
+        assert values(environ, "aws-sm:vendor/plain", "aws-sm:vendor/odd?raw=1") == [
+            b"text\n",
+            b'{"looks": "like keys"}',
+        ]
+
+    def test_bytes_that_are_no_text_are_a_binary_secret_where_they_are_all_of_it(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
+        put(environ, "aws-sm:raw", {"": b"\xff\x00"})
+        assert vendor.get_secret_value(SecretId="raw")["SecretBinary"] == b"\xff\x00"
+        assert put(environ, "aws-sm:raw", {"": b"\xff\x00"}, marker="m2").already
+        refused(environ, "aws-sm:keys", {"a": b"\xff"}, Unsupported, "holds text only")
+
+    def test_a_merge_keeps_every_other_member_as_it_is_written(self, vendor: Any, environ: dict[str, str]) -> None:
+        text = (
+            '{ "n": 1.10,\n  "big": 123456789012345678901234567890, "é\\u0041": [1, {"a": null}],"pw":"old", "e":1E5 }'
+        )
+        made(vendor, "db", text)
+        put(environ, "aws-sm:db", {"pw": 'ne"w', "more": "x"}, "merge")
+        assert held(vendor, "db") == text.replace('"old"', '"ne\\"w"').replace("1E5", '1E5, "more": "x"')
+
+    @pytest.mark.parametrize(("text", "after"), [("{}", '{"a": "x"}'), ('{"b":1}', '{"b":1, "a": "x"}')])
+    def test_a_new_member_comes_last(self, vendor: Any, environ: dict[str, str], text: str, after: str) -> None:
+        made(vendor, "db", text)
+        put(environ, "aws-sm:db", {"a": "x"}, "merge")
+        assert held(vendor, "db") == after
+
+    def test_a_secret_that_was_made_without_a_value_gets_its_first(self, vendor: Any, environ: dict[str, str]) -> None:
+        for mode in ("create", "replace", "merge"):
+            vendor.create_secret(Name=mode)
+            assert not put(environ, f"aws-sm:{mode}", {"a": "x"}, mode).already
+            assert put(environ, f"aws-sm:{mode}", {"a": "x"}, mode).already
+            assert (members(vendor, mode), markers(vendor, mode)) == ({"a": "x"}, ["m1"])
+
+    def test_a_secret_is_named_by_its_arn_too_in_its_region(self, aws: Moto, environ: dict[str, str]) -> None:
+        far = aws.client("secretsmanager", "us-east-2")
+        arn = far.create_secret(Name="far", SecretString='{"a": "1"}')["ARN"]
+        put(environ, f"aws-sm:{arn}", {"b": "2"}, "merge")
+        assert members(far, "far") == {"a": "1", "b": "2"}
+        gone = arn.replace("far", "none")
+        refused(environ, f"aws-sm:{gone}", {"b": SECRET}, BadReference, "is not there")
+
+    def test_all_else_that_the_secret_has_stays(self, vendor: Any, environ: dict[str, str]) -> None:
+        tags = [{"Key": "team", "Value": "a"}]
+        vendor.create_secret(Name="db", SecretString="{}", Description="ours", Tags=tags, KmsKeyId="alias/k")
+        put(environ, "aws-sm:db", {"a": "x"}, "replace")
+        found = vendor.describe_secret(SecretId="db")
+        assert (found["Description"], found["KmsKeyId"]) == ("ours", "alias/k")
+        assert tags[0] in found["Tags"]
+
+
+class TestMarkers:
+    def test_of_all_submissions_are_kept_as_far_as_a_tag_goes(self, vendor: Any, environ: dict[str, str]) -> None:
+        names = [f"{number}-{'m' * 70}" for number in range(5)]
+        for name in names:
+            put(environ, "aws-sm:db", {name[0]: "x"}, "merge", marker=name)
+        assert markers(vendor, "db") == names[2:]
+        assert put(environ, "aws-sm:db", {"4": "x"}, "merge", marker=names[4]).already
+        assert markers(vendor, "db") == names[2:]
+
+    def test_the_token_tells_nothing_of_the_value(self, environ: dict[str, str], front: Front) -> None:
+        tokens = []
+        for name, value in (("one", "1"), ("two", "2")):
+            put(environ, f"aws-sm:{name}", {"pin": value})
+            tokens += [asked.parameters.get("ClientRequestToken") for asked in front.asked]
+            front.asked.clear()
+        assert len(set(filter(None, tokens))) == 1
+
+    def test_a_value_that_somebody_set_back_can_be_replaced_again(self, vendor: Any, environ: dict[str, str]) -> None:
+        first = made(vendor, "db", "old")
+        ours = put(environ, "aws-sm:db", {"": "new"}, "replace").version
+        stage = {"SecretId": "db", "VersionStage": "AWSCURRENT"}
+        vendor.update_secret_version_stage(**stage, MoveToVersionId=first, RemoveFromVersionId=ours)
+        vendor.untag_resource(SecretId="db", TagKeys=[TAG])
+        assert not put(environ, "aws-sm:db", {"": "new"}, "replace").already
+        assert held(vendor, "db") == "new"
+
+
+class TestAtTheSameMoment:
+    def test_somebody_who_writes_before_a_merge_loses_nothing(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
+        made(vendor, "db", '{"a": 1}')
+        other = partial(vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}')
+        once(front, "PutSecretValue", other)
+        put(environ, "aws-sm:db", {"ours": "y"}, "merge")
+        assert members(vendor, "db") == {"a": 1, "theirs": "x", "ours": "y"}
+
+    def test_somebody_who_writes_after_a_merge_takes_nothing_away(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
+        made(vendor, "db", '{"a": 1}')
+        other = partial(vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}')
+        done: list[object] = []
+
+        def passed(asked: Any) -> None:
+            if asked.operation == "PutSecretValue" and not done:
+                done.append(other())
+
+        front.passed = passed
+        receipt = put(environ, "aws-sm:db", {"ours": "y"}, "merge")
+        assert members(vendor, "db") == {"a": 1, "theirs": "x", "ours": "y"}
+        assert not receipt.already
+
+    def test_merges_from_six_machines_are_all_there(self, vendor: Any, environ: dict[str, str]) -> None:
+        made(vendor, "db", '{"a": 1.10}')
+        jobs = [partial(put, environ, "aws-sm:db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)]
+        assert all(isinstance(outcome, Receipt) for outcome in at_once(*jobs))
+        assert members(vendor, "db") == {"a": 1.1, **{f"k{n}": "x" for n in range(6)}}
+
+    def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
+        for mode in ("create", "merge"):
+            outcomes = at_once(*[partial(put, environ, f"aws-sm:{mode}", {"a": "x"}, mode)] * 4)
+            assert all(isinstance(outcome, Receipt) for outcome in outcomes)
+            assert (members(vendor, mode), versions(vendor, mode)) == ({"a": "x"}, 1)
+
+    def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+        once(front, "CreateSecret", partial(made, vendor, "db", "theirs"))
+        refused(environ, "aws-sm:db", {"": SECRET}, Conflict, "something else is stored there")
+        vendor.create_secret(Name="void")
+        once(front, "PutSecretValue", partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
+        refused(environ, "aws-sm:void", {"": SECRET}, Conflict, "at the same moment")
+
+
+class TestKilled:
+    @pytest.mark.parametrize("before", ["", "void", '{"old": 1}'])
+    @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
+    def test_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
+        self, vendor: Any, environ: dict[str, str], front: Front, before: str, mode: Mode
+    ) -> None:
+        if mode == "create" and before.startswith("{"):
+            pytest.skip("a conflict")
+        begun: set[str] = set()
+
+        def store(place: str) -> Receipt:
+            if place not in begun and before:
+                value = {} if before == "void" else {"SecretString": before}
+                vendor.create_secret(Name=place, **value)
+            begun.add(place)
+            return put(environ, f"aws-sm:{place}", {"a": "x"}, mode)
+
+        after = {"a": "x", **({"old": 1} if before.startswith("{") and mode == "merge" else {})}
+        places = list(killed_everywhere(front, store))
+        assert len(places) >= 6
+        for place in places:
+            assert (members(vendor, place), markers(vendor, place)) == (after, ["m1"])
+            assert versions(vendor, place) == (2 if before.startswith("{") else 1)
+
+    @pytest.mark.parametrize("operation", ["CreateSecret", "PutSecretValue"])
+    def test_an_answer_that_gets_lost_is_looked_for(
+        self, vendor: Any, environ: dict[str, str], front: Front, operation: str
+    ) -> None:
+        if operation == "PutSecretValue":
+            made(vendor, "db", "old")
+        lose_first(front, operation)
+        assert not put(environ, "aws-sm:db", {"a": "x"}, "replace").already
+        assert (members(vendor, "db"), markers(vendor, "db")) == ({"a": "x"}, ["m1"])
+        assert front.operations.count(operation) == 1
+
+    def test_where_nobody_can_look_it_is_said_that_nobody_knows(self, environ: dict[str, str], front: Front) -> None:
+        def answer(asked: Any) -> Refusal | None:
+            return HANG_UP if "CreateSecret" in front.operations and asked.operation != "CreateSecret" else None
+
+        front.answer, front.lost = answer, lambda asked: asked.operation == "CreateSecret"
+        refused(environ, "aws-sm:db", {"a": SECRET}, Unclear, "failed while it was written")
+
+    def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
+        deny(front, "CreateSecret", "InternalServiceError", 500)
+        refused(environ, "aws-sm:db", {"a": SECRET}, Unavailable, "the answer got lost")
+        deny(front, "CreateSecret", "ThrottlingException")
+        refused(environ, "aws-sm:db", {"a": SECRET}, Unavailable, "asks to come back later")
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("operation", "action"),
+        [
+            ("DescribeSecret", "secretsmanager:DescribeSecret"),
+            ("CreateSecret", "secretsmanager:CreateSecret and secretsmanager:TagResource"),
+            ("GetSecretValue", "secretsmanager:GetSecretValue"),
+        ],
+    )
+    def test_the_permission_that_is_missing_is_named(
+        self, environ: dict[str, str], front: Front, operation: str, action: str
+    ) -> None:
+        deny(front, operation)
+        error = refused(environ, "aws-sm:db", {"a": SECRET}, Denied, f"AWS does not allow {action} to this identity")
+        assert f"allow {action} on it" in error.remedy
+
+    def test_a_tag_that_may_not_be_set_leaves_the_value_there(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
+        made(vendor, "db", "old")
+        deny(front, "TagResource")
+        refused(environ, "aws-sm:db", {"": SECRET}, Denied, "holds the value; its tag may not be written", "replace")
+        front.answer = lambda _: None
+        assert put(environ, "aws-sm:db", {"": SECRET}, "replace").already
+        assert (markers(vendor, "db"), versions(vendor, "db")) == (["m1"], 2)
+
+    def test_a_key_of_kms_that_may_not_be_used_is_named_as_that(self, environ: dict[str, str], front: Front) -> None:
+        deny(front, "CreateSecret", "EncryptionFailure")
+        error = refused(environ, "aws-sm:db", {"a": SECRET}, Denied, "cannot be encrypted: its KMS key")
+        assert "kms:GenerateDataKey" in error.remedy
+
+    def test_a_secret_that_is_to_be_deleted_is_not_written_to(self, vendor: Any, environ: dict[str, str]) -> None:
+        made(vendor, "gone", "old")
+        vendor.delete_secret(SecretId="gone")
+        for mode in ("create", "replace", "merge"):
+            error = refused(environ, "aws-sm:gone", {"a": SECRET}, Conflict, "is marked for deletion", mode)
+            assert "restore-secret" in error.remedy
+
+    def test_a_key_is_not_merged_into_what_has_none(self, vendor: Any, environ: dict[str, str]) -> None:
+        made(vendor, "plain", "text")
+        vendor.create_secret(Name="binary", SecretBinary=b"\x00")
+        made(vendor, "twice", '{"a": 1, "a": 2}')
+        made(vendor, "keys", '{"a": 1}')
+        refused(environ, "aws-sm:plain", {"a": SECRET}, Conflict, "without keys", "merge")
+        refused(environ, "aws-sm:binary", {"a": SECRET}, Conflict, "without keys", "merge")
+        refused(environ, "aws-sm:twice", {"a": SECRET}, Unsupported, "two members of one name", "merge")
+        refused(environ, "aws-sm:keys", {"": SECRET}, Conflict, "has keys", "merge")
+        put(environ, "aws-sm:plain", {"a": "x"}, "replace")
+        put(environ, "aws-sm:keys", {"": "x"}, "replace")
+        assert (held(vendor, "plain"), held(vendor, "keys")) == ('{"a": "x"}', "x")
+
+    @pytest.mark.parametrize(
+        ("target", "given", "kind", "words"),
+        [
+            ("aws-sm:db", {"": SECRET, "a": SECRET}, BadReference, "a key beside the whole secret"),
+            ("aws-sm:", {"": SECRET}, BadReference, "names no secret"),
+            ("aws-sm:with blank", {"": SECRET}, BadReference, "names no secret"),
+            (f"aws-sm:{'x' * 513}", {"": SECRET}, BadReference, "names no secret"),
+            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, BadReference, "names no secret"),
+            ("aws-sm:db", {"": SECRET * 9000}, Unsupported, "65536 bytes"),
+            ("aws-sm:db", {"a": "é" * 32768}, Unsupported, "65536 bytes"),
+            ("aws-sm:db", {"": ""}, Unsupported, "no empty secret"),
+        ],
+    )
+    def test_what_cannot_be_is_told_before_anything_is_asked(
+        self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
+    ) -> None:
+        refused(environ, target, given, kind, words)
+        assert front.asked == []
+
+    def test_what_reads_back_otherwise_is_told(self, environ: dict[str, str], vendor: Any, front: Front) -> None:
+        # Somebody who may do all takes the version away and makes another one of its name.
+        def passed(asked: Any) -> None:
+            if asked.operation == "CreateSecret":
+                vendor.delete_secret(SecretId="db", ForceDeleteWithoutRecovery=True)
+                token = asked.parameters["ClientRequestToken"]
+                vendor.create_secret(Name="db", SecretString="other", ClientRequestToken=token)
+
+        front.passed = passed
+        refused(environ, "aws-sm:db", {"a": SECRET}, PluginError, "did not read back as it was written")

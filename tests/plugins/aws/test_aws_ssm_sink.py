@@ -1,0 +1,223 @@
+"""The sink aws-ssm on moto's server, and what moto does not refuse, refused as AWS's interface has it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from plugins.aws.front import Front
+from plugins.aws.killing import deny, killed_everywhere, lose_first, once
+from plugins.aws.moto import ENVIRON, Moto
+from plugins.aws.reading import DEFAULT, values
+from plugins.storing import SECRET, at_once, put, refused
+from sealpipe.errors import BadReference, Conflict, Denied, PluginError, Unavailable, Unsupported
+from sealpipe.plugin import Mode, Receipt
+from sealpipe_plugins.sinks.aws_ssm import TAG
+
+
+@pytest.fixture
+def environ(front: Front, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    return {**ENVIRON, f"{DEFAULT}ENDPOINT_URL": front.url, f"{DEFAULT}TIMEOUT": "5"}
+
+
+@pytest.fixture
+def vendor(aws: Moto) -> Any:
+    return aws.client("ssm")
+
+
+def made(vendor: Any, name: str, value: str, kind: str = "SecureString", **more: Any) -> None:
+    vendor.put_parameter(Name=name, Value=value, Type=kind, **more)
+
+
+def held(vendor: Any, name: str) -> tuple[str, int]:
+    found = vendor.get_parameter(Name=name, WithDecryption=True)["Parameter"]
+    assert found["Type"] == "SecureString"
+    return found["Value"], found["Version"]
+
+
+def markers(vendor: Any, name: str) -> list[str]:
+    tags = vendor.list_tags_for_resource(ResourceType="Parameter", ResourceId=name)["TagList"]
+    return {tag["Key"]: tag["Value"] for tag in tags}.get(TAG, "").split()
+
+
+def names(vendor: Any, path: str) -> list[str]:
+    page = vendor.get_parameters_by_path(Path=path, Recursive=True)
+    return sorted(found["Name"] for found in page["Parameters"])
+
+
+class TestWhatIsStored:
+    def test_the_source_reads_it_under_the_same_reference(self, environ: dict[str, str]) -> None:
+        put(environ, "aws-ssm:/app/one", {"": " é\n"})
+        put(environ, "aws-ssm:flat", {"any": "x"})
+        put(environ, "aws-ssm:/app/two/", {"pw": "a,b", "db/user": "u"})
+        assert values(environ, "aws-ssm:/app/one", "aws-ssm:flat") == [" é\n".encode(), b"x"]
+        assert values(environ, "aws-ssm:/app/two/#pw,db/user") == [b"a,b", b"u"]
+
+    def test_the_key_of_kms_and_the_tier_stay_as_they_were(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
+        made(vendor, "/big", "old", KeyId="alias/ours", Tier="Advanced")
+        put(environ, "aws-ssm:/big", {"": "x" * 8192}, "replace")
+        (asked,) = (asked.parameters for asked in front.asked if asked.operation == "PutParameter")
+        assert (asked["KeyId"], asked["Tier"], asked["Type"]) == ("alias/ours", "Advanced", "SecureString")
+        found = vendor.describe_parameters(ParameterFilters=[{"Key": "Name", "Values": ["/big"]}])["Parameters"][0]
+        assert (found["KeyId"], found["Tier"]) == ("alias/ours", "Advanced")
+
+    def test_below_a_path_nothing_is_written_where_one_key_stands_in_the_way(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
+        made(vendor, "/app/b", "theirs")
+        refused(environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, Conflict, "something else is stored there")
+        assert names(vendor, "/app/") == ["/app/b"]
+        put(environ, "aws-ssm:/app/", {"a": "x", "b": "theirs"})
+        assert names(vendor, "/app/") == ["/app/a", "/app/b"]
+        assert held(vendor, "/app/b") == ("theirs", 1)
+
+    def test_other_parameters_and_other_tags_stay(self, vendor: Any, environ: dict[str, str]) -> None:
+        made(vendor, "/app/a", "old", Tags=[{"Key": "team", "Value": "us"}])
+        made(vendor, "/app/b", "other")
+        put(environ, "aws-ssm:/app/", {"a": "new"}, "replace")
+        assert (held(vendor, "/app/a"), held(vendor, "/app/b")) == (("new", 2), ("other", 1))
+        tags = vendor.list_tags_for_resource(ResourceType="Parameter", ResourceId="/app/a")["TagList"]
+        assert {"Key": "team", "Value": "us"} in tags
+
+    def test_the_markers_of_all_submissions_are_kept_as_far_as_a_tag_goes(
+        self, vendor: Any, environ: dict[str, str]
+    ) -> None:
+        marks = [f"{number}-{'m' * 70}" for number in range(5)]
+        for mark in marks:
+            put(environ, "aws-ssm:/one", {"": mark}, "replace", marker=mark)
+        assert markers(vendor, "/one") == marks[2:]
+
+
+class TestAtTheSameMomentAndKilled:
+    def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+        once(front, "PutParameter", partial(made, vendor, "/one", "theirs"))
+        refused(environ, "aws-ssm:/one", {"": SECRET}, Conflict, "something else is stored there")
+        assert held(vendor, "/one") == ("theirs", 1)
+
+    def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
+        outcomes = at_once(*[partial(put, environ, "aws-ssm:/one", {"": "x"})] * 4)
+        assert all(isinstance(outcome, Receipt) for outcome in outcomes)
+        assert held(vendor, "/one") == ("x", 1)
+
+    @pytest.mark.parametrize("before", ["", "old"])
+    @pytest.mark.parametrize("mode", ["create", "replace"])
+    def test_killed_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
+        self, vendor: Any, environ: dict[str, str], front: Front, before: str, mode: Mode
+    ) -> None:
+        if mode == "create" and before:
+            pytest.skip("a conflict")
+        begun: set[str] = set()
+
+        def store(place: str) -> Receipt:
+            if place not in begun and before:
+                made(vendor, f"/{place}/a", before)
+                made(vendor, f"/{place}/b", before)
+            begun.add(place)
+            return put(environ, f"aws-ssm:/{place}/", {"a": "x", "b": "y"}, mode)
+
+        places = list(killed_everywhere(front, store))
+        assert len(places) >= 10
+        for place in places:
+            number = 2 if before else 1
+            assert (held(vendor, f"/{place}/a"), held(vendor, f"/{place}/b")) == (("x", number), ("y", number))
+            assert (markers(vendor, f"/{place}/a"), markers(vendor, f"/{place}/b")) == (["m1"], ["m1"])
+
+    @pytest.mark.parametrize("before", ["", "old"])
+    def test_an_answer_that_gets_lost_is_looked_for(
+        self, vendor: Any, environ: dict[str, str], front: Front, before: str
+    ) -> None:
+        if before:
+            made(vendor, "/one", before)
+        lose_first(front, "PutParameter")
+        assert not put(environ, "aws-ssm:/one", {"": "x"}, "replace").already
+        assert (held(vendor, "/one")[0], markers(vendor, "/one")) == ("x", ["m1"])
+        assert front.operations.count("PutParameter") == 1
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("operation", "action"),
+        [
+            ("GetParameter", "ssm:GetParameter"),
+            ("PutParameter", "ssm:PutParameter"),
+            ("DescribeParameters", "ssm:DescribeParameters"),
+            ("ListTagsForResource", "ssm:ListTagsForResource"),
+            ("AddTagsToResource", "ssm:AddTagsToResource"),
+        ],
+    )
+    def test_the_permission_that_is_missing_is_named(
+        self, vendor: Any, environ: dict[str, str], front: Front, operation: str, action: str
+    ) -> None:
+        made(vendor, "/one", "old")
+        deny(front, operation)
+        refused(environ, "aws-ssm:/one", {"": SECRET}, Denied, f"AWS does not allow {action} to", "replace")
+
+    def test_to_make_one_takes_two_permissions(self, environ: dict[str, str], front: Front) -> None:
+        deny(front, "PutParameter")
+        refused(environ, "aws-ssm:/one", {"": SECRET}, Denied, "allow ssm:PutParameter and ssm:AddTagsToResource to")
+
+    @pytest.mark.parametrize(
+        ("code", "kind", "words"),
+        [
+            ("ThrottlingException", Unavailable, "asks to come back later"),
+            ("TooManyUpdates", Unavailable, "asks to come back later"),
+            ("ParameterLimitExceeded", Unsupported, "as many as AWS allows"),
+            ("ParameterMaxVersionLimitExceeded", Unsupported, "as many as AWS allows"),
+            ("ParameterPatternMismatchException", Unsupported, "its AllowedPattern does not match"),
+            ("InvalidKeyId", Denied, "cannot be encrypted: its KMS key"),
+            ("ValidationException", BadReference, "is nothing that AWS takes"),
+        ],
+    )
+    def test_every_refusal_reads_differently(
+        self, environ: dict[str, str], front: Front, code: str, kind: type[PluginError], words: str
+    ) -> None:
+        deny(front, "PutParameter", code)
+        refused(environ, "aws-ssm:/one", {"": SECRET}, kind, words)
+
+    @pytest.mark.parametrize("kind", ["String", "StringList"])
+    def test_a_parameter_that_is_not_encrypted_is_not_written_to(
+        self, vendor: Any, environ: dict[str, str], kind: str
+    ) -> None:
+        made(vendor, "/plain", SECRET, kind)
+        for mode in ("create", "replace", "merge"):
+            refused(environ, "aws-ssm:/plain", {"": SECRET}, Conflict, f"is not encrypted ({kind})", mode)
+
+    def test_more_than_the_tier_holds_is_refused(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
+        put(environ, "aws-ssm:/full", {"": "x" * 4096}, marker="m0")
+        refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, Unsupported, "AWS keeps 4096 bytes")
+        refused(environ, "aws-ssm:/full", {"": "x" * 4097}, Unsupported, "AWS keeps 4096 bytes", "replace")
+        made(vendor, "/big", "old", Tier="Advanced")
+        refused(environ, "aws-ssm:/big", {"": "x" * 8193}, Unsupported, "AWS keeps 8192 bytes", "replace")
+        assert "Overwrite" not in "".join(asked.body for asked in front.asked)
+
+    @pytest.mark.parametrize(
+        ("target", "given", "kind", "words"),
+        [
+            ("aws-ssm:arn:aws:ssm:eu-west-1:1:parameter/a", {"": SECRET}, BadReference, "no parameter by its ARN"),
+            ("aws-ssm:", {"": SECRET}, BadReference, "names no parameter"),
+            ("aws-ssm:/a:3", {"": SECRET}, BadReference, "names no parameter"),
+            ("aws-ssm:/a//b", {"": SECRET}, BadReference, "names no parameter"),
+            ("aws-ssm:a/b", {"": SECRET}, BadReference, "names no parameter"),
+            ("aws-ssm:/AWS/x", {"": SECRET}, BadReference, "names no parameter"),
+            ("aws-ssm:ssm-x", {"": SECRET}, BadReference, "names no parameter"),
+            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, BadReference, "names no parameter"),
+            ("aws-ssm:/a", {"x": SECRET, "y": SECRET}, BadReference, "is one parameter"),
+            ("aws-ssm:/a/", {"": SECRET}, BadReference, "is a path"),
+            ("aws-ssm:/a/", {"b c": SECRET}, BadReference, "cannot be the name of a parameter"),
+            ("aws-ssm:/a/", {"/b": SECRET}, BadReference, "cannot be the name of a parameter"),
+            ("aws-ssm:/a", {"": ""}, Unsupported, "no empty parameter"),
+            ("aws-ssm:/a", {"": b"\xff"}, Unsupported, "holds text only"),
+            ("aws-ssm:/a", {"": "{{ssm:/other}}"}, Unsupported, "no parameter with {{}}"),
+        ],
+    )
+    def test_what_cannot_be_is_told_before_anything_is_asked(
+        self, environ: dict[str, str], front: Front, target: str, given: Any, kind: type[PluginError], words: str
+    ) -> None:
+        refused(environ, target, given, kind, words)
+        assert front.asked == []

@@ -1,0 +1,157 @@
+"""Killed at every system call, or with one of them failing: the old file or the new one, whole, and then no litter."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sealpipe.plugin import Mode
+from sealpipe.state.files import aside
+from support.putting import Putting, put
+from support.straced import Point, failing, first, killing, only, points, tracing
+
+MATTER = (
+    "mkdir", "openat", "fchmod", "chmod", "flock", "write", "fsync", "linkat", "rename", "renameat", "renameat2",
+    "unlink", "exit_group",
+)  # fmt: skip
+"""The calls that change something (an openat that makes no file does not), and the last one of all."""
+
+
+class Case(NamedTuple):
+    """A sink and a mode, what is there before (by path in the place) and after."""
+
+    sink: str
+    mode: Mode
+    values: Mapping[str, str]
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+
+TARGET = "target"
+CASES = {
+    "file, create": Case("file", "create", {"K": "n" * 9000}, {}, {TARGET: "n" * 9000}),
+    "file, replace": Case("file", "replace", {"K": "new"}, {TARGET: "old"}, {TARGET: "new"}),
+    "dir, create": Case("dir", "create", {"a": "1", "b": "2"}, {}, {f"{TARGET}/a": "1", f"{TARGET}/b": "2"}),
+    "dotenv, merge": Case("dotenv", "merge", {"K": "new"}, {TARGET: "A=1\nK=old\n"}, {TARGET: "A=1\nK=new\n"}),
+}
+
+
+class Place:
+    """A folder with what is there before."""
+
+    def __init__(self, root: Path, case: Case) -> None:
+        self.case, self.root, self.here = case, root, root / "here"
+        self.here.mkdir(parents=True)
+        for name, text in case.before.items():
+            (self.here / name).write_text(text)
+            (self.here / name).chmod(0o600)
+        self.target = self.here / TARGET
+
+    def run(self, under: list[str]) -> tuple[int, str]:
+        putting = Putting(self.root, self.case.sink, self.case.mode, under=under)
+        with suppress(BrokenPipeError):
+            putting.tell(self.target, self.case.values)
+        return putting.ended()
+
+    def files(self) -> dict[str, str]:
+        return {str(path.relative_to(self.here)): path.read_text() for path in self.here.rglob("*") if path.is_file()}
+
+    def wrong(self, point: Point) -> str | None:
+        """What a kill at that point left that it must not; None for nothing."""
+        found = self.files()
+        for name, text in list(found.items()):
+            mode = stat.S_IMODE((self.here / name).stat().st_mode)
+            if mode != 0o600:
+                return f"{name} has the mode {mode:o}"
+            if name in self.case.after and text in (self.case.before.get(name), self.case.after[name]):
+                del found[name]
+        if point.name.startswith("rename"):
+            found.pop(aside(self.target).name, None)  # between its two names: no other way to replace a file
+        if found:
+            return f"litter: {sorted(found)}"
+        put(self.case.sink, str(self.target), self.case.values, self.case.mode)
+        return None if self.files() == dict(self.case.after) else f"then there was {sorted(self.files())}"
+
+
+def traced(place: Place) -> list[Point]:
+    """The calls of an undisturbed run, from when it is told what to store."""
+    log = place.root / "trace"
+    # Once before: who runs it first compiles modules, too, and makes more calls.
+    assert Place(place.root / "before", place.case).run([]) == (0, "stored")
+    assert place.run(tracing(log)) == (0, "stored")
+    found = only(points(log, str(place.target)), MATTER)
+    return [point for point in found if point.name != "openat" or "O_TMPFILE" in point.text or "O_CREAT" in point.text]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kill_at_any_call_leaves_the_old_or_the_new_and_the_next_run_finishes(name: str, tmp_path: Path) -> None:
+    found = traced(Place(tmp_path / "traced", CASES[name]))
+    assert len(found) >= 8
+
+    def killed(number: int) -> str | None:
+        place = Place(tmp_path / str(number), CASES[name])
+        code, _ = place.run(killing(found[number], place.root / "log"))
+        wrong = place.wrong(found[number]) if code == -9 else f"it was not killed ({code})"
+        return wrong and f"{found[number]} {found[number].text[:80]}: {wrong}"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [wrong for wrong in pool.map(killed, range(len(found))) if wrong] == []
+
+
+FAULTS = {
+    "ENOSPC": ("write", "n", "PluginError: there is no room on the disk"),
+    "EACCES": ("openat", "O_TMPFILE", "Denied: "),
+    "EROFS": ("openat", "O_TMPFILE", "PluginError: the file system of file:"),
+    "EIO": ("fsync", "", "PluginError: file:"),
+}
+
+
+@pytest.mark.parametrize("error", FAULTS)
+@pytest.mark.parametrize("name", ["file, create", "file, replace"])
+def test_a_call_that_fails_is_told_and_changes_nothing(name: str, error: str, tmp_path: Path) -> None:
+    call, showing, said = FAULTS[error]
+    found = traced(Place(tmp_path / "traced", CASES[name]))
+    point = first(found, call, after=first(found, "openat", showing="O_TMPFILE") if call != "openat" else None,
+                  showing=showing)  # fmt: skip
+    place = Place(tmp_path / "failing", CASES[name])
+    code, told = place.run(failing(point, error, place.root / "log"))
+    assert (code, told[: len(said)]) == (0, said)
+    assert told.endswith(")"), "and it says what to do"
+    assert "(" in told
+    assert place.files() == dict(place.case.before)
+
+
+@pytest.mark.parametrize("name", ["file, create", "file, replace", "dotenv, merge"])
+def test_a_file_system_without_nameless_files_does_too(name: str, tmp_path: Path) -> None:
+    found = traced(Place(tmp_path / "traced", CASES[name]))
+    place = Place(tmp_path / "failing", CASES[name])
+    point = first(found, "openat", showing="O_TMPFILE")
+    assert place.run(failing(point, "EOPNOTSUPP", place.root / "log")) == (0, "stored")
+    assert place.files() == dict(place.case.after)
+
+
+def test_a_folder_that_cannot_be_locked_is_a_refusal_to_replace(tmp_path: Path) -> None:
+    place = Place(tmp_path, CASES["dotenv, merge"])
+    found = first(traced(Place(tmp_path / "traced", place.case)), "flock")
+    _, told = place.run(failing(found, "ENOLCK", tmp_path / "log"))
+    assert told.startswith("Unsupported: the folder of dotenv:")
+    assert "cannot be locked" in told
+    assert place.files() == dict(place.case.before)
+
+
+def test_the_umask_opens_nothing(tmp_path: Path) -> None:
+    for sink, name in (("file", "one"), ("dir", "some"), ("dotenv", "env")):
+        putting = Putting(tmp_path, sink, "create", umask=0, warm=f"warm-{sink}")
+        putting.tell(tmp_path / name, {"K": "v"})
+        assert putting.ended() == (0, "stored")
+    found = {path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert {os.fspath(path): mode for path, mode in found.items() if not os.fspath(path).startswith("warm")} == {
+        "one": 0o600, "some": 0o700, "some/K": 0o600, "env": 0o600,
+    }  # fmt: skip

@@ -1,0 +1,67 @@
+"""Values put into sinks, as the core puts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from plugins.aws.reading import registry
+from sealpipe.errors import PluginError
+from sealpipe.plugin import Mode, Receipt, Stored
+from sealpipe.reference import parse
+from sealpipe.registry.guard import guarded
+from sealpipe.secret import Secret
+from sealpipe.testing.canary import CANARY
+from sealpipe.testing.contract import shows, told
+
+Values = Mapping[str, str | bytes]
+
+
+def put(environ: Mapping[str, str], target: str, values: Values, mode: Mode = "create", marker: str = "m1") -> Receipt:
+    """Store, by a registry of its own: another process, or another machine."""
+    found = registry(environ)
+    reference = parse(target)
+    fields = [Stored(key, Secret(value)) for key, value in values.items()]
+    try:
+        sink = found.sink(reference.name)
+        locator = found.locate(reference, "sink")
+        return guarded(target, lambda: sink.put(locator, fields, mode=mode, marker=marker))
+    finally:
+        found.close()
+
+
+def refused(
+    environ: Mapping[str, str],
+    target: str,
+    values: Values,
+    kind: type[PluginError],
+    words: str,
+    mode: Mode = "create",
+) -> PluginError:
+    """The error of a target that nothing is stored in. It says what to do, and shows no value."""
+    with pytest.raises(PluginError) as caught:
+        put(environ, target, values, mode)
+    assert type(caught.value) is kind, caught.value
+    assert words in caught.value.message
+    assert caught.value.remedy
+    assert not shows(told(caught.value))
+    return caught.value
+
+
+def at_once(*jobs: Callable[[], Receipt]) -> list[Receipt | PluginError]:
+    """What each comes to, all running at the same time."""
+
+    def outcome(job: Callable[[], Receipt]) -> Receipt | PluginError:
+        try:
+            return job()
+        except PluginError as error:
+            return error
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return list(pool.map(outcome, jobs))
+
+
+SECRET = CANARY
+"""A value that no error may show."""

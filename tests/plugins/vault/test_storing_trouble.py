@@ -1,0 +1,342 @@
+"""What can go wrong while the vault sink stores: kills, lost answers, missing rights, a Vault in trouble."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from plugins.vault.conftest import Registries
+from plugins.vault.seen import Front, answer, cut, passed
+from plugins.vault.storing import marks, newest, place, put, refusal, rights, versions
+from sealpipe.errors import AuthFailed, Conflict, Denied, PluginError, Unavailable, Unclear, Unsupported
+from sealpipe.plugin import Mode
+from sealpipe.registry import Registry
+from sealpipe.testing.trouble import Trouble
+from sealpipe_plugins.backends import vault_keeping
+from support.openbao import Bao, server
+
+Fault = Callable[[BaseHTTPRequestHandler, int], bool]
+
+
+def unsent(request: BaseHTTPRequestHandler, _port: int) -> bool:
+    """The line ends before the request arrives."""
+    return cut(request)
+
+
+def unheard(request: BaseHTTPRequestHandler, port: int) -> bool:
+    """The request is carried out, and its answer lost."""
+    passed(request, port)
+    return cut(request)
+
+
+@pytest.fixture
+def through(registry_of: Registries, bao: Bao, front: Front) -> Registry:
+    """A registry behind the front, whose token may do all."""
+    return registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks follow each other without a pause."""
+    monkeypatch.setattr(vault_keeping, "PAUSES", (0.0, 0.0))
+
+
+def refuse(request: BaseHTTPRequestHandler, status: int, said: bytes = b"") -> bool:
+    """Take the request, and answer it."""
+    request.rfile.read(int(request.headers.get("Content-Length", 0)))
+    return answer(request, status, said)
+
+
+def is_write(request: BaseHTTPRequestHandler) -> bool:
+    return request.command == "POST" and "/metadata/" not in request.path
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("mount", ["secret", "kv1"])
+@pytest.mark.parametrize("mode", ["create", "replace", "merge"])
+@pytest.mark.parametrize("last", [unsent, unheard])
+def test_killed_at_any_call_and_run_again_it_is_stored_once(
+    registry_of: Registries, root: Registry, bao: Bao, front: Front, last: Fault, mode: Mode, mount: str
+) -> None:
+    for calls in range(20):
+        body, left = place(mount), [calls]
+        if mode != "create":
+            put(root, body, {"old": "0"}, "create", "m0")
+
+        def dies(request: BaseHTTPRequestHandler, left: list[int] = left) -> bool:
+            left[0] -= 1
+            if left[0] > 0:
+                return False
+            return last(request, bao.port) if left[0] == 0 else cut(request)
+
+        front.instead = dies
+        killed = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
+        whole = True
+        try:
+            put(killed, body, {"x": "1"}, mode)
+        except (Unavailable, Unclear):
+            whole = False
+        again = put(registry_of({"VAULT_TOKEN": bao.root}), body, {"x": "1"}, mode)
+        after = {"x": "1"} | ({"old": "0"} if mode == "merge" else {})
+        if mount == "secret":
+            assert newest(bao, body) == after
+            assert versions(bao, body) == (1 if mode == "create" else 2)
+            assert marks(bao, body) == (["m1"] if mode == "create" else ["m0", "m1"])
+        else:
+            assert bao.call("GET", body) == after
+        if whole:
+            break
+    assert whole, "in the end it lived long enough"
+    assert again.already
+    assert calls >= (6 if mount == "secret" else 4)
+
+
+@pytest.mark.parametrize("mount", ["secret", "kv1"])
+def test_a_lost_answer_to_the_write_is_looked_for(through: Registry, bao: Bao, front: Front, mount: str) -> None:
+    body, lost = place(mount), []
+
+    def once(request: BaseHTTPRequestHandler) -> bool:
+        if is_write(request) and not lost:
+            lost.append(request.path)
+            return unheard(request, bao.port)
+        return False
+
+    front.instead = once
+    receipt = put(through, body, {"x": "1"})
+    assert lost
+    assert (receipt.already, receipt.version) == (False, "1" if mount == "secret" else "")
+    if mount == "secret":
+        assert (versions(bao, body), marks(bao, body)) == (1, ["m1"])
+
+
+def test_a_lost_answer_is_found_though_another_has_written_since(through: Registry, bao: Bao, front: Front) -> None:
+    body, lost = place(), []
+
+    def once(request: BaseHTTPRequestHandler) -> bool:
+        if is_write(request) and not lost:
+            lost.append(request.path)
+            passed(request, bao.port)
+            bao.call("POST", body.replace("/", "/data/", 1), {"data": {"x": "rotated"}})
+            return cut(request)
+        return False
+
+    front.instead = once
+    receipt = put(through, body, {"x": "1"}, "replace")
+    assert (receipt.version, newest(bao, body), marks(bao, body)) == ("1", {"x": "rotated"}, ["m1"])
+
+
+@pytest.mark.parametrize("mount", ["secret", "kv1"])
+def test_a_write_that_never_arrived_may_be_tried_again(
+    through: Registry, root: Registry, front: Front, mount: str
+) -> None:
+    body = place(mount)
+    front.instead = lambda request: is_write(request) and cut(request)
+    assert isinstance(refusal(through, body, {"x": "1"}), Unavailable)
+    assert not put(root, body, {"x": "1"}).already
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_nobody_can_tell_is_unclear(through: Registry, bao: Bao, front: Front) -> None:
+    body, wrote = place(), []
+
+    def dies(request: BaseHTTPRequestHandler) -> bool:
+        if is_write(request):
+            wrote.append(request.path)
+            return unheard(request, bao.port)
+        return bool(wrote) and cut(request)
+
+    front.instead = dies
+    found = refusal(through, body, {"x": "1"})
+    assert isinstance(found, Unclear)
+    assert "not stored twice" in found.remedy
+
+
+def test_a_standby_that_is_behind_is_waited_for(through: Registry, bao: Bao, front: Front) -> None:
+    body, late = place(), []
+
+    def once(request: BaseHTTPRequestHandler) -> bool:
+        if "version=1" in request.path and not late:
+            late.append(request.path)
+            return answer(request, 404, b'{"errors":[]}')
+        return False
+
+    front.instead = once
+    assert put(through, body, {"x": "1"}).version == "1"
+    assert late
+    assert marks(bao, body) == ["m1"]
+
+
+def test_what_does_not_read_back_is_told(through: Registry, bao: Bao, front: Front) -> None:
+    def changes(request: BaseHTTPRequestHandler) -> bool:
+        if "version=1" not in request.path:
+            return False
+        status, content = passed(request, bao.port)
+        return answer(request, status, content.replace(b"s3cret", b"s3cre?"))
+
+    front.instead = changes
+    body = place()
+    found = refusal(through, body, {"x": "s3cret"})
+    assert type(found) is PluginError
+    assert "is not what was stored" in found.message
+    assert "s3cre" not in repr(vars(found))
+    assert marks(bao, body) == []
+
+
+def old(request: BaseHTTPRequestHandler, port: int) -> bool:
+    """A Vault from before there was custom metadata: it takes no PATCH, and drops what it does not know."""
+    if request.command == "PATCH":
+        return refuse(request, 405, b'{"errors":["1 error occurred:\\n\\t* unsupported operation\\n\\n"]}')
+    if request.command == "POST" and "/metadata/" in request.path:
+        return refuse(request, 204)
+    if "/sys/" in request.path:
+        return False
+    status, content = passed(request, port)
+    found = json.loads(content)
+    for kept in (found.get("data") or {}, (found.get("data") or {}).get("metadata") or {}):
+        for name in ("custom_metadata", "current_metadata_version"):
+            kept.pop(name, None)
+    return answer(request, status, json.dumps(found).encode())
+
+
+def test_a_vault_from_before_there_was_custom_metadata_stores_without_a_mark(
+    through: Registry, bao: Bao, front: Front
+) -> None:
+    front.instead = lambda request: old(request, bao.port)
+    body = place()
+    assert not put(through, body, {"x": "1"}).already
+    assert put(through, body, {"x": "1"}).already
+    assert isinstance(refusal(through, body, {"x": "2"}), Conflict)
+    assert versions(bao, body) == 1
+
+
+def test_without_check_and_set_for_metadata_a_mark_that_another_wrote_over_is_set_again(
+    through: Registry, bao: Bao, front: Front
+) -> None:
+    body, met = place(), []
+
+    def as_vault_does(request: BaseHTTPRequestHandler) -> bool:
+        if "/metadata/" not in request.path:
+            return False
+        status, content = passed(request, bao.port)
+        if request.command == "PATCH" and not met:
+            met.append("once")
+            bao.call("POST", body.replace("/", "/metadata/", 1), {"custom_metadata": {"sealpipe": "theirs"}})
+        return answer(request, status, content.replace(b"current_metadata_version", b"nothing_that_vault_has"))
+
+    front.instead = as_vault_does
+    put(through, body, {"x": "1"})
+    assert met
+    assert marks(bao, body) == ["theirs", "m1"]
+
+
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_where_a_proxy_lets_no_patch_through_the_mark_is_written_another_way(
+    through: Registry, bao: Bao, front: Front, status: int
+) -> None:
+    front.instead = lambda request: request.command == "PATCH" and refuse(request, status)
+    body = place()
+    put(through, body, {"x": "1"})
+    assert marks(bao, body) == ["m1"]
+
+
+DENIED = {
+    "read": ({"data": "create update"}, "secret"),
+    "create": ({"data": "read update"}, "secret"),
+    "update": ({"data": "create read"}, "secret"),
+    "kv1 read": ({"kv1": "create update"}, "kv1"),
+    "kv1 create": ({"kv1": "read update"}, "kv1"),
+    "kv1 update": ({"kv1": "create read"}, "kv1"),
+}
+
+
+@pytest.mark.parametrize("lacking", DENIED)
+def test_each_right_that_lacks_is_named_with_its_path_and_the_line_of_the_policy(
+    registry_of: Registries, root: Registry, bao: Bao, lacking: str
+) -> None:
+    given, mount = DENIED[lacking]
+    body, right = place(mount), lacking.split()[-1]
+    if right == "update":
+        put(root, body, {"old": "1"})
+    found = refusal(registry_of({"VAULT_TOKEN": rights(bao, **given)}), body, {"x": "1"}, "merge")
+    path = body.replace("secret/", "secret/data/")
+    assert isinstance(found, Denied)
+    assert f"the token has no right to {right} {path}" in found.message
+    assert found.locator == f"vault:{body}"
+    wanted = '["read"]' if right == "read" else '["create", "read", "update"]'
+    assert found.remedy == f'its policy needs: path "{path}" {{ capabilities = {wanted} }}'
+
+
+def test_a_token_that_is_none_is_another_matter(registry_of: Registries) -> None:
+    found = refusal(registry_of({"VAULT_TOKEN": "none"}), place(), {"x": "1"})
+    assert isinstance(found, AuthFailed)
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Iterator[Bao]:
+    with server(tmp_path, unsealed=False) as bao:
+        yield bao
+
+
+def test_a_sealed_vault_says_so(registry_of: Registries, sealed: Bao) -> None:
+    found = refusal(registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": "x"}), place(), {"x": "1"})
+    assert isinstance(found, Unavailable)
+    assert "Vault is sealed" in found.message
+
+
+@pytest.mark.parametrize("how", ["503", "429", "502", "closed"])
+def test_a_vault_that_cannot_answer_now_may_be_asked_again(registry_of: Registries, how: str) -> None:
+    trouble = Trouble(how)
+    try:
+        found = refusal(registry_of({"VAULT_ADDR": trouble.url, "VAULT_TOKEN": "x"}), place(), {"x": "1"})
+    finally:
+        trouble.stop()
+    assert isinstance(found, Unavailable)
+
+
+REFUSED = {
+    413: (b'{"errors":["http: request body too large"]}', Unsupported, "larger than this Vault takes"),
+    500: (b'{"errors":["put failed due to value being too large"]}', Unsupported, "larger than this Vault takes"),
+    405: (b'{"errors":["unsupported operation"]}', Unsupported, "cannot write this path"),
+    400: (b'{"errors":["Upgrading from non-versioned to versioned data."]}', Unavailable, "still upgrading"),
+    422: (b'{"errors":["s3cret is not liked"]}', PluginError, "Vault takes the request for a wrong one"),
+}
+
+
+@pytest.mark.parametrize("status", REFUSED)
+def test_each_refusal_of_a_write_reads_differently_and_quotes_nothing(
+    through: Registry, front: Front, status: int
+) -> None:
+    said, kind, words = REFUSED[status]
+    front.instead = lambda request: is_write(request) and refuse(request, status, said)
+    found = refusal(through, place(), {"x": "s3cret"})
+    assert type(found) is kind
+    assert words in found.message
+    assert "s3cret" not in repr(vars(found)) + repr(found.__context__)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_fault_of_vaults_own_that_stored_all_the_same_is_seen(through: Registry, bao: Bao, front: Front) -> None:
+    body, lost = place(), []
+
+    def once(request: BaseHTTPRequestHandler) -> bool:
+        if is_write(request) and not lost:
+            lost.append(request.path)
+            passed(request, bao.port)
+            return answer(request, 502)
+        return False
+
+    front.instead = once
+    assert put(through, body, {"x": "1"}).version == "1"
+    assert versions(bao, body) == 1
+
+
+def test_whether_it_can_be_used_is_told_without_reading_or_storing(through: Registry, front: Front) -> None:
+    health = through.check("sink", "vault")
+    assert health.ok
+    assert "policies root" in health.detail
+    assert {method for method, _ in front.asked} == {"GET"}
+    assert all("/secret/" not in path for _, path in front.asked)

@@ -1,0 +1,77 @@
+"""A process that stores something in a sink of this machine: `python -m support.putting SINK MODE`.
+
+It stores once in the folder WARM, so that nothing is imported later; then it reads a line of JSON from stdin,
+`{"body": ..., "values": {...}}`, stores that, and says on stdout how it went.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sealpipe.client.plugins import new_file, replace_file
+from sealpipe.errors import PluginError
+from sealpipe.plugin import Mode, Receipt, Stored
+from sealpipe.reference import Reference
+from sealpipe.registry import Registry
+from sealpipe.secret import Secret
+from support.straced import HASH_SEED
+from support.terminal import PATIENCE
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode) -> Receipt:
+    """Store some values, as the core does."""
+    registry = Registry(environ={}, new_file=new_file, replace_file=replace_file)
+    fields = [Stored(key, Secret(value)) for key, value in values.items()]
+    return registry.sink(name).put(registry.locate(Reference(name, body), "sink"), fields, mode=mode, marker="m1")
+
+
+class Putting:
+    """Such a process. It waits until `tell` says what to store; `place` is a folder of the test."""
+
+    def __init__(
+        self, place: Path, name: str, mode: Mode, *, under: Sequence[str] = (), umask: int = -1, warm: str = "warm"
+    ) -> None:
+        (place / warm).mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            [*under, sys.executable, "-m", "support.putting", name, mode],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={"PATH": os.defpath, "PYTHONPATH": str(TESTS), "WARM": str(place / warm), **HASH_SEED},
+            umask=umask,
+            text=True,
+        )
+
+    def tell(self, body: str | Path, values: Mapping[str, str]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"body": str(body), "values": values}) + "\n")
+        self.process.stdin.flush()
+
+    def ended(self) -> tuple[int, str]:
+        """Its exit code, and what it said: stored, already, or an error."""
+        out, err = self.process.communicate(timeout=PATIENCE)
+        assert not err, err
+        return self.process.returncode, out.strip()
+
+
+def _main() -> None:
+    name, mode, warm = sys.argv[1], sys.argv[2], Path(os.environ["WARM"])
+    for value in ("first", "second"):
+        how: Mode = "replace" if mode != "create" or value == "second" else "create"
+        put(name, str(warm / "it"), {"WARM": value}, how if mode != "merge" else "merge")
+    told = json.loads(sys.stdin.readline())
+    try:
+        print("already" if put(name, told["body"], told["values"], mode).already else "stored")  # type: ignore[arg-type]
+    except PluginError as error:
+        print(f"{type(error).__name__}: {error.message} ({error.remedy})")
+
+
+if __name__ == "__main__":
+    _main()
