@@ -197,6 +197,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting("message_template", "Text of the message, with {link} in it.", metavar="FILE"),
         Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),
+        Setting("seal_link", "Print the link sealed, for `unseal` in another job.", flag=True),
         Setting("receipt", "New JSON file that tells of the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Do everything but send.", flag=True),
     ),
@@ -244,6 +245,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("after", "End the request once all is stored.", default="keep", choices=("keep", "expire")),
         Setting("dry_run", "Open it, tell what would go where, store nothing.", flag=True),
     ),
+    "unseal": (Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),),
     "shares": (
         Setting("page", "Which page, from 1.", count, metavar="N"),
         Setting("limit", "Rows a page, at most 100.", count, metavar="N"),

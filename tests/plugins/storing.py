@@ -24,12 +24,9 @@ def put(environ: Mapping[str, str], target: str, values: Values, mode: Mode = "c
     found = registry(environ)
     reference = parse(target)
     fields = [Stored(key, Secret(value)) for key, value in values.items()]
-    try:
-        sink = found.sink(reference.name)
-        locator = found.locate(reference, "sink")
-        return guarded(target, lambda: sink.put(locator, fields, mode=mode, marker=marker))
-    finally:
-        found.close()
+    sink = found.sink(reference.name)
+    locator = found.locate(reference, "sink")
+    return guarded(target, lambda: sink.put(locator, fields, mode=mode, marker=marker))
 
 
 def refused(

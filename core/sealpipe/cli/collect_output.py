@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sealpipe.cli import output
-from sealpipe.errors import PluginError
+from sealpipe.cli import masking, output
 from sealpipe.flows.collecting.result import Collected, Progress, Received
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
@@ -141,12 +140,7 @@ def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
 def _mask(session: Session, results: Sequence[Collected]) -> None:
     """Have the CI hide what is about to stand on stdout, where it can."""
     values = [Secret(_open(field)) for each in results for row in each.submissions for field in row.fields]
-    ci = session.registry().ci() if values else None
-    if ci is not None:
-        try:
-            ci.mask(values)
-        except PluginError as error:
-            output.note(f"sealpipe: {error.message}")
+    masking.hide(session.registry, values)
 
 
 def _open(field: Field) -> str:

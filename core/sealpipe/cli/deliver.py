@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sealpipe.cli import output
+from sealpipe.cli import masking, output
 from sealpipe.errors import NotDelivered, StateError, UsageError
 from sealpipe.state import files
 from sealpipe.state.entry import kept
@@ -17,6 +17,7 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from sealpipe.client.sync import Client
     from sealpipe.flows.request import SecureRequest
+    from sealpipe.flows.session import Session
     from sealpipe.flows.share import Share
 
 Made: TypeAlias = "Share | SecureRequest"
@@ -49,12 +50,25 @@ def targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]
     return found
 
 
+def sealing(*, wanted: bool) -> dict[str, str | None]:
+    """What the outbox is told of a link that is printed sealed; nothing where it is not."""
+    return {"seal_link": "stdout"} if wanted else {}
+
+
+def check_sealing(session: Session, to: Targets) -> None:
+    """UsageError where the link is to be sealed, and cannot be: before anything is sent."""
+    if to.get("seal_link"):
+        from sealpipe.flows import sealed_link
+
+        sealed_link.check(session.credential)
+
+
 def refuse_open_log(*ways: object) -> None:
     """GitLab masks nothing that we print: there a link needs another of the `ways` out (DESIGN 6.7)."""
     if os.environ.get("GITLAB_CI") and not any(ways):
         raise UsageError(
             "in a GitLab job the link would stand in the log for everybody to read",
-            remedy="send it with --send, or name a file for it with --link-file",
+            remedy="send it with --send, name a file for it with --link-file, or have it sealed with --seal-link",
         )
 
 
@@ -90,17 +104,18 @@ def write_files(share: Made, to: Targets) -> None:
     for name, content in contents.items():
         path = to.get(name)
         if path is not None:
-            _write(Path(path), content.encode(), share)
+            _write(Path(path), content, share)
 
 
 def prints_link(share: Made, to: Targets) -> bool:
-    """Whether the link goes to stdout: where it goes to a file or is sent to somebody, it goes nowhere else."""
-    return not to.get("link_file") and not (share.mail and share.mail.sends("link"))
+    """Whether the link goes to stdout: where it goes to a file, to somebody or out sealed, it goes nowhere else."""
+    return not to.get("link_file") and not to.get("seal_link") and not (share.mail and share.mail.sends("link"))
 
 
 def describe(share: Made, to: Targets) -> dict[str, Any]:
     """What was made as JSON members. `delivered` names the files and the channels that have what is theirs."""
     sent = [each.recipient.channel for each in share.mail.dispatches if each.state == "sent"] if share.mail else []
+    files = [name.replace("_", "-") for name in ("link_file", "receipt") if to.get(name)]
     return {
         "link" if share.kind == "share" else "collect_link": share.link.reveal() if prints_link(share, to) else None,
         "short_code": share.short_code,
@@ -108,7 +123,10 @@ def describe(share: Made, to: Targets) -> dict[str, Any]:
         **{name: getattr(share, name) for name in _OWN[share.kind]},
         "outcome": share.outcome,
         "title": share.title,
-        "delivered": [*(name.replace("_", "-") for name, path in to.items() if path), *dict.fromkeys(sent)],
+        "delivered": [
+            *(name.replace("_", "-") for name, path in to.items() if path and name != "seal_link"),
+            *dict.fromkeys(sent),
+        ],
     }
 
 
@@ -119,11 +137,17 @@ def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: b
     """
     with kept(share.entry):
         announce(share)
+        masking.hand_on(client.session.registry, _outputs(share))
         unsent = send(client, share, resend=resend)
         try:
             write_files(share, to)
+            if share.kind == "share" and (prints_link(share, to) or to.get("link_file")):
+                masking.hide_link(client.session.registry, share.link)
+            sealed = _sealed(client.session, share, to)
             if as_json:
-                output.json_result(describe(share, to))
+                output.json_result({**describe(share, to), **({} if sealed is None else {"sealed_link": sealed})})
+            elif sealed is not None:
+                output.result(sealed + "\n")
             elif prints_link(share, to):
                 output.result(share.link.reveal() + "\n")
         except NotDelivered as error:
@@ -140,6 +164,19 @@ def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: b
         except StateError as error:
             output.note(f"sealpipe: {error.message}")
             output.note(f"  {error.remedy}")
+
+
+def _outputs(share: Made) -> dict[str, str]:
+    ends = "" if share.expires_at is None else format_time(share.expires_at)
+    return {"short-code": share.short_code, "expires-at": ends}
+
+
+def _sealed(session: Session, share: Made, to: Targets) -> str | None:
+    if not to.get("seal_link"):
+        return None
+    from sealpipe.flows import sealed_link
+
+    return sealed_link.seal(share.link, share.short_code, session.credential)
 
 
 def send(client: Client, share: Made, *, resend: bool) -> NotDelivered | None:
@@ -163,13 +200,20 @@ def send(client: Client, share: Made, *, resend: bool) -> NotDelivered | None:
     return error
 
 
-def _write(path: Path, content: bytes, share: Made) -> None:
-    """Write a new file; one that holds the same already was written before a kill."""
+def write(path: str | Path, text: str) -> None:
+    """Write a new 0600 file; one that holds the same already was written before a kill. Raises OSError."""
+    content = text.encode()
     try:
-        files.create(path, lambda: [content])
+        files.create(Path(path), lambda: [content])
+    except FileExistsError:
+        if not _holds(Path(path), content):
+            raise
+
+
+def _write(path: Path, content: str, share: Made) -> None:
+    try:
+        write(path, content)
     except OSError as error:
-        if isinstance(error, FileExistsError) and _holds(path, content):
-            return
         raise NotDelivered(
             f"{path} could not be written: {error.strerror}",
             outbox_id=share.entry.id if share.entry else None,

@@ -69,6 +69,8 @@ def _left(entry: Entry) -> list[dict[str, str]]:
     recipients = entry.meta.get("recipients", ())
     states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]
     left = [] if entry.answered else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]
+    if not (entry.stored or entry.answered):
+        left += [{"what": "fields", "to": shown, "state": "not stored"} for shown in entry.meta.get("also_to", ())]
     left += [
         {"what": what, "to": shown, "state": state}
         for (what, _, _, shown), state in zip(recipients, states, strict=True)

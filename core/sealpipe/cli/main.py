@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "share": ("sealpipe.cli.share:share", "Seal secrets and make a link to them."),
     "request": ("sealpipe.cli.request:request", "Make a link by which somebody hands you secrets."),
     "collect": ("sealpipe.cli.collect:collect", "Open what was handed over, and store it where it belongs."),
+    "unseal": ("sealpipe.cli.unseal:unseal", "Open a link that was sealed for another job."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
     "stats": ("sealpipe.cli.stats:stats", "How many shares there are, and how often they were viewed."),
     "tools": ("sealpipe.cli.tools:tools", "List and call the tools of the hosted MCP endpoint."),

@@ -63,8 +63,7 @@ def watched() -> bool:
 
 def failure(error: SealpipeError, *, as_json: bool) -> None:
     """What went wrong and what to do next; as JSON one object, the last line on stderr."""
-    # Whoever knows the outbox entry has said how to finish it.
-    notes = [] if getattr(error, "outbox_id", None) else Note.on(error)
+    notes = _notes(error)
     if as_json:
         note(_json({"error": describe(error)}).rstrip("\n"))
         return
@@ -85,6 +84,7 @@ def describe(error: SealpipeError) -> dict[str, Any]:
         "type": type(error).__name__,
         "message": error.message,
         "remedy": error.remedy,
+        "notes": _notes(error) or None,
         "exit_code": error.exit_code,
         "outbox_id": getattr(error, "outbox_id", None),
     }
@@ -96,6 +96,12 @@ def describe(error: SealpipeError) -> dict[str, Any]:
     if isinstance(error, WireError):
         members["reason"] = error.reason
     return {name: value for name, value in members.items() if value not in (None, "")}
+
+
+def _notes(error: SealpipeError) -> list[str]:
+    """The lines of ours on it. Where it names its outbox entry, it has said how to finish that."""
+    entry = getattr(error, "outbox_id", None)
+    return [line for line in Note.on(error) if not entry or entry not in line]
 
 
 def printable(value: object) -> str:

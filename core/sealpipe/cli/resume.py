@@ -78,6 +78,6 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
     sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
     if entry.meta["kind"] == "share":  # a collect link opens nothing
         with kept(entry):
-            deliver.refuse_open_log(to.get("link_file"), sends_link)
-    share = client.run(resuming(client.session, entry))
+            deliver.refuse_open_log(to.get("link_file"), to.get("seal_link"), sends_link)
+    share = client.run(resuming(client.session, entry, resend=values["resend"]))
     deliver.finish(client, share, to, as_json=values["output"] == "json", resend=values["resend"])

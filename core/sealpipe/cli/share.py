@@ -29,8 +29,8 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     from sealpipe.client.sync import Client
     from sealpipe.flows import share as sharing
 
-    deliver.refuse_open_log(values["link_file"], values["send"])
-    to = deliver.targets(values["link_file"], values["receipt"])
+    deliver.refuse_open_log(values["link_file"], values["send"], values["seal_link"])
+    to = {**deliver.targets(values["link_file"], values["receipt"]), **deliver.sealing(wanted=values["seal_link"])}
     plan = sharing.plan(
         values["field"],
         title=values["title"],
@@ -49,6 +49,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         **_expiry(ctx, values),
     )
     session = context.session(values)
+    deliver.check_sealing(session, to)
     as_json = values["output"] == "json"
     with Client.of_session(session) as client:
         if values["dry_run"]:

@@ -13,7 +13,7 @@ from sealpipe.client.calls import account, requests, shares
 from sealpipe.client.setup import ClientSetup
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Send, Wait
+from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.flows.undelivered import Undelivered
 from sealpipe.sheltered import bare
 
@@ -54,6 +54,11 @@ async def run(
                 case Do(work, changing):
                     state.work(changing=changing)
                     result = await asyncio.to_thread(work)
+                case Tell(callback):
+                    state.check()
+                    answer = callback()
+                    if isinstance(answer, Awaitable):
+                        await answer
         except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; a cancellation lets go of locks
             error = raised
 

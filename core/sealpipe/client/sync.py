@@ -19,9 +19,10 @@ from sealpipe.client.deadline import Deadline, DeadlineBackend
 from sealpipe.client.echo import Echo
 from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
 from sealpipe.client.setup import ClientSetup
+from sealpipe.errors import UsageError
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Send, Wait
+from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.sheltered import sheltered
 
 P = ParamSpec("P")
@@ -116,8 +117,18 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]
                     time.sleep(seconds)
                 case Do(work, _):
                     result = work()
+                case Tell(callback):
+                    _tell(callback)
         except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; an interrupt lets go of locks
             error = raised
+
+
+def _tell(callback: Callable[[], object]) -> None:
+    answer = callback()
+    if hasattr(answer, "__await__"):
+        if hasattr(answer, "close"):
+            answer.close()
+        raise UsageError("the callback is asynchronous, and this client is not", remedy="use AsyncClient")
 
 
 def _driven(

@@ -10,7 +10,7 @@ from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknown, StateError
 from sealpipe.flows import oversight
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import Posting, Share, link_of, mail, post
+from sealpipe.flows.share import Posting, Share, link_of, mail, posted
 from sealpipe.flows.steps import Flow
 from sealpipe.state.entry import Entry, kept
 from sealpipe.times import parse_time
@@ -34,7 +34,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         )
     finish = _FINISH[entry.meta["kind"]]
     if entry.answered is not None:
-        return (yield from finish(session, entry))
+        return (yield from finish(session, entry, resend))
     if entry.too_old(datetime.now(UTC)):
         entry.close()
         error = OutcomeUnknown(
@@ -44,30 +44,36 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         )
         error.outbox_id = entry.id
         raise error
-    return (yield from finish(session, entry))
+    return (yield from finish(session, entry, resend))
 
 
-def _share(session: Session, entry: Entry) -> Flow[Share]:
+def _share(session: Session, entry: Entry, resend: bool) -> Flow[Share]:  # noqa: FBT001 - as in the table
     if entry.answered is not None:
         return _answered(entry)
     posting = Posting(entry.meta, entry.body, entry.key, entry)
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
-    from sealpipe.flows.storing import also
-
-    with kept(entry):
-        yield from also.again(session, entry)
-    sent = post(session, posting, session.budget(), unclear=True)
+    sent = _store_and_post(session, posting, entry, resend=resend)
     return (yield from oversight.watched(session, oversight.of_entry(entry.meta), sent))
 
 
-def _request(session: Session, entry: Entry) -> Flow[SecureRequest]:
+def _store_and_post(session: Session, posting: Posting, entry: Entry, *, resend: bool) -> Flow[Share]:
+    told: tuple[str, ...] = ()
+    if entry.meta.get("also_to") and not entry.stored:
+        from sealpipe.flows.storing import also  # most shares are stored nowhere
+
+        with kept(entry):
+            told = yield from also.again(session, entry, resend=resend)
+    return (yield from posted(session, posting, told, unclear=True))
+
+
+def _request(session: Session, entry: Entry, resend: bool) -> Flow[SecureRequest]:  # noqa: ARG001, FBT001 - the same
     from sealpipe.flows import request  # most entries are shares
 
     return (yield from request.resume(session, entry))
 
 
-_FINISH: Mapping[str, Callable[[Session, Entry], Flow[Share] | Flow[SecureRequest]]] = {
+_FINISH: Mapping[str, Callable[[Session, Entry, bool], Flow[Share] | Flow[SecureRequest]]] = {
     "share": _share,
     "request": _request,
 }

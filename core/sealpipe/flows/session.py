@@ -90,11 +90,12 @@ def open_session(
         deadline,
         None if ca_file is None else Path(ca_file),
         overseers,
-        None if not previous else _previous(previous),
+        None if not previous else open_previous(previous),
     )
 
 
-def _previous(text: str | Secret) -> Credential:
+def open_previous(text: str | Secret) -> Credential:
+    """The credential before this one. CredentialError where it opens nothing."""
     wrong = ""
     try:
         found = Credential.parse(text)

@@ -1,7 +1,8 @@
 """What a flow can ask of its driver. A flow is a generator of steps that returns its result.
 
 The driver answers `Send` with what came back (`Answer` or `Failure`, see `sealpipe.api.operation`),
-`Wait` with nothing, and `Do` with what the callable returned; what the callable raises is raised in the flow.
+`Wait` with nothing, `Do` with what the callable returned, and `Tell` with nothing; what a callable raises is raised in
+the flow.
 """
 
 from __future__ import annotations
@@ -41,5 +42,15 @@ class Do:
     changing: bool = False
 
 
-Step = Send | Wait | Do
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """A callback of the caller's, where the caller is: in its thread, in its event loop.
+
+    What it returns is awaited where the driver can, and means nothing.
+    """
+
+    callback: Callable[[], object]
+
+
+Step = Send | Wait | Do | Tell
 Flow = Generator[Step, Any, T]

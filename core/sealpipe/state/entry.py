@@ -50,6 +50,8 @@ class Entry:
     key: str = field(default="", repr=False)
     stored: bool = False
     """Whether what is to be stored before it is posted is in its places."""
+    places: dict[str, str] = field(default_factory=dict)
+    """How far it is in each place that cannot be read back."""
     deliveries: dict[int, Any] = field(default_factory=dict)
     """How far each message is, by its number; one that is not there has not been tried."""
 
@@ -67,6 +69,16 @@ class Entry:
         """All that is to be stored before it is posted is in its places."""
         self._note({"stored": True})
         self.stored = True
+
+    def placed(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
+        """How far it is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
+        state = self.places.get(place, "")
+        return state if state != "not stored" else ""
+
+    def note_place(self, marker: str, place: str, state: str) -> None:  # noqa: ARG002 - as above
+        """How far it is from now on. Raises StateError."""
+        self._note({"place": [place, state]})
+        self.places[place] = state
 
     def note_delivery(self, number: int, state: str) -> None:
         """How far a message is: `sending` before its channel is asked, then `sent` or `failed`."""
@@ -125,6 +137,7 @@ def replay(
             entry.answered = event.get("answered", entry.answered)
             entry.key = event.get("key", entry.key)
             entry.stored = event.get("stored", entry.stored)
+            entry.places.update([event["place"]] if "place" in event else [])
             entry.deliveries.update([event["delivery"]] if "delivery" in event else [])
     return entry
 

@@ -1,7 +1,8 @@
 """`aws-sm:NAME` or `aws-sm:ARN`: AWS Secrets Manager.
 
-Without a key the value is the whole secret; keys are members of its JSON object. AWS has no condition on a write.
-A merge therefore looks at what it has replaced: where that is not what it was made from, it is made again.
+Without a key the value is the whole secret; keys are members of its JSON object. A new version is put beside the
+current one, read back, and made the current one on condition that the one it was made from still is (AWS refuses to
+take a stage from a version that has it not): two that write at the same moment lose nothing.
 """
 
 from __future__ import annotations
@@ -10,16 +11,30 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
-from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored, Unavailable, Unsupported
+from sealpipe.plugin import (
+    BadReference,
+    Conflict,
+    Locator,
+    Mode,
+    PluginError,
+    Receipt,
+    Sink,
+    Stored,
+    Unavailable,
+    Unsupported,
+)
 from sealpipe_plugins.backends.aws import OnAws
 from sealpipe_plugins.backends.aws_errors import MARK, READ, WRITE, Doing
 from sealpipe_plugins.backends.json_members import members, value, with_members
-from sealpipe_plugins.sinks.settling import TRIES, Place, given, marked, same, settle, text, with_marker
+from sealpipe_plugins.sinks.settling import Place, given, marked, same, settle, text, with_marker
 
 TAG: Final = "sealpipe.dev/submissions"
 """The tag that holds the markers, newest last."""
+STAGE: Final = "sealpipe"
+"""The stage of a version that is on its way to be the current one."""
 TAG_LIMIT: Final = 256
 LARGEST: Final = 65536
 """Bytes of a secret."""
@@ -28,6 +43,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmana
 _OURS: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
 """Names tokens of ours; any number does that stays the same."""
 _MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
+_MOVED = ("InvalidParameterException",)
 
 Content = Mapping[str, Any]
 """SecretString or SecretBinary, as AWS takes and gives them."""
@@ -57,7 +73,7 @@ class AwsSmSink(OnAws, Sink):
         settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
         if not secret.made:
             self._mark(locator, marker)
-        return Receipt(locator, settled.version, already=not (settled.wrote or secret.wrote))
+        return Receipt(locator, settled.version, already=not settled.wrote)
 
     def ask(
         self, operation: str, locator: Locator, doing: Doing = READ, about: str = "", **more: Any
@@ -80,7 +96,7 @@ class _Secret:
 
     def __init__(self, sink: AwsSmSink, locator: Locator, wanted: Mapping[str, bytes], mode: Mode, marker: str) -> None:
         self._sink, self._locator, self._wanted, self._mode, self._marker = sink, locator, wanted, mode, marker
-        self.made = self.wrote = False
+        self.made = False
 
     def look(self) -> Place:
         """The current version, and the tag."""
@@ -92,34 +108,32 @@ class _Secret:
                 f"{self._locator} is marked for deletion",
                 remedy="restore it (`aws secretsmanager restore-secret`), or name another one",
             )
-        content = self._ask("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")  # none where nobody gave it a value
+        content = self._ask(
+            "get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT"
+        )  # none where nobody gave it a value
         there = _there(content, whole="" in self._wanted) if content else None
         return Place(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
 
     def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
-        """A new version; a new secret where there is none."""
+        """A new version, which becomes the current one only in place of the one that it was made from."""
         if place.raw is None:
             return self._create(tries)
-        base, content = place.version, place.raw["content"]
-        replacing = base
-        for number in range(TRIES):
-            wrote, sent = self._add(base, content, tries + number)
-            if wrote is None:
+        base, sent = place.version, self._next(place.raw["content"])
+        token = self._token(base, tries)
+        stages = {"VersionStages": [STAGE], "ClientRequestToken": token}
+        if not self._ask("put_secret_value", WRITE, expected=_EXISTS, **stages, **sent):
+            return None
+        self._read_back(token, sent)
+        current = base or _stages(self._ask("describe_secret")).get("AWSCURRENT", "")  # a first version is it at once
+        if current != token:
+            move = {"VersionStage": "AWSCURRENT", "MoveToVersionId": token}
+            if current:
+                move["RemoveFromVersionId"] = base or token  # where another came first, this is refused
+            if not self._ask("update_secret_version_stage", WRITE, expected=_MOVED, **move):
                 return None
-            now = _stages(self._ask("describe_secret"))
-            if now.get("AWSCURRENT") != wrote:
-                # Another's is current. Whether ours is in it, or is still to be told apart, the next look says.
-                return None if self._mode == "merge" or now.get("AWSCURRENT") == base else self._kept(wrote, sent)
-            if now.get("AWSPREVIOUS", "") == replacing or self._mode == "replace":
-                return self._kept(wrote, sent)
-            if self._mode == "create":
-                raise Conflict(
-                    f"{self._locator}: somebody gave it its first value at the same moment",
-                    remedy="theirs is the version AWSPREVIOUS: choose one, then run it again with --mode replace",
-                )
-            base, replacing = now.get("AWSPREVIOUS", ""), wrote
-            content = self._ask("get_secret_value", VersionId=base) if base else {}
-        return None
+        with suppress(PluginError):  # it has done its work; where it stays, nothing depends on it
+            self._ask("update_secret_version_stage", VersionStage=STAGE, RemoveFromVersionId=token)
+        return token
 
     def _create(self, tries: int) -> str | None:
         if self._locator.body.startswith("arn:"):
@@ -130,31 +144,29 @@ class _Secret:
         if not self._ask("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **asked):
             return None
         self.made = True
-        return self._kept(token, sent)
+        self._read_back(token, sent)
+        return token
 
-    def _add(self, base: str, content: Content, tries: int) -> tuple[str | None, Content]:
-        plain = _text(content)
+    def _next(self, content: Content) -> Content:
+        """What the next version holds, after this one."""
+        if self._mode != "merge" or not content:
+            return _content(None, self._wanted, self._locator)
+        plain, whole = _text(content), "" in self._wanted
         has_keys = plain is not None and members(plain) is not None
-        if self._mode == "merge" and "" in self._wanted and has_keys:
+        if whole and has_keys:
             raise Conflict(f"{self._locator} has keys, which the whole would replace", remedy="name a key: #KEY=PROMPT")
-        before = plain if self._mode == "merge" and "" not in self._wanted else None
-        if self._mode == "merge" and "" not in self._wanted and content and not has_keys:
+        if not whole and not has_keys:
             raise Conflict(
                 f"{self._locator} is a value without keys, and one cannot be added to it",
                 remedy="name another secret, or store it with --mode replace",
             )
-        sent = _content(before, self._wanted, self._locator)
-        token = self._token(base, tries)
-        done = self._ask("put_secret_value", WRITE, expected=_EXISTS, ClientRequestToken=token, **sent)
-        self.wrote = self.wrote or bool(done)
-        return (token if done else None), sent
+        return _content(plain, self._wanted, self._locator)
 
-    def _kept(self, version: str, sent: Content) -> str:
+    def _read_back(self, version: str, sent: Content) -> None:
         read = self._ask("get_secret_value", VersionId=version, expected=_MISSING)
         if not read:
             raise Unavailable(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
         same({name: read.get(name) for name in sent}, dict(sent), self._locator)
-        return version
 
     def _token(self, base: str, tries: int) -> str:
         # Of nothing that is secret: it is the version's id, which many may read. The version that a value is made

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +40,15 @@ class Moto:
 @contextmanager
 def moto() -> Iterator[Moto]:
     """A server that answers."""
-    program = Path(sys.executable).with_name("moto_server")
-    if not program.exists() and shutil.which("moto_server") is None:
+    if find_spec("moto") is None:
         missing("moto's server is not installed")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    # -P: this file's folder has a moto.py of its own.
+    program = [sys.executable, "-P", str(Path(__file__).with_name("mended_moto.py"))]
     process = subprocess.Popen(
-        [program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         url = f"http://127.0.0.1:{port}"

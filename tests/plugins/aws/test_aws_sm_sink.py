@@ -11,8 +11,8 @@ import pytest
 from plugins.aws.front import Front, Refusal
 from plugins.aws.killing import HANG_UP, deny, killed_everywhere, lose_first, once
 from plugins.aws.moto import ENVIRON, Moto
-from plugins.aws.reading import DEFAULT, values
-from plugins.storing import SECRET, at_once, put, refused
+from plugins.aws.reading import DEFAULT, registry, values
+from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
     BadReference,
     Conflict,
@@ -152,9 +152,10 @@ class TestAtTheSameMoment:
     ) -> None:
         made(vendor, "db", '{"a": 1}')
         other = partial(vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}')
-        once(front, "PutSecretValue", other)
-        put(environ, "aws-sm:db", {"ours": "y"}, "merge")
-        assert members(vendor, "db") == {"a": 1, "theirs": "x", "ours": "y"}
+        for mode, after in (("merge", {"a": 1, "theirs": "x", "ours": "y"}), ("replace", {"mine": "y"})):
+            once(front, "UpdateSecretVersionStage", other)
+            put(environ, "aws-sm:db", {"ours" if mode == "merge" else "mine": "y"}, mode, f"m-{mode}")
+            assert members(vendor, "db") == after
 
     def test_somebody_who_writes_after_a_merge_takes_nothing_away(
         self, vendor: Any, environ: dict[str, str], front: Front
@@ -164,7 +165,7 @@ class TestAtTheSameMoment:
         done: list[object] = []
 
         def passed(asked: Any) -> None:
-            if asked.operation == "PutSecretValue" and not done:
+            if asked.operation == "UpdateSecretVersionStage" and not done:
                 done.append(other())
 
         front.passed = passed
@@ -189,7 +190,8 @@ class TestAtTheSameMoment:
         refused(environ, "aws-sm:db", {"": SECRET}, Conflict, "something else is stored there")
         vendor.create_secret(Name="void")
         once(front, "PutSecretValue", partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
-        refused(environ, "aws-sm:void", {"": SECRET}, Conflict, "at the same moment")
+        refused(environ, "aws-sm:void", {"": SECRET}, Conflict, "something else is stored there")
+        assert held(vendor, "void") == "theirs"
 
 
 class TestKilled:
@@ -201,13 +203,14 @@ class TestKilled:
         if mode == "create" and before.startswith("{"):
             pytest.skip("a conflict")
         begun: set[str] = set()
+        found = registry(environ)
 
         def store(place: str) -> Receipt:
             if place not in begun and before:
                 value = {} if before == "void" else {"SecretString": before}
                 vendor.create_secret(Name=place, **value)
             begun.add(place)
-            return put(environ, f"aws-sm:{place}", {"a": "x"}, mode)
+            return put_by(found, f"aws-sm:{place}", {"a": "x"}, mode)
 
         after = {"a": "x", **({"old": 1} if before.startswith("{") and mode == "merge" else {})}
         places = list(killed_everywhere(front, store))
@@ -216,11 +219,11 @@ class TestKilled:
             assert (members(vendor, place), markers(vendor, place)) == (after, ["m1"])
             assert versions(vendor, place) == (2 if before.startswith("{") else 1)
 
-    @pytest.mark.parametrize("operation", ["CreateSecret", "PutSecretValue"])
+    @pytest.mark.parametrize("operation", ["CreateSecret", "UpdateSecretVersionStage"])
     def test_an_answer_that_gets_lost_is_looked_for(
         self, vendor: Any, environ: dict[str, str], front: Front, operation: str
     ) -> None:
-        if operation == "PutSecretValue":
+        if operation != "CreateSecret":
             made(vendor, "db", "old")
         lose_first(front, operation)
         assert not put(environ, "aws-sm:db", {"a": "x"}, "replace").already
@@ -248,13 +251,18 @@ class TestRefusals:
             ("DescribeSecret", "secretsmanager:DescribeSecret"),
             ("CreateSecret", "secretsmanager:CreateSecret and secretsmanager:TagResource"),
             ("GetSecretValue", "secretsmanager:GetSecretValue"),
+            ("PutSecretValue", "secretsmanager:PutSecretValue"),
+            ("UpdateSecretVersionStage", "secretsmanager:UpdateSecretVersionStage"),
         ],
     )
     def test_the_permission_that_is_missing_is_named(
-        self, environ: dict[str, str], front: Front, operation: str, action: str
+        self, vendor: Any, environ: dict[str, str], front: Front, operation: str, action: str
     ) -> None:
+        if operation in ("PutSecretValue", "UpdateSecretVersionStage"):
+            made(vendor, "db", "old")
         deny(front, operation)
-        error = refused(environ, "aws-sm:db", {"a": SECRET}, Denied, f"AWS does not allow {action} to this identity")
+        words = f"AWS does not allow {action} to this identity"
+        error = refused(environ, "aws-sm:db", {"a": SECRET}, Denied, words, "replace")
         assert f"allow {action} on it" in error.remedy
 
     def test_a_tag_that_may_not_be_set_leaves_the_value_there(

@@ -10,8 +10,8 @@ import pytest
 from plugins.aws.front import Front
 from plugins.aws.killing import deny, killed_everywhere, lose_first, once
 from plugins.aws.moto import ENVIRON, Moto
-from plugins.aws.reading import DEFAULT, values
-from plugins.storing import SECRET, at_once, put, refused
+from plugins.aws.reading import DEFAULT, registry, values
+from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import BadReference, Conflict, Denied, PluginError, Unavailable, Unsupported
 from sealpipe.plugin import Mode, Receipt
 from sealpipe_plugins.sinks.aws_ssm import TAG
@@ -113,13 +113,14 @@ class TestAtTheSameMomentAndKilled:
         if mode == "create" and before:
             pytest.skip("a conflict")
         begun: set[str] = set()
+        found = registry(environ)
 
         def store(place: str) -> Receipt:
             if place not in begun and before:
                 made(vendor, f"/{place}/a", before)
                 made(vendor, f"/{place}/b", before)
             begun.add(place)
-            return put(environ, f"aws-ssm:/{place}/", {"a": "x", "b": "y"}, mode)
+            return put_by(found, f"aws-ssm:/{place}/", {"a": "x", "b": "y"}, mode)
 
         places = list(killed_everywhere(front, store))
         assert len(places) >= 10

@@ -143,9 +143,10 @@ def share(
 def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
     """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same link.
 
-    Messages that are left are sent; those that may have arrived only with `resend`. Raises NotDelivered.
+    Messages that are left are sent; those that may have arrived only with `resend`, which stores again, too, what
+    may be stored where nobody can read it back. Raises NotDelivered.
     """
-    return with_mail(session, resuming.resume(session, entry), resend=resend)
+    return with_mail(session, resuming.resume(session, entry, resend=resend), resend=resend)
 
 
 Made = TypeVar("Made", bound="Deliverable")

@@ -115,7 +115,7 @@ def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
         return Receipt(locator, known=False, already=True)
     if state == "storing" and parcel.mode == "create":
         raise Unclear(
-            f"an earlier run was cut off while it stored {printable(place, 300)}: it may be there, and nobody can read it back",
+            f"an earlier run was cut off while it stored {printable(place, 300)}: it may be there, and nobody can tell",
             locator=str(parcel.ref),
             remedy="where what is there is yours to write, run it again with ?mode=replace in the target",
         )

@@ -19,9 +19,7 @@ class MisfitError(Exception):
     """What was submitted does not answer what a target takes. The text says how, and never shows any of it."""
 
 
-def take(
-    target: Target, picks: Sequence[Pick], fields: Sequence[Field], source: Source = REQUEST
-) -> list[Stored]:
+def take(target: Target, picks: Sequence[Pick], fields: Sequence[Field], source: Source = REQUEST) -> list[Stored]:
     """The values that go there; optional ones that are missing or empty are left out. Raises MisfitError."""
     taken: list[Stored] = []
     for pick in picks:

@@ -1,0 +1,105 @@
+"""`[ID=]PROMPT[:TYPE]`: whatever parses prints, and parses again as the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from sealpipe.errors import UsageError
+from sealpipe.prompts import LONGEST, Prompt, distinct, parse_prompt
+from sealpipe.wire.field import TYPES
+
+TEXTS = st.text(max_size=80) | st.from_regex(r"[ -~]{0,20}=?[ -~]{0,20}:?(text|password|date|x)?", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt"),
+    [
+        ("Staging password", ("staging_password", "Staging password", "password")),
+        ("user=User name:text", ("user", "User name", "text")),
+        ("user=User name", ("user", "User name", "password")),
+        ("Expires:date", ("expires", "Expires", "date")),
+        # Only a known type is split off, only the last one, and only behind the last colon.
+        ("URL (https://x):url", ("url_https_x", "URL (https://x)", "url")),
+        ("Time: hh:mm", ("time_hh_mm", "Time: hh:mm", "password")),
+        ("x:text:password", ("x_text", "x:text", "password")),
+        ("x:Text", ("x_text", "x:Text", "password")),
+        # What stands before the first = is an id only where it can be one.
+        ("Query (a=b)", ("query_a_b", "Query (a=b)", "password")),
+        ("a=b=c", ("a", "b=c", "password")),
+        ("2fa=Code", ("field_2fa_code", "2fa=Code", "password")),
+        ("2nd password", ("field_2nd_password", "2nd password", "password")),
+        ("Пароль", ("field", "Пароль", "password")),
+        ("pw=Пароль:text", ("pw", "Пароль", "text")),
+        ("W" * 90, ("w" * 64, "W" * 90, "password")),
+    ],
+)
+def test_an_id_a_prompt_and_a_type(text: str, prompt: tuple[str, str, str]) -> None:
+    assert parse_prompt(text) == Prompt(*prompt)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("id=", "is empty"),
+        (":text", "is empty"),
+        ("id=:text", "is empty"),
+        ("two\nlines", "control character"),
+        ("\x1b[31mred", "control character"),
+        ("right\u202eto left", "control character"),
+        ("half\ud800", "control character"),
+        ("x" * (LONGEST + 1), "more than 500 characters"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_not_shown_raw(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as refused:
+        parse_prompt(text)
+    assert f"{refused.value.message}{refused.value.remedy}".isprintable()
+
+
+@given(TEXTS)
+@example("a=:text:text")
+@example("a= :text")
+@example("ß=ß")
+@example("_=_")
+@example("---")
+@example("İ")
+def test_what_parses_prints_and_parses_again(text: str) -> None:
+    try:
+        prompt = parse_prompt(text)
+    except UsageError as refused:
+        assert refused.remedy
+        return
+    assert parse_prompt(str(prompt)) == prompt
+    assert prompt.type in TYPES
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", prompt.id)
+    assert prompt.text in text
+
+
+@given(st.lists(TEXTS, max_size=6))
+@example([])
+@example(["a", "a"])
+@example(["A b", "a-b"])
+@example(["x=a", "y=a:text"])
+def test_no_two_prompts_of_a_request_are_alike(texts: list[str]) -> None:
+    parsed = []
+    for text in texts:
+        try:
+            parsed.append(parse_prompt(text))
+        except UsageError:
+            assume(False)
+    try:
+        prompts = distinct(parsed)
+    except UsageError as refused:
+        assert "--ask" in refused.remedy
+        alike = len({each.id for each in parsed}) < len(parsed) or len({each.text for each in parsed}) < len(parsed)
+        assert alike or not parsed
+        return
+    assert list(prompts) == parsed
+    assert prompts
+    assert len({each.id for each in prompts}) == len({each.text for each in prompts}) == len(parsed)
