@@ -131,7 +131,7 @@ def _key_file(path: Path) -> Secret:
 
 def known_variables() -> set[str]:
     """Every SEALPIPE_* name that means something."""
-    names = {setting.variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG"} | OF_OUR_TESTS
+    names = {setting.variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG", "SEALPIPE_SEALED_LINK"} | OF_OUR_TESTS
     for command, settings in COMMANDS.items():
         names |= {setting.variable(command) for setting in settings}
     return names

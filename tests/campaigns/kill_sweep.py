@@ -4,10 +4,11 @@ After each kill: `sealpipe resume`, and then there is exactly one share with one
 or nothing at all, at the service and on disk. Prints a table of figures; ends with 1 where the promise broke.
 
     python tests/campaigns/kill_sweep.py [--every-call] [--resuming] [--signal SIGTERM]
-        [--words '--link-file link.txt']
+        [--words '--link-file link.txt'] [--storing]
 
 Without --every-call only the calls that change something (see support/sweep.py). With --resuming the share is killed
-after its commit, and the sweep is over the `resume` that follows. Wants strace.
+after its commit, and the sweep is over the `resume` that follows. With --storing the share is of a new password that
+is stored in a dotenv file, too (--also-to), and what the recipient sees must be what is stored. Wants strace.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from sealpipe_rehearsal.server import start
+from support.job import Job
+from support.rotating import Rotating
 from support.straced import Point, only
 from support.sweep import MATTER, Killed, Sweep
 
@@ -34,13 +37,15 @@ def main() -> int:
     parser.add_argument("--resuming", action="store_true", help="kill `sealpipe resume` in place of the share")
     parser.add_argument("--signal", default="SIGKILL", help="another one, such as SIGTERM")
     parser.add_argument("--words", default="", help="more options for `sealpipe share`")
+    parser.add_argument("--storing", action="store_true", help="share a new password that is stored, too")
     parser.add_argument("--at-once", type=int, default=4)
     options = parser.parse_args()
     words = tuple(shlex.split(options.words))
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, start() as service, ThreadPoolExecutor(options.at_once) as pool:
         place = Path(folder)
-        sweep = Sweep(service, words, options.resuming, options.signal)
+        job = Rotating if options.storing else Job
+        sweep = Sweep(service, words, options.resuming, options.signal, job)
         calls = sweep.points(place / "traced")
         chosen = calls if options.every_call else only(calls, MATTER)
         results = list(pool.map(lambda pair: sweep.kill_at(pair[1], place / str(pair[0])), enumerate(chosen)))

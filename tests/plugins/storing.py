@@ -11,6 +11,7 @@ from plugins.aws.reading import registry
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Receipt, Stored
 from sealpipe.reference import parse
+from sealpipe.registry import Registry
 from sealpipe.registry.guard import guarded
 from sealpipe.secret import Secret
 from sealpipe.testing.canary import CANARY
@@ -22,6 +23,14 @@ Values = Mapping[str, str | bytes]
 def put(environ: Mapping[str, str], target: str, values: Values, mode: Mode = "create", marker: str = "m1") -> Receipt:
     """Store, by a registry of its own: another process, or another machine."""
     found = registry(environ)
+    try:
+        return put_by(found, target, values, mode, marker)
+    finally:
+        found.close()
+
+
+def put_by(found: Registry, target: str, values: Values, mode: Mode = "create", marker: str = "m1") -> Receipt:
+    """Store."""
     reference = parse(target)
     fields = [Stored(key, Secret(value)) for key, value in values.items()]
     sink = found.sink(reference.name)

@@ -87,6 +87,10 @@ class Job:
         """Whether a link shows its recipient the secret. Spends its view."""
         return opened(self.service, link) == {"DB_PASSWORD": self.secret}
 
+    def untouched(self) -> bool:
+        """Whether there is nothing where a share would have left something, beside the service and the state."""
+        return True
+
     def _codes(self, query: str) -> list[str]:
         connection = http.client.HTTPConnection(self.service.address.host, self.service.address.port, timeout=PATIENCE)
         try:

@@ -22,6 +22,7 @@ MATTER = (
     "link",
     "linkat",
     "rename",
+    "renameat",
     "unlink",
     "unlinkat",
     "connect",
@@ -89,10 +90,14 @@ class Sweep:
     words: tuple[str, ...] = ()
     resuming: bool = False
     signal: str = "SIGKILL"
+    job: type[Job] = Job
+    """Whose share it is."""
+    first: Point = Point("recvfrom", 1)
+    """Where the share is killed that `resume` follows."""
 
     def points(self, place: Path) -> list[Point]:
         """The calls that it makes undisturbed, from the moment it touches its state folder; then one beyond."""
-        job, log = Job(place, self.service), place / "trace"
+        job, log = self.job(place, self.service), place / "trace"
         done = self._last(job, place, tracing(log))
         assert done.code == 0, done
         found = points(log, str(job.state))
@@ -100,7 +105,7 @@ class Sweep:
 
     def kill_at(self, point: Point, place: Path) -> Killed:
         """Do it, killed at that point; then resume; then look."""
-        job = Job(place, self.service)
+        job = self.job(place, self.service)
         killed = self._last(job, place, killing(point, place / "log", self.signal))
         printed, shares, entries = _told(job, killed), job.shares(), job.entries()
         resumed = job.resume()
@@ -118,15 +123,15 @@ class Sweep:
             killed.err,
             resuming=self.resuming,
         )
-        if found.wrong() is None and found.links:
-            assert job.opens(next(iter(found.links)))
+        if found.wrong() is None:
+            assert job.opens(next(iter(found.links))) if found.links else job.untouched()
         return found
 
     def _last(self, job: Job, place: Path, under: Sequence[str]) -> Done:
         """The command that is swept."""
         if not self.resuming:
             return job.share(*self.words, under=under, **HASH_SEED)
-        first = job.share(*self.words, under=killing(Point("recvfrom", 1), place / "first"), **HASH_SEED)
+        first = job.share(*self.words, under=killing(self.first, place / "first"), **HASH_SEED)
         assert first.code == -9, first
         return job.resume(under=under, **HASH_SEED)
 

@@ -32,7 +32,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
 
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
     """
-    from sealpipe.cli.collect_output import Progressing, show, tell
+    from sealpipe.cli.collect_output import Progressing, show, tell, tell_of
     from sealpipe.client.sync import Client
     from sealpipe.flows.collecting import many
     from sealpipe.flows.collecting.planning import plan_collect
@@ -55,35 +55,43 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     )
     progress = Progressing()
     with Client.of_session(context.session(values)) as client:
-        results = client.run(many.collect(client.session, plan, progress, tick=progress.tick))
-        progress.over()
+        try:
+            results = client.run(many.collect(client.session, plan, progress, tick=progress.tick))
+        finally:
+            progress.over()
         problems: list[SealpipeError] = []
         for result in results:
             tell(result)
         try:
             show(client.session, results, values)
         except NotDelivered as error:
-            error.remedy = "nothing is lost: run it again, with --to or --dir"
+            error.remedy = (
+                "what was stored stays stored: run it again for the report"
+                if stored
+                else "nothing is lost: run it again, with --to or --dir"
+            )
             problems.append(error)
         else:
             if values["after"] == "expire" and not stored and not values["dry_run"]:
                 problems += _end(client, results, values)
-    problems += [problem for problem in (result.problem() for result in results) if problem is not None]
-    first = worst(problems)
-    for other in problems:
-        if other is not first:
-            output.note(f"sealpipe: {other.message}")
+    first = worst([*problems, *(result.problem() for result in results)])
+    others = [*problems, *(each for result in results for each in result.problems())]
+    tell_of(others, first)
     if first is not None:
         raise first
 
 
 def _end(client: Client, results: Sequence[Collected], values: dict[str, Any]) -> list[SealpipeError]:
+    from sealpipe.cli.collect_output import tell_late
+
     failed: list[SealpipeError] = []
     for result in results:
         if result.status == "collected":
             try:
                 ended = client.expire_request(result.short_code, keep=_folder(values))
                 output.note(f"{output.printable(result.short_code)}: {ended.outcome}")
+                result.late = sum(item.identity not in result.seen for item in ended.submissions)
+                tell_late(result)
             except SealpipeError as error:
                 failed.append(error)
     return failed

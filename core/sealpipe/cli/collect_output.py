@@ -15,6 +15,8 @@ from sealpipe.wire.field import Field
 
 _SELDOM: Final = 300.0
 """Seconds between two lines of waiting where nobody watches."""
+_MOST: Final = 20
+"""Lines of one kind, at most."""
 
 
 class Progressing:
@@ -25,6 +27,7 @@ class Progressing:
         self.tick = 1.0 if self._watched else None
         self._told_at = -_SELDOM
         self._status = False
+        self._troubles: dict[str, tuple[str, float]] = {}
 
     def __call__(self, progress: Progress) -> None:
         if progress.event == "waiting":
@@ -33,17 +36,26 @@ class Progressing:
         self.over()
         code, detail = output.printable(progress.short_code), output.printable(progress.detail)
         if progress.event == "trouble":
-            output.note(f"{code}: {detail}; still waiting" if progress.left > 0 else f"{code}: {detail}")
+            if progress.left > 0 and self._is_news(code, detail):
+                output.note(f"{code}: {detail}; still waiting")
         elif progress.event in ("stored", "already", "not stored"):
             output.note(f"{code}: {progress.event} in {detail}")
         elif progress.event == "ended":
-            output.note(f"{code}: ended")
+            output.note(f"{code}: {detail}")
 
     def over(self) -> None:
         """Leave the countdown's line."""
         if self._status:
             output.status("")
             self._status = False
+
+    def _is_news(self, code: str, detail: str) -> bool:
+        """Whether it was not told just now: an outage is looked at every 15 seconds."""
+        before, told_at = self._troubles.get(code, ("", -_SELDOM))
+        if detail == before and time.monotonic() - told_at < _SELDOM:
+            return False
+        self._troubles[code] = detail, time.monotonic()
+        return True
 
     def _waiting(self, progress: Progress) -> None:
         line = f"waiting for {progress.waiting} request(s), {_clock(progress.left)} left"
@@ -58,20 +70,37 @@ class Progressing:
 def tell(result: Collected) -> None:
     """What people should know of a result, beside it."""
     code = output.printable(result.short_code)
-    for each in result.unreadable[:20]:
-        output.note(f"{code}: submission {output.printable(each.short_code or '-')} cannot be used: {each.reason}")
-    if len(result.unreadable) > 20:
-        output.note(f"{code}: and {len(result.unreadable) - 20} more")
-    if (result.unreadable or result.failures) and result.kept_in is not None:
+    for each in result.unreadable[:_MOST]:
+        reason = output.printable(each.reason)
+        output.note(f"{code}: submission {output.printable(each.short_code or '-')} cannot be used: {reason}")
+    if len(result.unreadable) > _MOST:
+        output.note(f"{code}: and {len(result.unreadable) - _MOST} more")
+    if result.kept_in is not None:
         output.note(f"{code}: the ciphertext is kept in {result.kept_in}")
     if result.skipped:
         output.note(f"{code}: {result.skipped} answer(s) were not end-to-end encrypted, and are not handed out")
-    if result.late:
-        output.note(f"{code}: {result.late} answer(s) came while it ended; they are kept: collect them with --pick")
+    tell_late(result)
     if result.submissions:
         output.note(f"{code}: {len(result.submissions)} answer(s); nobody knows from whom: the link is all it takes")
     for warning in result.warnings:
         output.note(f"sealpipe: {warning}")
+
+
+def tell_late(result: Collected) -> None:
+    """What came while the request ended: with `each` it was stored like the others, where there is a place."""
+    if result.late:
+        code, stored = output.printable(result.short_code), result.ended is not None and result.pick == "each"
+        told = "they were collected, too" if stored else "they are kept: collect them with --pick"
+        output.note(f"{code}: {result.late} answer(s) came while it ended; {told}")
+
+
+def tell_of(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
+    """All that went wrong beside what the command ends with."""
+    others = list({id(each): each for each in problems if each is not first}.values())
+    for other in others[:_MOST]:
+        output.note(f"sealpipe: {other.message}")
+    if len(others) > _MOST:
+        output.note(f"sealpipe: and {len(others) - _MOST} more")
 
 
 def show(session: Session, results: Sequence[Collected], values: dict[str, Any]) -> None:
@@ -83,8 +112,13 @@ def show(session: Session, results: Sequence[Collected], values: dict[str, Any])
         rows = [_members(result, with_values=not stored and not values["dry_run"]) for result in results]
         output.json_results(rows[0] if len(rows) == 1 else rows)
         return
-    lines = [line for result in results for line in _lines(result, stored=stored, dry_run=values["dry_run"])]
-    output.result("".join(f"{output.harmless(line)}\n" for line in lines))
+    lines: list[str] = []
+    for result in results:
+        own = list(_lines(result, stored=stored, dry_run=values["dry_run"]))
+        apart = [""] if lines and own and not stored and not values["dry_run"] else []
+        lines += apart + own
+    if lines:
+        output.result("".join(f"{output.harmless(line)}\n" for line in lines))
 
 
 def _lines(result: Collected, *, stored: bool, dry_run: bool) -> Iterator[str]:

@@ -123,10 +123,7 @@ def describe(share: Made, to: Targets) -> dict[str, Any]:
         **{name: getattr(share, name) for name in _OWN[share.kind]},
         "outcome": share.outcome,
         "title": share.title,
-        "delivered": [
-            *(name.replace("_", "-") for name, path in to.items() if path and name != "seal_link"),
-            *dict.fromkeys(sent),
-        ],
+        "delivered": [*files, *dict.fromkeys(sent)],
     }
 
 
@@ -152,8 +149,7 @@ def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: b
                 output.result(share.link.reveal() + "\n")
         except NotDelivered as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
-            code = output.printable(share.short_code)
-            error.remedy = f"the {share.kind} {code} exists; `sealpipe resume {entry_id}` delivers its link"
+            error.remedy = f"the {share.kind} {share.short_code} exists; `sealpipe resume {entry_id}` delivers its link"
             if unsent is not None:
                 output.note(f"sealpipe: {unsent.message}")
             raise

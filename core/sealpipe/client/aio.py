@@ -55,7 +55,7 @@ async def run(
                     state.work(changing=changing)
                     result = await asyncio.to_thread(work)
                 case Tell(callback):
-                    state.check()
+                    state.pause()
                     answer = callback()
                     if isinstance(answer, Awaitable):
                         await answer

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import CreatedRequest, RequestInfo
-from sealpipe.api.refusals import printable
 from sealpipe.errors import KeySwapped, Note, OutcomeUnknown, SealpipeError, ServiceError, StateError, UsageError
 from sealpipe.flows import oversight
 from sealpipe.flows.paging import Walk
@@ -111,7 +110,7 @@ def post(
         try:
             created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
         except KeySwapped as error:
-            code = printable(error.short_code)
+            code = error.short_code
             error.remedy = f"give nobody its link; end it with `sealpipe requests expire {code}`, and ask anew"
             raise
         except ServiceError as error:
@@ -142,7 +141,7 @@ def _found(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Fl
     if meta["key"] == "new" and len(rows) == 1:
         return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
     if rows and isinstance(error, OutcomeUnknown):
-        codes = ", ".join(printable(row.short_code) for row in rows[:CANDIDATES])
+        codes = ", ".join(row.short_code for row in rows[:CANDIDATES])
         error.message += f"; if it was made, it is one of these, newest first: {codes}"
         error.args = (error.message,)
     raise error

@@ -14,7 +14,7 @@ from sealpipe.flows.planning import addressed, checked_passcode, ending
 from sealpipe.flows.storing.targets import Target as StoreTarget
 from sealpipe.flows.storing.targets import parse_targets, picks
 from sealpipe.prompts import Prompt, checked, distinct, parse_prompt
-from sealpipe.reference import Reference, Target
+from sealpipe.reference import Everything, Reference, Target
 from sealpipe.secret import Secret
 from sealpipe.state.receipt import RequestKey
 
@@ -137,7 +137,9 @@ def _seed_target(kind: RequestKey, seed_to: Reference | str | None) -> StoreTarg
 
 def _seed_key(target: StoreTarget) -> str:
     """The KEY of `#KEY`; nothing without a selector."""
-    found = picks(target, None) if target.ref.selector else []
-    if len(found) > 1:
+    if target.ref.selector is None:
+        return ""
+    found = [] if any(isinstance(item, Everything) for item in target.ref.selector) else picks(target, None)
+    if len(found) != 1:
         raise UsageError(f"{target.shown}: the seed is one value", remedy="write #KEY, or no selector")
-    return found[0].key if found else ""
+    return found[0].key

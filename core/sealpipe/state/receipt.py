@@ -12,9 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from sealpipe.errors import UsageError
+from sealpipe.errors import EncodingError, UsageError
 from sealpipe.prompts import Prompt, checked, distinct
 from sealpipe.times import format_time, parse_time
+from sealpipe.wire.encoding import decode_base64url
 
 LIMIT: Final = 1024 * 1024
 """Bytes of a receipt."""
@@ -61,15 +62,15 @@ def load(text: str) -> Receipt:
         if members["schema"] != 1 or members["kind"] != "request":
             raise ValueError
         return Receipt(
-            _text(members, "short_code"),
-            _text(members, "public_key"),
+            _code(members),
+            _point(members),
             distinct([checked(Prompt(**_texts(row))) for row in members["prompts"]]),
             _key(members["key"]),
             None if members.get("expires_at") is None else parse_time(_text(members, "expires_at")),
             None if members.get("title") is None else _text(members, "title"),
-            None if members.get("seed") is None else _text(members, "seed"),
+            None if members.get("seed") is None else _line(members, "seed"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError, EncodingError):
         pass
     raise UsageError(
         "this is not the receipt of a request", remedy="give the file that `sealpipe request --receipt` wrote"
@@ -93,6 +94,28 @@ def read(path: Path) -> Receipt:
 def _text(members: Mapping[str, Any], name: str) -> str:
     value = members[name]
     if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _line(members: Mapping[str, Any], name: str) -> str:
+    value = _text(members, name)
+    if not value.isprintable():
+        raise ValueError
+    return value
+
+
+def _code(members: Mapping[str, Any]) -> str:
+    """A short code, as the service's answers may have one."""
+    value = _line(members, "short_code")
+    if value in (".", ".."):
+        raise ValueError
+    return value
+
+
+def _point(members: Mapping[str, Any]) -> str:
+    value = _text(members, "public_key")
+    if len(decode_base64url(value)) != 65:
         raise ValueError
     return value
 

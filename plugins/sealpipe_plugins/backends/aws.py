@@ -16,8 +16,9 @@ from botocore.config import Config
 from botocore.session import Session
 
 from sealpipe.plugin import Context, Health, NotConfigured
-from sealpipe_plugins.backends.aws_errors import FAILURES, READ, Doing, code_of, told
+from sealpipe_plugins.backends.aws_errors import FAILURES, code_of, told
 from sealpipe_plugins.backends.aws_login import logged_in
+from sealpipe_plugins.backends.aws_meanings import READ, Doing
 from sealpipe_plugins.backends.aws_quiet import quiet
 from sealpipe_plugins.backends.aws_settings import AwsSettings
 

@@ -160,7 +160,7 @@ def _lines(text: str) -> int:
 _SIMPLE = r"\$(?![({'\[])|\$\{[^{}\"'`\\\n]*\}"
 _QUOTED = rf"\"(?:[^\"\\`$]|\\.|{_SIMPLE})*\""
 _STEP = re.compile(
-    r"[^ \t\n\v\f\\'\"`$();|&<>]+|[ \t](?!#)|[ \t]+#[^\n]*|\\[^\n]|'[^']*'|&(?![\s&]|\Z)"
+    r"(?P<word>[^ \t\n\v\f\\'\"`$();|&<>]+)|(?P<blank>[ \t](?!#))|[ \t]+#[^\n]*|\\[^\n]|'[^']*'|&(?![\s&]|\Z)"
     rf"|{_QUOTED}|{_SIMPLE}",
     re.DOTALL,
 )
@@ -168,10 +168,12 @@ _STEP = re.compile(
 
 def _reads_on(raw: str) -> bool:
     """Whether a shell is not done at the end of the value's last line, or begins something else before it."""
-    at = 0
+    at, later = 0, False
     while at < len(raw):
         step = _STEP.match(raw, at)
-        if step is None:
+        # In a later word bash takes NAME[ for an element of an array, and reads on to the bracket's end.
+        if step is None or (later and "[" in (step["word"] or "")):
             return True
+        later = later or step["blank"] is not None
         at = step.end()
     return False

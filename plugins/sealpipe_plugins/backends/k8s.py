@@ -108,7 +108,9 @@ class Cluster:
             )
         if status == 429 or status >= 500:
             raise Unavailable(
-                f"Kubernetes at {self.host} asks to come back later ({status})", retry_after=reply.retry_after
+                f"Kubernetes at {self.host} asks to come back later ({status})",
+                remedy="run it again later",
+                retry_after=reply.retry_after,
             )
         if status == 401:
             raise AuthFailed(

@@ -24,29 +24,23 @@ from sealpipe.plugin import (
     Sink,
     Stored,
     Unavailable,
-    Unsupported,
 )
 from sealpipe_plugins.backends.aws import OnAws
-from sealpipe_plugins.backends.aws_errors import MARK, READ, WRITE, Doing
-from sealpipe_plugins.backends.json_members import members, value, with_members
-from sealpipe_plugins.sinks.settling import Place, given, marked, same, settle, text, with_marker
+from sealpipe_plugins.backends.aws_meanings import MARK, READ, WRITE, Doing
+from sealpipe_plugins.sinks.aws_content import Content, content_of, next_one, there_in
+from sealpipe_plugins.sinks.settling import Place, given, marked, same, settle, with_marker
 
 TAG: Final = "sealpipe.dev/submissions"
 """The tag that holds the markers, newest last."""
 STAGE: Final = "sealpipe"
 """The stage of a version that is on its way to be the current one."""
 TAG_LIMIT: Final = 256
-LARGEST: Final = 65536
-"""Bytes of a secret."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+")
 _OURS: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
 """Names tokens of ours; any number does that stays the same."""
 _MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
 _MOVED = ("InvalidParameterException",)
-
-Content = Mapping[str, Any]
-"""SecretString or SecretBinary, as AWS takes and gives them."""
 
 
 class AwsSmSink(OnAws, Sink):
@@ -68,7 +62,7 @@ class AwsSmSink(OnAws, Sink):
         wanted = given(fields, locator)
         if "" in wanted and len(wanted) > 1:
             raise BadReference(f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none")
-        _content(None, wanted, locator)  # what cannot be stored is told before anything is asked
+        content_of(None, wanted, locator)  # what cannot be stored is told before anything is asked
         secret = _Secret(self, locator, wanted, mode, marker)
         settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
         if not secret.made:
@@ -111,14 +105,14 @@ class _Secret:
         content = self._ask(
             "get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT"
         )  # none where nobody gave it a value
-        there = _there(content, whole="" in self._wanted) if content else None
+        there = there_in(content, whole="" in self._wanted) if content else None
         return Place(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
 
     def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
         """A new version, which becomes the current one only in place of the one that it was made from."""
         if place.raw is None:
             return self._create(tries)
-        base, sent = place.version, self._next(place.raw["content"])
+        base, sent = place.version, next_one(place.raw["content"], self._wanted, self._mode, self._locator)
         token = self._token(base, tries)
         stages = {"VersionStages": [STAGE], "ClientRequestToken": token}
         if not self._ask("put_secret_value", WRITE, expected=_EXISTS, **stages, **sent):
@@ -138,7 +132,7 @@ class _Secret:
     def _create(self, tries: int) -> str | None:
         if self._locator.body.startswith("arn:"):
             raise BadReference(f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN")
-        sent = _content(None, self._wanted, self._locator)
+        sent = content_of(None, self._wanted, self._locator)
         token, tags = self._token("", tries), _tags("", self._marker)
         asked = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **sent}
         if not self._ask("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **asked):
@@ -146,21 +140,6 @@ class _Secret:
         self.made = True
         self._read_back(token, sent)
         return token
-
-    def _next(self, content: Content) -> Content:
-        """What the next version holds, after this one."""
-        if self._mode != "merge" or not content:
-            return _content(None, self._wanted, self._locator)
-        plain, whole = _text(content), "" in self._wanted
-        has_keys = plain is not None and members(plain) is not None
-        if whole and has_keys:
-            raise Conflict(f"{self._locator} has keys, which the whole would replace", remedy="name a key: #KEY=PROMPT")
-        if not whole and not has_keys:
-            raise Conflict(
-                f"{self._locator} is a value without keys, and one cannot be added to it",
-                remedy="name another secret, or store it with --mode replace",
-            )
-        return _content(plain, self._wanted, self._locator)
 
     def _read_back(self, version: str, sent: Content) -> None:
         read = self._ask("get_secret_value", VersionId=version, expected=_MISSING)
@@ -184,51 +163,6 @@ def _check(locator: Locator) -> None:
             f"{locator} names no secret that there could be",
             remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
         )
-
-
-def _there(content: Content, *, whole: bool) -> dict[str, bytes]:
-    """What a secret holds, seen as a whole or by its keys."""
-    plain = _text(content)
-    found = None if whole or plain is None else members(plain)
-    if found is None or plain is None:
-        return {
-            "": bytes(content.get("SecretBinary") or b"") if plain is None else plain.encode("utf-8", "surrogatepass")
-        }
-    if len({member.name for member in found}) < len(found):
-        return {"": plain.encode("utf-8", "surrogatepass")}  # nobody can tell which of two is meant
-    return {member.name: value(plain, member) for member in found}
-
-
-def _content(before: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Content:
-    """What AWS is given: the values alone, or set into the JSON object that was there."""
-    if "" in wanted:
-        content: Content = _whole(wanted[""], locator)
-    else:
-        values = {key: text(data, locator) for key, data in wanted.items()}
-        found = members(before or "{}") or []
-        if len({member.name for member in found}) < len(found):
-            raise Unsupported(f"{locator} is a JSON object with two members of one name", remedy="mend it first")
-        content = {"SecretString": with_members(before or "{}", values)}
-    (data,) = content.values()
-    if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > LARGEST:
-        raise Unsupported(
-            f"{locator}: AWS keeps {LARGEST} bytes in a secret, and this is more", remedy="store it elsewhere"
-        )
-    return content
-
-
-def _whole(data: bytes, locator: Locator) -> Content:
-    if not data:
-        raise Unsupported(f"{locator}: AWS keeps no empty secret", remedy="store it under a key: #KEY=PROMPT")
-    try:
-        return {"SecretString": data.decode()}
-    except UnicodeDecodeError:
-        return {"SecretBinary": data}
-
-
-def _text(content: Content) -> str | None:
-    found = content.get("SecretString")
-    return found if isinstance(found, str) else None
 
 
 def _markers(described: Mapping[str, Any]) -> str:

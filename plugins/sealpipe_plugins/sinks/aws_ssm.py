@@ -23,7 +23,7 @@ from sealpipe.plugin import (
     missing,
 )
 from sealpipe_plugins.backends.aws import OnAws
-from sealpipe_plugins.backends.aws_errors import MARK, READ, WRITE, Doing
+from sealpipe_plugins.backends.aws_meanings import MARK, READ, WRITE, Doing
 from sealpipe_plugins.sinks.settling import Place, given, marked, same, settle, text, with_marker
 
 TAG: Final = "sealpipe.dev/submissions"

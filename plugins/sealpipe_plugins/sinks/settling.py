@@ -56,7 +56,7 @@ def settle(look: Look, write: Write, wanted: Mapping[str, bytes], locator: Locat
         if after is None:
             return Settled(place, place.version, wrote=lost is not None)
         if lost is not None:
-            raise Unavailable(f"{locator} cannot be written now: the answer got lost", remedy="run it again")
+            raise Unavailable(f"{locator} is not written: the store failed when it was to be", remedy="run it again")
         try:
             version = write(place, after, number)
         except Unclear as error:

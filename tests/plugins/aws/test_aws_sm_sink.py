@@ -23,7 +23,7 @@ from sealpipe.errors import (
     Unsupported,
 )
 from sealpipe.plugin import Mode, Receipt
-from sealpipe_plugins.sinks.aws_sm import TAG
+from sealpipe_plugins.sinks.aws_sm import STAGE, TAG
 
 
 @pytest.fixture
@@ -157,21 +157,16 @@ class TestAtTheSameMoment:
             put(environ, "aws-sm:db", {"ours" if mode == "merge" else "mine": "y"}, mode, f"m-{mode}")
             assert members(vendor, "db") == after
 
-    def test_somebody_who_writes_after_a_merge_takes_nothing_away(
+    def test_what_somebody_writes_afterwards_is_theirs(
         self, vendor: Any, environ: dict[str, str], front: Front
     ) -> None:
-        made(vendor, "db", '{"a": 1}')
-        other = partial(vendor.put_secret_value, SecretId="db", SecretString='{"a": 1, "theirs": "x"}')
-        done: list[object] = []
-
-        def passed(asked: Any) -> None:
-            if asked.operation == "UpdateSecretVersionStage" and not done:
-                done.append(other())
-
-        front.passed = passed
-        receipt = put(environ, "aws-sm:db", {"ours": "y"}, "merge")
-        assert members(vendor, "db") == {"a": 1, "theirs": "x", "ours": "y"}
-        assert not receipt.already
+        made(vendor, "db", "old")
+        todo = [partial(vendor.put_secret_value, SecretId="db", SecretString="theirs")]
+        front.passed = lambda asked: todo.pop()() if asked.operation == "UpdateSecretVersionStage" and todo else None
+        assert not put(environ, "aws-sm:db", {"": "ours"}, "replace").already
+        front.passed = lambda _: None
+        assert put(environ, "aws-sm:db", {"": "ours"}, "replace").already, "it has our marker: it was rotated since"
+        assert held(vendor, "db") == "theirs"
 
     def test_merges_from_six_machines_are_all_there(self, vendor: Any, environ: dict[str, str]) -> None:
         made(vendor, "db", '{"a": 1.10}')
@@ -218,6 +213,12 @@ class TestKilled:
         for place in places:
             assert (members(vendor, place), markers(vendor, place)) == (after, ["m1"])
             assert versions(vendor, place) == (2 if before.startswith("{") else 1)
+            stages = {
+                stage
+                for each in vendor.describe_secret(SecretId=place)["VersionIdsToStages"].values()
+                for stage in each
+            }
+            assert stages <= {"AWSCURRENT", "AWSPREVIOUS", STAGE}
 
     @pytest.mark.parametrize("operation", ["CreateSecret", "UpdateSecretVersionStage"])
     def test_an_answer_that_gets_lost_is_looked_for(
@@ -239,7 +240,7 @@ class TestKilled:
 
     def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
         deny(front, "CreateSecret", "InternalServiceError", 500)
-        refused(environ, "aws-sm:db", {"a": SECRET}, Unavailable, "the answer got lost")
+        refused(environ, "aws-sm:db", {"a": SECRET}, Unavailable, "is not written: the store failed")
         deny(front, "CreateSecret", "ThrottlingException")
         refused(environ, "aws-sm:db", {"a": SECRET}, Unavailable, "asks to come back later")
 

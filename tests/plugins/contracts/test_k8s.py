@@ -57,7 +57,7 @@ class TestK8sSink(_Kmock, SinkContract):
     keys = ("tls.key", "UPPER_-", "c")
 
     @pytest.fixture(autouse=True)
-    def with_a_namespace(self, at_kmock: None) -> None:
+    def with_a_namespace(self, at_kmock: None) -> None:  # noqa: ARG002 - it comes after
         self.cluster.namespaces |= {"prod", "default"}
 
     def target(self) -> str:

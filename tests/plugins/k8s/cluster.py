@@ -127,11 +127,17 @@ class Cluster:
         path = f"/api/v1/namespaces/{space}/secrets/{name}"
         assert self._kmock.patch(path, json=rules.stamped({"metadata": {}, **patch}, there)).is_success
 
+    def delete(self, space: str, name: str) -> None:
+        """As somebody else deletes it."""
+        assert self._kmock.delete(f"/api/v1/namespaces/{space}/secrets/{name}").is_success
+
     def secret(self, space: str, name: str, values: Mapping[str, bytes] | None, **more: Any) -> None:
         """Make one."""
         data = None if values is None else {key: base64.b64encode(value).decode() for key, value in values.items()}
         meta = {"name": name, "namespace": space, "resourceVersion": "1"}
-        body = {"kind": "Secret", "metadata": meta, "type": "Opaque", "data": data}
+        body = {"kind": "Secret", "metadata": meta, "type": "Opaque"}
+        if data is not None:
+            body["data"] = data
         self.namespaces.add(space)
         path = f"/api/v1/namespaces/{space}/secrets"
         assert self._kmock.post(path, json={**body, **more}).is_success

@@ -154,7 +154,8 @@ def collect(
     previous one), a reference to a seed or an access link, a `Secret` that is one, or a key pair. `to` names sinks,
     `folder` takes each submission as a folder of files. `after="expire"` ends the request once every place is
     confirmed. Nothing is written to disk unless `state` names a folder: there the ciphertext of what could not be
-    used is kept. `on_progress` is called with a `Progress` now and then; what it raises ends the call.
+    used is kept. `on_progress` is called with a `Progress` now and then, and awaited where it is asynchronous (with
+    `AsyncClient`); what it raises ends the call.
 
     `.status` is `pending` where nobody has answered yet, `expired` where nobody did. Raises what is wrong with the
     request, and what a sink says; the error's `.collected` has what was got all the same.
@@ -199,7 +200,6 @@ def collect_each(
     """
     from sealpipe.flows.collecting import many
     from sealpipe.flows.collecting.planning import plan_collect
-    from sealpipe.flows.collecting.result import silent
 
     plan = plan_collect(
         requests,
@@ -212,7 +212,7 @@ def collect_each(
         after=after,
         state=state,
     )
-    return many.collect(session, plan, on_progress or silent)
+    return many.collect(session, plan, on_progress)
 
 
 def list_requests(

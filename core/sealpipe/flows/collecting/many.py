@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sealpipe.errors import RateLimited, SealpipeError, TriesSpent, Unreachable
+from sealpipe.errors import CredentialRefused, PlanOrScope, RateLimited, SealpipeError, TriesSpent, Unreachable
 from sealpipe.flows import oversight
 from sealpipe.flows.collecting import waiting
-from sealpipe.flows.collecting.keys import in_hand
+from sealpipe.flows.collecting.keys import InHand, in_hand
 from sealpipe.flows.collecting.one import Collecting
 from sealpipe.flows.collecting.planning import CollectPlan, samples
-from sealpipe.flows.collecting.result import Collected, OnProgress, Progress, silent
+from sealpipe.flows.collecting.result import Collected, ListenerError, OnProgress, Progress, Telling
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow, Wait
 from sealpipe.flows.storing.putting import describe
@@ -21,67 +21,109 @@ PASSING: Final = (RateLimited, TriesSpent, Unreachable)
 """Errors that waiting outlives: 429, 5xx, lost connections. Nothing has changed."""
 
 
+OF_THE_CALLER: Final = (CredentialRefused, PlanOrScope)
+"""Errors that every other request would end with, too: nobody asks again."""
+
+
 def collect(
     session: Session,
     plan: CollectPlan,
-    on_progress: OnProgress = silent,
+    on_progress: OnProgress | None = None,
     *,
     tick: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Flow[list[Collected]]:
-    """All of them, in their order. Only what concerns every one of them is raised.
+    """All of them, in their order. Only what concerns every one of them is raised, and what `on_progress` raises.
 
     `tick` is how often `on_progress` is told of the waiting, in seconds; None: at each look.
     """
-    works: list[Collecting] = []
+    tell = Telling(on_progress)
+    try:
+        works = yield from _works(session, plan, tell, clock)
+        yield from _until_over(session, plan, works, tell, tick, clock)
+    except ListenerError as raised:
+        error = raised.error
+    else:
+        results = [work.result for work in works if work.result is not None]
+        for result in results if not plan.dry_run else ():
+            result.warnings += yield from oversight.collected(session, result)
+        return results
+    raise error
+
+
+def _works(session: Session, plan: CollectPlan, tell: Telling, clock: Callable[[], float]) -> Flow[list[Collecting]]:
+    """One for each request, its keys in hand. What opens all of them is looked up once."""
     for job in plan.jobs:
         yield from describe(session, samples(job))
-        keys = yield from in_hand(session, plan.key, job.receipt)
-        works.append(Collecting(session, job, plan, keys, on_progress))
+    works: list[Collecting] = []
+    rings: dict[str | None, tuple[InHand, ...] | SealpipeError] = {}
+    for job in plan.jobs:
+        own = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
+        if own not in rings:
+            try:
+                rings[own] = yield from in_hand(session, plan.key, job.receipt)
+            except SealpipeError as error:
+                if own is None or plan.key != "credential":
+                    raise
+                rings[own] = error
+        keys = rings[own]
+        works.append(Collecting(session, job, plan, () if isinstance(keys, SealpipeError) else keys, tell, clock))
+        if isinstance(keys, SealpipeError):
+            works[-1].fail(keys)
+    return works
+
+
+def _until_over(
+    session: Session,
+    plan: CollectPlan,
+    works: Sequence[Collecting],
+    tell: Telling,
+    tick: float | None,
+    clock: Callable[[], float],
+) -> Flow[None]:
     started = clock()
     looked_at_state = -waiting.STATE
     while True:
         passed = clock() - started
         at_state = passed - looked_at_state >= waiting.STATE or passed >= plan.wait
         looked_at_state = passed if at_state else looked_at_state
-        yield from _round(session, _open(works), plan.wait - passed, on_progress, at_state=at_state)
+        yield from _round(session, _open(works), plan.wait - passed, tell, at_state=at_state)
         left, open_works = plan.wait - (clock() - started), _open(works)
         if not open_works or left <= 0:
             break
         pause = min(left, waiting.pause(clock() - started, len(open_works)))
-        yield from _wait(pause, left, len(open_works), on_progress, tick)
+        yield from _wait(pause, left, len(open_works), tell, tick)
     for work in _open(works):
         yield from work.give_up()
-    results = [work.result for work in works if work.result is not None]
-    for result in results:
-        result.warnings += yield from oversight.collected(session, result)
-    return results
 
 
 def _open(works: Sequence[Collecting]) -> list[Collecting]:
-    return [work for work in works if work.result is None]
+    """Those that are not over; what failed lately comes last, so that it keeps none of the others waiting for ever."""
+    return sorted((work for work in works if work.result is None), key=lambda work: work.troubles)
 
 
-def _round(
-    session: Session, works: Sequence[Collecting], left: float, tell: OnProgress, *, at_state: bool
-) -> Flow[None]:
+def _round(session: Session, works: Sequence[Collecting], left: float, tell: Telling, *, at_state: bool) -> Flow[None]:
     """A look at each. Where the service cannot be asked and there is time, the others wait for the next round."""
-    for work in works:
+    for number, work in enumerate(works):
         try:
             yield from work.look(session.budget(), at_state=at_state)
         except PASSING as error:
-            work.trouble = error
-            tell(Progress("trouble", work.short_code, len(works), max(left, 0.0), detail=error.message))
+            work.failed(error)
+            yield from tell(Progress("trouble", work.short_code, len(works), max(left, 0.0), detail=error.message))
             if left > 0:
                 return
+        except OF_THE_CALLER as error:
+            for each in works[number:]:
+                each.fail(error)
+            return
         except SealpipeError as error:
             work.fail(error)
 
 
-def _wait(pause: float, left: float, number: int, tell: OnProgress, tick: float | None) -> Flow[None]:
+def _wait(pause: float, left: float, number: int, tell: Telling, tick: float | None) -> Flow[None]:
     remaining = pause
     while remaining > 0:
         step = remaining if tick is None else min(tick, remaining)
-        tell(Progress("waiting", waiting=number, left=left - (pause - remaining), next_look=remaining))
+        yield from tell(Progress("waiting", waiting=number, left=left - (pause - remaining), next_look=remaining))
         yield Wait(step)
         remaining -= step

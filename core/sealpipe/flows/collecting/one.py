@@ -10,47 +10,59 @@ end      only when every place is confirmed: by rule D, which keeps what came la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
+from math import inf
+from pathlib import Path
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import RequestInfo, Submission, Submissions
-from sealpipe.errors import KeySwapped, PluginError, SealpipeError, StateError, UsageError, WrongKey
+from sealpipe.errors import KeySwapped, PluginError, SealpipeError, StateError, TooManyAnswers, UsageError, WrongKey
+from sealpipe.flows.collecting.answers import Answers
 from sealpipe.flows.collecting.keys import InHand
-from sealpipe.flows.collecting.opening import Seen, open_all
 from sealpipe.flows.collecting.parcels import parcels
-from sealpipe.flows.collecting.picking import pick
+from sealpipe.flows.collecting.picking import any_taken, pick
 from sealpipe.flows.collecting.planning import CollectPlan, Job
 from sealpipe.flows.collecting.result import (
     Collected,
-    OnProgress,
+    Event,
     Placed,
     Planned,
     Progress,
-    Received,
     Status,
-    Unreadable,
+    Telling,
 )
-from sealpipe.flows.expire_request import Ending, locked
+from sealpipe.flows.expire_request import Ending, locked, utc_now
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.storing.putting import Parcel, describe, put
-from sealpipe.flows.storing.taking import MisfitError
 from sealpipe.state.kept import Record
 
 
 class Collecting:
-    """One command's work on one request. `result` is None until it is over."""
+    """One command's work on one request. `result` is None until it is over, `troubles` how many looks failed lately."""
 
-    def __init__(self, session: Session, job: Job, plan: CollectPlan, keys: Sequence[InHand], tell: OnProgress) -> None:
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        plan: CollectPlan,
+        keys: Sequence[InHand],
+        tell: Telling,
+        clock: Callable[[], float],
+    ) -> None:
         self._session, self._job, self._plan, self._keys, self._tell = session, job, plan, keys, tell
-        self._seen: Seen = {}
-        self._items: dict[tuple[str | None, str | None], Submission] = {}
-        self._asked = self._over = False
+        self._clock = clock
+        self._answers = Answers(job, plan.folder, keys, session.credential.tag)
+        self._over = False
+        self._asks_at = -inf  # when its state has to be asked for, whatever else is asked
         self._skipped = 0
+        self._kept_in: Path | None = None
         self.result: Collected | None = None
         self.trouble: SealpipeError | None = None
+        self.troubles = 0
 
     @property
     def short_code(self) -> str:
@@ -59,34 +71,48 @@ class Collecting:
 
     def look(self, budget: Budget, *, at_state: bool) -> Flow[None]:
         """Look once, and do what there is to do. Raises ServiceError where the look failed, and may be repeated."""
-        if at_state or not self._asked:
-            self._over = self._ended((yield from call(api.get(self.short_code), budget)))
-            self._asked = True
+        if at_state or self._clock() >= self._asks_at:
+            info = yield from call(api.get(self.short_code), budget)
+            try:
+                self._over = self._ended(info)
+            except KeySwapped:
+                yield from self._keep_what_is_there(budget)
+                raise
         found: Submissions = yield from call(api.submissions(self.short_code), budget)
-        self.trouble = None
+        self.trouble, self.troubles = None, 0
         self._skipped = found.skipped or 0
-        self._items |= {item.identity: item for item in found.items}
-        yield Do(partial(open_all, found.items, self._keys, self._session.credential.tag, self._seen))
-        usable, unreadable = self._sorted()
-        if pick(usable, "oldest" if self._plan.pick == "only" else self._plan.pick, self.short_code):
-            self._tell(Progress("answered", self.short_code))
-            self.result = yield from self._collect(usable, unreadable)
+        yield Do(partial(self._answers.add, found.items))
+        if any_taken(self._answers.usable, self._plan.pick):
+            yield from self._tell(Progress("answered", self.short_code))
+            self.result = yield from self._collect()
         elif self._over:
             self.result = yield from self._unanswered("expired")
 
+    def failed(self, error: SealpipeError) -> None:
+        """A look came to nothing, and may be repeated."""
+        self.trouble = error
+        self.troubles += 1
+
     def fail(self, error: SealpipeError) -> None:
         """End it with an error."""
-        self.result = self._made("failed", error=error)
+        self.result = self._made("failed", error)
 
     def give_up(self) -> Flow[None]:
         """End it because time is out."""
         if self.trouble is not None:
             self.fail(self.trouble)
-        else:
+            return
+        try:
             self.result = yield from self._unanswered("pending")
+        except SealpipeError as error:
+            self.fail(error)
 
     def _ended(self, info: RequestInfo) -> bool:
         """Whether it cannot be answered any more. Raises KeySwapped, WrongKey where its key is none of ours."""
+        self._asks_at = inf
+        if info.expires_at is not None:
+            left = info.expires_at - (info.told_at or utc_now())
+            self._asks_at = self._clock() + max(0.0, left.total_seconds())
         receipt = self._job.receipt
         known = [each.public_key for each in self._keys]
         if receipt is not None and receipt.public_key not in known:
@@ -113,23 +139,14 @@ class Collecting:
             )
         return False
 
-    def _sorted(self) -> tuple[list[Received], list[Unreadable]]:
-        """What can be used, and what cannot: because it does not open, or does not answer what is taken of it."""
-        for identity, each in self._seen.items():
-            if isinstance(each, Received):
-                try:
-                    parcels(self._job, each, self._plan.folder)
-                except MisfitError as misfit:
-                    self._seen[identity] = Unreadable(each.short_code, each.created_at, str(misfit))
-        found = self._seen.values()
-        return (
-            [each for each in found if isinstance(each, Received)],
-            [each for each in found if isinstance(each, Unreadable)],
-        )
-
-    def _collect(self, usable: Sequence[Received], unreadable: Sequence[Unreadable]) -> Flow[Collected]:
-        chosen = pick(usable, self._plan.pick, self.short_code)
-        made = self._made("collected", unreadable=tuple(unreadable))
+    def _collect(self) -> Flow[Collected]:
+        try:
+            chosen = pick(self._answers.usable, self._plan.pick, self.short_code)
+        except TooManyAnswers:
+            # Nothing is stored; what cannot be used is kept all the same.
+            self._kept_in = (yield from self._unanswered("failed")).kept_in
+            raise
+        made = self._made("collected")
         made.submissions = tuple(chosen)
         wanted = [parcel for each in chosen for parcel in parcels(self._job, each, self._plan.folder)]
         words = yield from describe(self._session, wanted)
@@ -139,11 +156,11 @@ class Collecting:
                 for parcel, told in zip(wanted, words, strict=True)
             )
             return made
-        if not wanted and not unreadable and self._plan.after == "keep":
+        if not wanted and not made.unreadable and self._plan.after == "keep":
             return made  # nothing that a record would be for
         record = yield from locked(self._session, self.short_code, self._plan.state)
         try:
-            yield from self._keep(record, made)
+            yield from self._keep(record, made, self._answers.locked_up())
             yield from self._store(record, wanted, made)
             if self._plan.after == "expire" and not made.failures:
                 yield from self._end(record, made)
@@ -151,65 +168,82 @@ class Collecting:
             record.close()
         return made
 
-    def _keep(self, record: Record, made: Collected) -> Flow[None]:
-        """The ciphertext of what cannot be used."""
-        items = [item for item in self._items.values() if isinstance(self._seen[item.identity], Unreadable)]
+    def _keep(self, record: Record, made: Collected, items: Sequence[Submission]) -> Flow[None]:
+        """The ciphertext of what cannot be used, or has not got where it belongs."""
         try:
             yield Do(partial(record.keep, items))
-            made.kept_in = record.place if items else None
+            made.kept_in = record.place if items else made.kept_in
         except StateError as error:  # they are at the service, too: no reason to keep the others from their places
             made.warnings += (error.message,)
 
-    def _store(self, record: Record, wanted: Sequence[Parcel], made: Collected) -> Flow[None]:
+    def _store(self, record: Record, wanted: Iterable[Parcel], made: Collected) -> Flow[None]:
+        stored, failures, left = list(made.stored), list(made.failures), set()
         for parcel in wanted:
             try:
                 receipt = yield from put(self._session, parcel, record)
             except (PluginError, UsageError) as error:
-                made.failures += (error,)
-                self._tell(Progress("not stored", self.short_code, detail=str(parcel.ref)))
-                items = [item for item in self._items.values() if self._marker(item) == parcel.marker]
-                yield Do(partial(record.keep, items))
-                made.kept_in = record.place
+                failures.append(error)
+                left.add(parcel.marker)
+                yield from self._tell(Progress("not stored", self.short_code, detail=str(parcel.ref)))
             else:
-                made.stored += (Placed(parcel.marker, str(parcel.ref), parcel.keys, receipt.already, receipt.known),)
-                self._tell(
-                    Progress("already" if receipt.already else "stored", self.short_code, detail=str(parcel.ref))
-                )
+                stored.append(Placed(parcel.marker, str(parcel.ref), parcel.keys, receipt.already, receipt.known))
+                word: Event = "already" if receipt.already else "stored"
+                yield from self._tell(Progress(word, self.short_code, detail=str(parcel.ref)))
+        made.stored, made.failures = tuple(stored), tuple(failures)
+        if left:
+            yield from self._keep(record, made, self._answers.locked_up(left))
 
     def _end(self, record: Record, made: Collected) -> Flow[None]:
-        made.ended = yield from Ending(self._session, self.short_code, record).run()
-        self._tell(Progress("ended", self.short_code))
-        late = [item for item in made.ended.submissions if item.identity not in self._items]
-        made.late = len(late)
+        try:
+            made.ended = yield from Ending(self._session, self.short_code, record).run()
+        except SealpipeError as error:
+            made.error = error  # everything is in its place all the same
+            return
+        yield from self._tell(Progress("ended", self.short_code, detail=made.ended.outcome))
+        known = self._answers.known
+        late = {item.identity: item for item in made.ended.submissions if item.identity not in known}
+        made.late, made.kept_in = len(late), record.place if late else made.kept_in
         if late and self._plan.pick == "each":
-            self._items |= {item.identity: item for item in late}
-            yield Do(partial(open_all, late, self._keys, self._session.credential.tag, self._seen))
-            usable, unreadable = self._sorted()
-            new = [each for each in usable if each not in made.submissions]
-            yield from self._store(
-                record, [parcel for each in new for parcel in parcels(self._job, each, self._plan.folder)], made
-            )
+            yield Do(partial(self._answers.add, late.values()))
+            new = self._answers.of(late)
+            wanted = [parcel for each in new for parcel in parcels(self._job, each, self._plan.folder)]
+            yield from self._store(record, wanted, made)
             made.submissions = (*made.submissions, *new)
-            made.unreadable, made.count = tuple(unreadable), len(self._seen)
+            made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
 
     def _unanswered(self, status: Status) -> Flow[Collected]:
-        _, unreadable = self._sorted()
-        made = self._made(status, unreadable=tuple(unreadable))
-        if unreadable and not self._plan.dry_run:
+        made = self._made(status)
+        if made.unreadable and not self._plan.dry_run:
             record = yield from locked(self._session, self.short_code, self._plan.state)
             try:
-                yield from self._keep(record, made)
+                yield from self._keep(record, made, self._answers.locked_up())
             finally:
                 record.close()
         return made
 
-    def _marker(self, item: Submission) -> str:
-        found = self._seen.get(item.identity)
-        return found.marker if isinstance(found, Received) else ""
+    def _keep_what_is_there(self, budget: Budget) -> Flow[None]:
+        """The ciphertext of everything, where the service is not to be trusted with it any more."""
+        if self._plan.dry_run:
+            return
+        with suppress(SealpipeError):  # that it is not to be trusted matters more
+            found = yield from call(api.submissions(self.short_code), budget)
+            if found.items:
+                record = yield from locked(self._session, self.short_code, self._plan.state)
+                try:
+                    yield Do(partial(record.keep, found.items))
+                    self._kept_in = record.place
+                finally:
+                    record.close()
 
-    def _made(
-        self, status: Status, *, unreadable: tuple[Unreadable, ...] = (), error: SealpipeError | None = None
-    ) -> Collected:
+    def _made(self, status: Status, error: SealpipeError | None = None) -> Collected:
         return Collected(
-            self.short_code, status, len(self._seen), unreadable=unreadable, skipped=self._skipped, error=error
+            self.short_code,
+            status,
+            len(self._answers),
+            unreadable=self._answers.unreadable,
+            skipped=self._skipped,
+            error=error,
+            pick=self._plan.pick,
+            seen=self._answers.known,
+            kept_in=self._kept_in,
         )

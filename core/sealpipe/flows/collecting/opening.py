@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from sealpipe.api.models import Submission
 from sealpipe.errors import TooLarge, WireError
 from sealpipe.flows.collecting.keys import InHand
-from sealpipe.flows.collecting.result import Received, Unreadable
+from sealpipe.flows.collecting.result import Identity, Received, Unreadable
 from sealpipe.flows.storing.targets import plain
+from sealpipe.secret import closed
 from sealpipe.wire import fields, sealed_box
 
-Identity = tuple[str | None, str | None]
 Seen = dict[Identity, Received | Unreadable]
 """What became of each submission, by its identity: what was opened once is not opened again."""
 
@@ -33,9 +33,22 @@ def opened(item: Submission, keys: Sequence[InHand], tag: str) -> Received | Unr
             reason = f"it cannot be decrypted ({error.reason})"
             continue
         try:
-            found = tuple(fields.load(payload))
+            found = tuple(_closed(field) for field in fields.load(payload))
         except (WireError, TooLarge) as error:
             reason = f"it is no array of fields ({getattr(error, 'reason', 'too-large')})"
             break
         return Received(item.short_code, item.created_at, found, plain(item.short_code, item.data or ""))
     return Unreadable(item.short_code, item.created_at, reason)
+
+
+def _closed(field: fields.Field) -> fields.Field:
+    """The same, its value closed: no traceback's locals show it."""
+    return fields.Field(
+        field.key,
+        closed(field.value),
+        field.type,
+        language=field.language,
+        filename=field.filename,
+        extra=field.extra,
+        order=field.order,
+    )

@@ -12,7 +12,7 @@ from sealpipe.errors import UsageError
 from sealpipe.flows.collecting.keys import OpensWith
 from sealpipe.flows.collecting.picking import WORDS
 from sealpipe.flows.storing.putting import Parcel, grouped
-from sealpipe.flows.storing.targets import Pick, Target, parse_targets, picks
+from sealpipe.flows.storing.targets import Pick, Target, parse_targets, picks, plain
 from sealpipe.plugin import Mode, Stored
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference
@@ -98,7 +98,7 @@ def plan_collect(
 
 def samples(job: Job) -> list[Parcel]:
     """What goes where, with places filled and without values: whether it can be is known before anything is asked."""
-    places = {"submission": "submission", "request": "request"}
+    places = {"submission": "submission", "request": plain(job.short_code)}
     return grouped(
         Parcel(target.filled(places), tuple(Stored(each.key, Secret("")) for each in taken), target.mode, "")
         for target, taken in job.takes

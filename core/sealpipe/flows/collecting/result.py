@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from sealpipe.api.refusals import printable
 from sealpipe.errors import NeverAnswered, NotOpened, SealpipeError, StillWaiting
 from sealpipe.flows.expire_request import EndedRequest
+from sealpipe.flows.steps import Flow, Tell
 from sealpipe.wire.field import Field
 
 Status = Literal["collected", "pending", "expired", "failed"]
+Identity = tuple[str | None, str | None]
+"""A submission's short code and its ciphertext."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
     """A submission that was opened. Anybody who had the link may have sent it: the sender is not authenticated.
 
-    `fields` are as they were sent, labels and all. `marker` stands for the submission in sinks and folders: a plain
-    name, the same on every machine.
+    `fields` are as they were sent, labels and all; each value is a `Secret`. `marker` stands for the submission in
+    sinks and folders: a plain name, the same on every machine.
     """
 
     short_code: str | None
@@ -61,9 +66,10 @@ class Planned(NamedTuple):
 class Collected:
     """What a request has given. `submissions` are those that `pick` chose, opened; `count` is how many there are.
 
-    `status` is `pending` or `expired` where nobody has answered, `failed` where `error` says why. `failures` are
-    those of sinks: nothing is lost, a rerun stores what is missing. `late` came while the request ended, and is
-    kept. `kept_in` is the file with the ciphertext of what could not be opened or stored, None without a folder.
+    `status` is `pending` or `expired` where nobody has answered, `failed` where `error` says why nothing came of it.
+    `failures` are those of sinks: nothing is lost, a rerun stores what is missing. `late` came while the request
+    ended, and is kept. `kept_in` is the file with the ciphertext of what could not be opened or stored, None without
+    a folder.
     """
 
     short_code: str
@@ -80,11 +86,21 @@ class Collected:
     kept_in: Path | None = None
     warnings: tuple[str, ...] = ()
     error: SealpipeError | None = None
-    """Why it came to nothing; set where `status` is `failed`."""
+    """Why it came to nothing, where `status` is `failed`; else why the request could not be ended."""
+    pick: str = "only"
+    """What was to be taken."""
+    seen: frozenset[Identity] = field(default=frozenset(), repr=False)
+    """Every submission that was there, by what tells one from another."""
 
     def problem(self) -> SealpipeError | None:
         """The error that stands for all that is not as it should be; None where all is well."""
-        return worst([self.error, *self.failures, self._unopened(), self._unanswered()])
+        # Where it came to nothing, what could not be opened is not the reason.
+        return self.error if self.status == "failed" else worst(self.problems())
+
+    def problems(self) -> list[SealpipeError]:
+        """All that is not as it should be."""
+        found = [self.error, *self.failures, self._unopened(), self._unanswered()]
+        return [error for error in found if error is not None]
 
     def _unopened(self) -> NotOpened | None:
         if not self.unreadable:
@@ -96,13 +112,16 @@ class Collected:
         )
 
     def _unanswered(self) -> SealpipeError | None:
+        skipped = f"; {self.skipped} answers were not end-to-end encrypted" if self.skipped else ""
+        nobody = "nobody has answered"
+        if self.count > len(self.unreadable):  # there are answers, and none of them is the one that was named
+            nobody = f"none of its {self.count} answers is {printable(self.pick, 60)}"
+        elif self.unreadable:
+            nobody = "nobody has answered in a way that can be used"
         if self.status == "pending":
-            return StillWaiting(f"nobody has answered {self.short_code} yet", short_code=self.short_code)
+            return StillWaiting(f"{self.short_code}: {nobody} yet{skipped}", short_code=self.short_code)
         if self.status == "expired" and not self.unreadable:
-            skipped = f"; {self.skipped} answers were not end-to-end encrypted" if self.skipped else ""
-            return NeverAnswered(
-                f"{self.short_code} has expired, and nobody had answered{skipped}", short_code=self.short_code
-            )
+            return NeverAnswered(f"{self.short_code} has expired, and {nobody}{skipped}", short_code=self.short_code)
         return None
 
 
@@ -127,7 +146,7 @@ class Progress(NamedTuple):
     """What is going on. `waiting` requests have no answer yet; `left` and `next_look` are in seconds.
 
     `event`: `waiting`, `trouble` (a look failed, and is repeated; `detail` says how), `answered`, `stored`,
-    `already` (it was there), `not stored`, `ended`.
+    `already` (it was there), `not stored`, `ended` (`detail`: how).
     """
 
     event: Event
@@ -141,5 +160,24 @@ class Progress(NamedTuple):
 OnProgress = Callable[[Progress], object]
 
 
-def silent(_: Progress) -> None:
-    """Tell nobody."""
+class ListenerError(Exception):
+    """What a callback raised: it ends the call, whatever kind of error it is."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+class Telling:
+    """Who is told what goes on, if anybody is."""
+
+    def __init__(self, listener: OnProgress | None) -> None:
+        self._listener = listener
+
+    def __call__(self, progress: Progress) -> Flow[None]:
+        """Tell. Raises ListenerError."""
+        if self._listener is not None:
+            try:
+                yield Tell(partial(self._listener, progress))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is not ours to judge
+                raise ListenerError(error) from None

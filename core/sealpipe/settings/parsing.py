@@ -1,0 +1,123 @@
+"""From the text of a setting to its value. UsageError says what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from sealpipe import times
+from sealpipe.errors import SettingError, UsageError
+from sealpipe.reference import Reference, parse
+from sealpipe.reference.text import PARAMETER_NAME
+
+
+def _http_url(name: str, text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        number = parts.port  # raises ValueError for a port that is none
+    except ValueError:
+        raise SettingError(f"{name} is not an address", remedy="write it as https://host/path") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", text):
+        raise SettingError(f"{name} is not an http(s) address", remedy="write it as https://host/path")
+    if parts.username is not None or parts.query or parts.fragment or "?" in text or "#" in text or number == 0:
+        raise SettingError(
+            f"{name} has a user, a query, a fragment or port 0 in it", remedy="write it as https://host/path"
+        )
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise SettingError(
+            f"{name} uses http:// to a host that is not this machine: the credential would travel in clear",
+            remedy="use https://; http:// is for loopback only",
+        )
+    return text.rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name can only mean this machine."""
+    return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
+
+
+def base_url(text: str) -> str:
+    """The API's address. It ends in /v1 already: that is checked, never added."""
+    url = _http_url("the base URL", text)
+    if not url.endswith("/v1"):
+        raise SettingError("the base URL does not end in /v1", remedy="set SEALPIPE_BASE_URL with /v1 at its end")
+    return url
+
+
+def link_base_url(text: str) -> str:
+    """The address that links start with."""
+    return _http_url("the link base URL", text)
+
+
+def service_tag(text: str) -> str:
+    """The service's short tag, as in the credential's prefix."""
+    if not re.fullmatch(r"[a-z][a-z0-9]{0,15}", text, re.ASCII):
+        raise SettingError("the service tag is not a short lower-case word", remedy="it is `svc` or the like")
+    return text
+
+
+def seconds(text: str) -> float:
+    """A span given as a duration (`60s`, `2m`)."""
+    return times.parse_duration(text).total_seconds()
+
+
+def views(text: str) -> int | None:
+    """How often a share may be opened; None for `unlimited`."""
+    if text == "unlimited":
+        return None
+    return count(text)
+
+
+def count(text: str) -> int:
+    """A whole number from 1 to 2,147,483,647."""
+    if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or not 1 <= int(text) <= 2_147_483_647:
+        raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number from 1 up")
+    return int(text)
+
+
+def limit(text: str) -> int | str:
+    """A number of the operator's: a count, or a word that the rehearsal knows."""
+    return text if text in ("plan", "unset") else count(text)
+
+
+def port(text: str) -> int:
+    """A TCP port."""
+    number = count(text)
+    if number > 65535:
+        raise UsageError(f"{number} is not a port", remedy="a port is at most 65535")
+    return number
+
+
+def param(text: str) -> tuple[str, Reference]:
+    """`NAME=REF`: a name, and where its value comes from."""
+    name, equals, ref = text.partition("=")
+    if not equals or not re.fullmatch(PARAMETER_NAME, name):
+        raise UsageError("this is not NAME=REF", remedy="write it as limit=text:5 or code=env:SHORT_CODE")
+    return name, parse(ref, "what follows the first =")
+
+
+def ask(text: str) -> Any:
+    """`[ID=]PROMPT[:TYPE]` as a Prompt."""
+    from sealpipe.prompts import parse_prompt  # who shares asks for nothing
+
+    return parse_prompt(text)
+
+
+def opens_with(text: str) -> str | Reference:
+    """`credential`, or where a key comes from."""
+    return text if text == "credential" else parse(text, "the key")
+
+
+NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
+
+
+def notify_on(text: str) -> tuple[str, ...]:
+    """Events parted by commas, each known and none twice."""
+    events = tuple(text.split(","))
+    for event in events:
+        if event not in NOTIFY_ON:
+            raise UsageError(f"{event[:20]!r} is no event", remedy=f"choose from {', '.join(NOTIFY_ON)}")
+    if len(set(events)) < len(events):
+        raise UsageError("an event is named twice", remedy="name each event once")
+    return events

@@ -1,0 +1,146 @@
+"""What the errors of AWS and its SDK mean: a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from botocore import exceptions as boto
+
+from sealpipe.plugin import (
+    AuthFailed,
+    BadReference,
+    Denied,
+    NotConfigured,
+    NotFound,
+    PluginError,
+    Unavailable,
+    Unsupported,
+)
+
+
+class Doing(NamedTuple):
+    """What a call does, in a word for people. `unsure` tells that it is not known whether it did, where AWS fails."""
+
+    word: str
+    unsure: bool = False
+
+
+READ: Final = Doing("read")
+WRITE: Final = Doing("written", unsure=True)
+MARK: Final = Doing("written")
+"""Writing what may be written again as often as one likes."""
+
+
+class Meaning(NamedTuple):
+    """An error: its kind, what it says behind the reference, and what to do.
+
+    `{action}` is the permission, `{done}` what the call does, `{key}` what it needs of a KMS key.
+    """
+
+    kind: type[PluginError]
+    what: str
+    remedy: str
+
+
+_MISSING = Meaning(
+    NotFound, "is not there", "check its name, its version or stage, the region and the account (`sealpipe doctor`)"
+)
+DELETED = Meaning(NotFound, "is marked for deletion", "restore it, or name another one")
+DENIED = Meaning(
+    Denied,
+    "may not be {done}: AWS does not allow {action} to this identity",
+    "allow {action} on it in the identity's policy; `sealpipe doctor` says who is asking",
+)
+KEY = Meaning(
+    Denied,
+    "cannot be {coded}: its KMS key may not be used, or is not there",
+    "allow {key} on the key that it is encrypted with",
+)
+_STRANGER = Meaning(
+    AuthFailed,
+    "cannot be asked for: AWS does not know the access key",
+    "check the access key; a temporary one needs its session token",
+)
+_EXPIRED = Meaning(AuthFailed, "cannot be asked for: the AWS session has expired", "log in to AWS anew")
+_SIGNATURE = Meaning(
+    AuthFailed,
+    "cannot be asked for: AWS does not accept the signature",
+    "check the secret access key, and this machine's clock",
+)
+_MALFORMED = Meaning(BadReference, "is nothing that AWS takes", "check the name, and the parameters behind ?")
+LATER = Meaning(Unavailable, "cannot be {done} now: AWS asks to come back later", "run it again later")
+FAILED = LATER._replace(remedy="run it again later; AWS has trouble of its own")
+_FULL = Meaning(
+    Unsupported, "cannot be {done}: the account, or this place, has as many as AWS allows", "delete what nobody needs"
+)
+_PATTERN = Meaning(
+    Unsupported, "cannot be {done}: its AllowedPattern does not match the value", "ask for another value, or change it"
+)
+_NOT_HERE = Meaning(Unsupported, "cannot be asked for: this endpoint does not know {action}", "check endpoint_url")
+
+CODES: Final[Mapping[str, Meaning]] = {
+    code: meaning
+    for meaning, codes in (
+        (_MISSING, "ResourceNotFoundException ParameterNotFound ParameterVersionNotFound"),
+        (DENIED, "AccessDeniedException AccessDenied UnauthorizedOperation AuthorizationError"),
+        (KEY, "DecryptionFailure InvalidKeyId KMSAccessDeniedException KMSDisabledException KMSInvalidStateException"),
+        (_STRANGER, "UnrecognizedClientException InvalidClientTokenId InvalidAccessKeyId AuthFailure"),
+        (_STRANGER, "MissingAuthenticationToken MissingAuthenticationTokenException OptInRequired"),
+        (_EXPIRED, "ExpiredToken ExpiredTokenException RequestExpired"),
+        (_SIGNATURE, "SignatureDoesNotMatch InvalidSignatureException IncompleteSignature"),
+        (_MALFORMED, "ValidationException ValidationError InvalidParameterException InvalidParameterValue"),
+        (_MALFORMED, "InvalidRequestException ParamValidationError"),
+        (KEY, "EncryptionFailure"),
+        (LATER, "ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded SlowDown"),
+        (LATER, "TooManyUpdates"),
+        (FAILED, "ServiceUnavailable ServiceUnavailableException InternalServiceError InternalServerError"),
+        (FAILED, "InternalFailure InternalServiceErrorException RequestTimeout RequestTimeoutException"),
+        (FAILED, "IDPCommunicationError"),
+        (_FULL, "LimitExceededException ParameterLimitExceeded ParameterMaxVersionLimitExceeded TooManyTagsError"),
+        (_FULL, "HierarchyLevelLimitExceededException"),
+        (_PATTERN, "ParameterPatternMismatchException"),
+        (_NOT_HERE, "UnknownOperationException UnknownOperation InvalidAction NotImplemented"),
+    )
+    for code in codes.split()
+}
+
+_REACH = "check the network, endpoint_url and the region"
+_LOGIN = "log in to AWS anew (`aws sso login`), or check the profile"
+SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
+    (
+        boto.NoCredentialsError,
+        Meaning(
+            NotConfigured,
+            "cannot be asked for: there are no AWS credentials here",
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or role_arn with audience for the CI's token",
+        ),
+    ),
+    (
+        boto.PartialCredentialsError,
+        Meaning(NotConfigured, "cannot be asked for: half of the AWS credentials is missing", "set both halves"),
+    ),
+    (
+        boto.NoRegionError,
+        Meaning(NotConfigured, "cannot be asked for: no AWS region is set", "set AWS_REGION, or the store's region"),
+    ),
+    (
+        boto.InvalidRegionError,
+        Meaning(NotConfigured, "cannot be asked for: the AWS region is none", "check AWS_REGION, or the region in it"),
+    ),
+    (
+        boto.ProfileNotFound,
+        Meaning(NotConfigured, "cannot be asked for: there is no such AWS profile", "check AWS_PROFILE"),
+    ),
+    (
+        boto.ConfigParseError,
+        Meaning(NotConfigured, "cannot be asked for: AWS's config file cannot be read", "check ~/.aws/config"),
+    ),
+    (boto.ParamValidationError, _MALFORMED),
+    (boto.UnauthorizedSSOTokenError, _EXPIRED),
+    (boto.SSOError, Meaning(AuthFailed, "cannot be asked for: there is no SSO login to AWS", _LOGIN)),
+    (boto.TokenRetrievalError, Meaning(AuthFailed, "cannot be asked for: the login to AWS failed", _LOGIN)),
+    (boto.CredentialRetrievalError, Meaning(AuthFailed, "cannot be asked for: the login to AWS failed", _LOGIN)),
+    (boto.ReadTimeoutError, Meaning(Unavailable, "cannot be {done} now: AWS did not answer in time", _REACH)),
+    (boto.ConnectionClosedError, Meaning(Unavailable, "cannot be {done} now: AWS hung up without an answer", _REACH)),
+)

@@ -1,0 +1,306 @@
+"""The sink k8s on kmock, with the rules for writing that the Kubernetes API has and kmock has not."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from plugins.aws.reading import registry, values
+from plugins.k8s.cluster import TOKEN, Cluster
+from plugins.storing import SECRET, at_once, put, put_by, refused
+from sealpipe.errors import (
+    AuthFailed,
+    BadReference,
+    Conflict,
+    Denied,
+    NotFound,
+    PluginError,
+    Unavailable,
+    Unclear,
+    Unsupported,
+)
+from sealpipe.plugin import Mode, Receipt
+from sealpipe_plugins.sinks.k8s import ANNOTATION, ANNOTATION_LIMIT
+
+DEFAULT = "SEALPIPE_PLUGIN_K8S__"
+
+
+@pytest.fixture
+def environ(cluster: Cluster) -> dict[str, str]:
+    return {f"{DEFAULT}SERVER": cluster.url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "5"}
+
+
+def held(cluster: Cluster, name: str) -> dict[str, bytes]:
+    data: Mapping[str, str] = cluster.read("prod", name).get("data") or {}
+    return {key: base64.b64decode(value) for key, value in data.items()}
+
+
+def markers(cluster: Cluster, name: str) -> list[str]:
+    found: str = (cluster.read("prod", name)["metadata"].get("annotations") or {}).get(ANNOTATION, "")
+    return found.split()
+
+
+def coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def writes(cluster: Cluster) -> list[str]:
+    return [method for method, _ in cluster.asked]
+
+
+class TestWhatIsStored:
+    def test_the_source_reads_it_under_the_same_reference(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        put(environ, "k8s:prod/acme", {"tls.key": "é\n", "-._": b" "})
+        assert values(environ, "k8s:prod/acme#tls.key,-._") == ["é\n".encode(), b" "]
+        put({**environ, f"{DEFAULT}NAMESPACE": "prod"}, "k8s:acme", {"raw": b"\xff\x00", "none": ""}, "merge", "m2")
+        assert held(cluster, "acme") == {"tls.key": "é\n".encode(), "-._": b" ", "raw": b"\xff\x00", "none": b""}
+        assert (cluster.read("prod", "acme")["type"], markers(cluster, "acme")) == ("Opaque", ["m1", "m2"])
+
+    @pytest.mark.parametrize("mode", ["replace", "merge"])
+    def test_all_else_that_the_secret_has_stays(self, cluster: Cluster, environ: dict[str, str], mode: Mode) -> None:
+        meta = {"name": "tls", "namespace": "prod", "resourceVersion": "7", "labels": {"app": "a"}}
+        meta["annotations"] = {"note": "theirs"}
+        old = {"tls.crt": b"c", "tls.key": b"k", "ca.crt": b"\xff"}
+        cluster.secret("prod", "tls", old, metadata=meta, type="kubernetes.io/tls")
+        put(environ, "k8s:prod/tls", {"tls.key": "new", "tls.crt": "new"}, mode)
+        found = cluster.read("prod", "tls")
+        assert (found["type"], found["metadata"]["labels"]) == ("kubernetes.io/tls", {"app": "a"})
+        assert found["metadata"]["annotations"] == {"note": "theirs", ANNOTATION: "m1"}
+        new = {"tls.crt": b"new", "tls.key": b"new"}
+        assert held(cluster, "tls") == (new if mode == "replace" else {**old, **new})
+        assert sorted(cluster.asked[-1][1]["data"]) == ["ca.crt", *sorted(new)][mode == "merge" :], (
+            "others are not sent"
+        )
+
+    @pytest.mark.parametrize("nothing", [None, {}])
+    @pytest.mark.parametrize("mode", ["replace", "merge"])
+    def test_a_secret_without_keys_gets_some(
+        self, cluster: Cluster, environ: dict[str, str], nothing: dict[str, bytes] | None, mode: Mode
+    ) -> None:
+        cluster.secret("prod", "void", nothing)
+        put(environ, "k8s:prod/void", {"a": "x"}, mode)
+        assert held(cluster, "void") == {"a": b"x"}
+
+    def test_the_markers_of_all_submissions_are_kept_and_the_oldest_go_first(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        many = " ".join(f"{number:080}" for number in range(ANNOTATION_LIMIT // 81))
+        cluster.secret("prod", "db", {"a": b"x"})
+        cluster.change("prod", "db", {"metadata": {"annotations": {ANNOTATION: many}}})
+        assert put(environ, "k8s:prod/db", {"a": "x"}, marker="n" * 80).already
+        assert markers(cluster, "db") == [*many.split()[1:], "n" * 80]
+        assert writes(cluster) == ["PATCH"]
+        assert put(environ, "k8s:prod/db", {"a": "x"}, marker="n" * 80).already
+        assert writes(cluster) == ["PATCH"], "what is marked is not marked again"
+
+
+class TestAtTheSameMomentAndKilled:
+    def test_merges_from_six_machines_are_all_there(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.namespaces.add("prod")
+        jobs = [partial(put, environ, "k8s:prod/db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)]
+        assert all(isinstance(outcome, Receipt) for outcome in at_once(*jobs))
+        assert held(cluster, "db") == {f"k{n}": b"x" for n in range(6)}
+        assert sorted(markers(cluster, "db")) == [f"m{n}" for n in range(6)]
+
+    def test_of_two_that_create_one_is_told(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.refused = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
+        refused(environ, "k8s:prod/db", {"a": SECRET}, Conflict, "something else is stored there")
+        assert held(cluster, "db") == {"a": b"theirs"}
+
+    @pytest.mark.parametrize("mode", ["replace", "merge"])
+    def test_somebody_who_writes_in_between_is_seen(
+        self, cluster: Cluster, environ: dict[str, str], mode: Mode
+    ) -> None:
+        cluster.secret("prod", "db", {"a": b"1"})
+        theirs = {"data": {"theirs": coded("x")}, "metadata": {"annotations": {ANNOTATION: "m0"}}}
+        cluster.refused = self.once("PATCH", lambda: cluster.change("prod", "db", theirs))
+        put(environ, "k8s:prod/db", {"ours": "y"}, mode)
+        both = {"a": b"1", "theirs": b"x", "ours": b"y"}
+        assert held(cluster, "db") == (both if mode == "merge" else {"ours": b"y"})
+        assert markers(cluster, "db") == ["m0", "m1"]
+        assert writes(cluster) == ["PATCH", "PATCH"]
+
+    def test_where_others_never_stop_it_is_to_be_tried_later(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "db", {"a": b"1"})
+        numbers = itertools.count()
+
+        def refuse(method: str, _: str) -> None:
+            if method == "PATCH":
+                cluster.change("prod", "db", {"data": {"n": coded(str(next(numbers)))}})
+
+        cluster.refused = refuse
+        refused(environ, "k8s:prod/db", {"a": SECRET}, Unavailable, "others keep writing there", "merge")
+        assert next(numbers) < 20
+
+    def test_a_secret_that_goes_in_between_is_made_anew(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "db", {"a": b"1"})
+        cluster.refused = self.once("PATCH", lambda: cluster.delete("prod", "db"))
+        put(environ, "k8s:prod/db", {"b": "2"}, "merge")
+        assert held(cluster, "db") == {"b": b"2"}
+
+    @pytest.mark.parametrize("there", ["", "old"])
+    @pytest.mark.parametrize("mode", ["create", "replace", "merge"])
+    def test_killed_between_any_two_calls_and_run_again_it_ends_as_one_run_does(
+        self, cluster: Cluster, environ: dict[str, str], there: str, mode: Mode
+    ) -> None:
+        if there and mode == "create":
+            pytest.skip("a conflict")
+        cluster.namespaces.add("prod")
+        found, kills = registry(environ), 0
+        for number, late in itertools.product(range(9), (False, True)):
+            name = f"db-{number}-{late}".lower()
+            if there:
+                cluster.secret("prod", name, {"old": b"1"})
+            cluster.asked.clear()
+            self.kill(cluster, number, late=late)
+            try:
+                put_by(found, f"k8s:prod/{name}", {"a": "x"}, mode)
+            except PluginError:
+                kills += 1
+            self.kill(cluster, None)
+            put_by(found, f"k8s:prod/{name}", {"a": "x"}, mode)
+            assert held(cluster, name) == {"a": b"x", **({"old": b"1"} if there and mode == "merge" else {})}
+            assert markers(cluster, name) == ["m1"]
+            assert len(writes(cluster)) == 1, "stored once"
+        assert 4 <= kills < 18
+
+    @pytest.mark.parametrize("method", ["POST", "PATCH"])
+    def test_an_answer_that_gets_lost_is_looked_for(
+        self, cluster: Cluster, environ: dict[str, str], method: str
+    ) -> None:
+        cluster.namespaces.add("prod")
+        if method == "PATCH":
+            cluster.secret("prod", "db", {"old": b"1"})
+        todo = [method]
+        cluster.lost = lambda asked, _: asked == method and bool(todo) and bool(todo.pop())
+        assert not put(environ, "k8s:prod/db", {"a": "x"}, "replace").already
+        assert (held(cluster, "db"), markers(cluster, "db"), writes(cluster)) == ({"a": b"x"}, ["m1"], [method])
+
+    def test_where_nobody_can_look_it_is_said_that_nobody_knows(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        cluster.namespaces.add("prod")
+        cluster.lost = lambda method, _: method == "POST" or bool(cluster.asked)
+        refused(environ, "k8s:prod/db", {"a": SECRET}, Unclear, "did not answer")
+
+    @staticmethod
+    def once(method: str, do: Any) -> Any:
+        todo = [do]
+
+        def refuse(asked: str, _: str) -> None:
+            if asked == method and todo:
+                todo.pop()()
+
+        return refuse
+
+    @staticmethod
+    def kill(cluster: Cluster, number: int | None, *, late: bool = False) -> None:
+        """From the call of this number on nothing gets through; `late`: it does, and its answer is lost."""
+        seen = itertools.count()
+        dead = [False]
+
+        def refuse(_method: str, _path: str) -> int | None:
+            at = next(seen)
+            dead[0] = number is not None and at >= number
+            return 0 if number is not None and at >= number + late else None
+
+        cluster.refused, cluster.lost = refuse, lambda _method, _path: dead[0]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("method", "verb"), [("GET", "get"), ("POST", "create"), ("PATCH", "patch")])
+    def test_the_verb_that_is_missing_is_named(
+        self, cluster: Cluster, environ: dict[str, str], method: str, verb: str
+    ) -> None:
+        if method == "PATCH":
+            cluster.secret("prod", "db", {"old": b"1"})
+        cluster.refused = lambda asked, _: 403 if asked == method else None
+        error = refused(environ, "k8s:prod/db", {"a": SECRET}, Denied, f"allows this login no `{verb}`", "replace")
+        assert f"kubectl auth can-i {verb} secrets" in error.remedy
+
+    @pytest.mark.parametrize(
+        ("status", "kind", "words"),
+        [
+            (401, AuthFailed, "does not accept the login"),
+            (413, Unsupported, "more than Kubernetes takes"),
+            (422, Conflict, "does not take the Secret so (422)"),
+            (429, Unavailable, "asks to come back later"),
+            (500, Unavailable, "is not written: the store failed"),
+            (418, PluginError, "answered 418"),
+        ],
+    )
+    def test_each_status_reads_differently(
+        self, cluster: Cluster, environ: dict[str, str], status: int, kind: type[PluginError], words: str
+    ) -> None:
+        cluster.refused = lambda asked, _: status if asked == "POST" else None
+        refused(environ, "k8s:prod/db", {"a": SECRET}, kind, words)
+
+    def test_a_namespace_that_is_not_there_is_named(self, environ: dict[str, str]) -> None:
+        refused(environ, "k8s:dev/db", {"a": SECRET}, NotFound, "has no namespace dev")
+
+    def test_an_immutable_secret_is_told_as_that_and_may_be_marked(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        cluster.secret("prod", "fixed", {"a": b"x"}, immutable=True)
+        for mode in ("replace", "merge"):
+            refused(environ, "k8s:prod/fixed", {"a": SECRET}, Conflict, "is immutable", mode)
+        assert put(environ, "k8s:prod/fixed", {"a": "x"}).already
+        assert markers(cluster, "fixed") == ["m1"]
+
+    def test_a_typed_secret_keeps_the_keys_that_it_must_have(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "tls", {"tls.crt": b"c", "tls.key": b"k"}, type="kubernetes.io/tls")
+        error = refused(environ, "k8s:prod/tls", {"a": SECRET}, Conflict, "of the type kubernetes.io/tls", "replace")
+        assert "--mode merge" in error.remedy
+        assert held(cluster, "tls") == {"tls.crt": b"c", "tls.key": b"k"}
+
+    def test_one_that_is_being_deleted_is_left_alone(self, cluster: Cluster, environ: dict[str, str]) -> None:
+        cluster.secret("prod", "db", {"a": b"x"})
+        cluster.change("prod", "db", {"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x"]}})
+        refused(environ, "k8s:prod/db", {"a": SECRET}, Conflict, "is being deleted", "replace")
+
+    def test_more_than_a_mebibyte_is_refused_and_as_much_is_taken(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        half = "x" * (512 * 1024)
+        cluster.secret("prod", "db", {"a": half.encode()})
+        refused(environ, "k8s:prod/db", {"b": half + "x"}, Unsupported, "1048576 bytes", "merge")
+        assert writes(cluster) == []
+        put(environ, "k8s:prod/db", {"b": half}, "merge")
+        assert sum(map(len, held(cluster, "db").values())) == 1024 * 1024
+
+    @pytest.mark.parametrize(
+        ("target", "key"),
+        [
+            ("k8s:prod/db", ""),
+            ("k8s:prod/db", "a/b"),
+            ("k8s:prod/db", ".."),
+            ("k8s:prod/db", "..a"),
+            ("k8s:prod/db", "é"),
+            ("k8s:prod/db", "a" * 254),
+            ("k8s:Prod/db", "a"),
+            ("k8s:prod/../db", "a"),
+            ("k8s:prod/", "a"),
+            ("k8s:", "a"),
+        ],
+    )
+    def test_what_cannot_be_is_told_before_anything_is_asked(
+        self, cluster: Cluster, environ: dict[str, str], target: str, key: str
+    ) -> None:
+        refused(environ, target, {key: SECRET}, BadReference, "")
+        assert cluster.paths == []
+
+    def test_the_check_tells_what_may_not_be_done_and_changes_nothing(
+        self, cluster: Cluster, environ: dict[str, str]
+    ) -> None:
+        environ[f"{DEFAULT}NAMESPACE"] = "prod"
+        health = registry(environ).check("sink", "k8s")
+        assert (health.ok, "may store Secrets in the namespace prod" in health.detail) == (True, True)
+        cluster.allowed = False
+        health = registry(environ).check("sink", "k8s")
+        assert (health.ok, "(get, create, patch)" in health.detail) == (False, True)
+        assert {path.rpartition("/")[2] for path in cluster.paths} == {"selfsubjectaccessreviews"}
