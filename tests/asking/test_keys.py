@@ -12,8 +12,18 @@ import pytest
 from sealpipe.state import receipt as receipts
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
+from support import fake_github
 from support.asking import (
-    ANSWERS, ASK, answer, codes, creates, custody_seeds, lost, nothing_shown, read, swaps,
+    ANSWERS,
+    ASK,
+    answer,
+    codes,
+    creates,
+    custody_seeds,
+    lost,
+    nothing_shown,
+    read,
+    swaps,
 )  # fmt: skip
 from support.distributions import Site
 from support.fake_github import FakeGitHub
@@ -124,9 +134,12 @@ def test_its_seed_goes_to_the_vault_under_a_key(job: Job, bao: Bao, beside: dict
     assert {field["key"]: field["value"] for field in told["submissions"][0]["fields"]} == ANSWERS
 
 
-def stopped(job: Job, done: Done, code: int) -> None:
-    """It ended before anything was sent (all of it goes through a `Faulty`), and nothing is left."""
-    assert (done.code, done.out, codes(job), job.left()) == (code, "", [], []), done
+def stops(job: Job, code: int, *words: str, **environ: str) -> Done:
+    """It ends with that code before anything is sent, and nothing is left."""
+    before = len(job.service.seen())
+    done = job.run(*words, **environ)
+    assert (done.code, done.out, len(job.service.seen()), job.left()) == (code, "", before, []), done
+    return done
 
 
 def test_a_seed_is_never_overwritten_in_a_file(job: Job) -> None:
@@ -140,32 +153,29 @@ def test_a_seed_is_never_overwritten_in_a_file(job: Job) -> None:
 def test_a_seed_is_never_overwritten_in_the_vault(job: Job, bao: Bao) -> None:
     where = place()
     bao.call("POST", f"secret/data/{where}", {"data": {"seed": "older"}})
-    done = job.run(*NEW, f"vault:secret/{where}#seed", **in_vault(bao))
-    stopped(job, done, 14)
+    stops(job, 14, *NEW, f"vault:secret/{where}#seed", **in_vault(bao))
     assert bao.call("GET", f"secret/data/{where}")["data"] == {"seed": "older"}
 
 
 def test_a_place_that_may_not_be_written_stops_it(job: Job, bao: Bao) -> None:
     weak = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.token(bao.policy("nothing", "secret/data/nothing"))}
-    done = job.run(*NEW, f"vault:secret/{place()}#seed", **weak)
-    stopped(job, done, 14)
+    stops(job, 14, *NEW, f"vault:secret/{place()}#seed", **weak)
 
 
 def test_a_map_wants_a_key_for_it(job: Job, bao: Bao) -> None:
-    done = job.run(*NEW, f"vault:secret/{place()}", **in_vault(bao))
-    stopped(job, done, 14)
+    done = stops(job, 14, *NEW, f"vault:secret/{place()}", **in_vault(bao))
     assert "name the key to store it under: #" in done.err
 
 
 def test_a_place_that_nobody_can_read_back_is_refused_and_nothing_is_put_there(job: Job) -> None:
     with FakeGitHub() as hub:
-        environ = {"SEALPIPE_PLUGIN_GITHUB__TOKEN": "ghp_x", "SEALPIPE_PLUGIN_GITHUB__API_URL": hub.url}
-        done = job.run(*NEW, "github-secret:acme/app#SEED", **environ)
-    stopped(job, done, 2)
+        environ = {"GITHUB_TOKEN": fake_github.TOKEN, "GITHUB_API_URL": hub.base_url}
+        done = stops(job, 2, *NEW, "github-secret:acme/app#SEED", **environ)
+    assert hub.asked == []
     assert "nobody could read the seed back" in done.err
 
 
-FORGETFUL = '''
+FORGETFUL = """
 import os
 from sealpipe.plugin import Document, Health, Locator, Receipt, Sink, Source
 
@@ -184,7 +194,7 @@ class It(Sink, Source):
         return Document(seed[:-1] + ("A" if seed[-1] != "A" else "B"))
     def check(self):
         return Health("fine")
-'''
+"""
 HOOKS = """
 from sealpipe.plugin import SinkInfo, SourceInfo, hookimpl
 
@@ -201,8 +211,7 @@ def sealpipe_sinks(register):
 def test_a_place_that_gives_back_something_else_stops_it_before_anything_is_sent(job: Job, tmp_path: Path) -> None:
     site = Site(tmp_path / "site")
     site.install("forgetful", HOOKS, FORGETFUL)
-    done = job.run(*NEW, "forgetful:x", PYTHONPATH=site.path)
-    stopped(job, done, 14)
+    done = stops(job, 14, *NEW, "forgetful:x", PYTHONPATH=site.path)
     assert "forgetful:x does not give back the seed that was stored there; no request was made" in done.err
     seed = (job.terminal.here / "forgetful.txt").read_text()
     assert len(decode_base64url(seed)) == 32
@@ -234,7 +243,9 @@ OTHER = encode_base64url(keys.from_seed(bytes(32)).public_key)
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("--key", "new", "--seed-to", "file:seed"), ("--send", "file:link.txt")], ids=["credential", "new", "sent"]
+    "words",
+    [(), ("--key", "new", "--seed-to", "file:seed"), ("--send", "file:link.txt")],
+    ids=["credential", "new", "sent"],
 )
 def test_a_service_that_swaps_the_key_gets_no_second_try_and_its_link_goes_to_nobody(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job], words: tuple[str, ...]
@@ -269,9 +280,7 @@ def test_a_swap_on_resume_ends_the_entry(proxied: Callable[..., Faulty], job_at:
 
 
 @pytest.mark.parametrize("echo", [..., None])
-def test_a_missing_echo_is_let_pass(
-    proxied: Callable[..., Faulty], job_at: Callable[..., Job], echo: object
-) -> None:
+def test_a_missing_echo_is_let_pass(proxied: Callable[..., Faulty], job_at: Callable[..., Job], echo: object) -> None:
     """An idempotency key stands for one body, byte for byte, and so for one public key."""
     job = job_at(proxied(then=rewrites(public_key=echo)))
     done = job.run(*ASK, "--output", "json")

@@ -34,7 +34,8 @@ RECEIPTS = st.builds(
     st.binary(min_size=65, max_size=65).map(encode_base64url),
     PROMPTS.map(tuple),
     st.sampled_from(["credential", "new", "given"]),
-    st.none() | st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)).map(lambda time: time.replace(microsecond=0)),  # noqa: DTZ001 - naive by hypothesis' own rule
+    st.none()
+    | st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)).map(lambda time: time.replace(microsecond=0)),
     st.none() | TEXT,
     st.none() | PRINTABLE,
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sealpipe.cli import masking, output
+from sealpipe.errors import SealpipeError
 from sealpipe.flows.collecting.result import Collected, Progress, Received
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
@@ -96,9 +98,9 @@ def tell_late(result: Collected) -> None:
 
 def tell_of(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
     """All that went wrong beside what the command ends with."""
-    others = list({id(each): each for each in problems if each is not first}.values())
-    for other in others[:_MOST]:
-        output.note(f"sealpipe: {other.message}")
+    others = list(dict.fromkeys(each.message for each in problems if first is None or each.message != first.message))
+    for message in others[:_MOST]:
+        output.note(f"sealpipe: {message}")
     if len(others) > _MOST:
         output.note(f"sealpipe: and {len(others) - _MOST} more")
 
@@ -173,8 +175,10 @@ def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
 
 def _mask(session: Session, results: Sequence[Collected]) -> None:
     """Have the CI hide what is about to stand on stdout, where it can."""
-    values = [Secret(_open(field)) for each in results for row in each.submissions for field in row.fields]
-    masking.hide(session.registry, values)
+    typed = [_open(field) for each in results for row in each.submissions for field in row.fields]
+    # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
+    forms = dict.fromkeys(form for text in typed for form in (text, output.printable(text), json.dumps(text)[1:-1]))
+    masking.hide(session.registry, [Secret(form) for form in forms])
 
 
 def _open(field: Field) -> str:

@@ -8,6 +8,7 @@ JSON: microseconds of CPU for each answer, and the peak of what Python allocates
 import itertools
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -43,16 +44,16 @@ def answers(number):
 
 
 def serve(listening, state, listed):
-    """Answer, in a process of its own; its end comes with ours."""
-    if os.fork():
-        return
-    while True:
+    """Answer, in a process of its own; its number."""
+    child = os.fork()
+    while not child:
         connection, _ = listening.accept()
         with connection:
             while head := connection.recv(65536):
                 body = listed if b"/submissions " in head.partition(b"\r\n")[0] else state
                 about = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
                 connection.sendall(b"HTTP/1.1 200 OK\r\n" + about.encode() + body)
+    return child
 
 
 def took(work, number):
@@ -74,7 +75,7 @@ def main():
     number, runs, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     state, listed = answers(number)
     listening = socket.create_server(("127.0.0.1", 0))
-    serve(listening, state, listed)
+    child = serve(listening, state, listed)
     url, numbers = f"http://127.0.0.1:{listening.getsockname()[1]}/v1", itertools.count()
     client = Client(api_key=os.environ["SEALPIPE_API_KEY"], base_url=url, link_base_url=url)
 
@@ -92,15 +93,18 @@ def main():
         assert len(found) == number
 
     ways = {"ours": ours, "bare": bare, **({"dir": stored} if number <= 1000 else {})}
-    for way in ways.values():
-        way()
-    told = {name: [] for name in ways}
-    for _ in range(runs):
-        for name, way in ways.items():
-            told[name].append(took(way, number))
-    told["peak"] = {name: peak(ways[name], len(listed)) for name in ("ours", "bare")}
-    print(json.dumps(told), flush=True)
-    os.killpg(0, 15) if os.getpgid(0) == os.getpid() else None
+    try:
+        for way in ways.values():
+            way()
+        told = {name: [] for name in ways}
+        for _ in range(runs):
+            for name, way in ways.items():
+                told[name].append(took(way, number))
+        told["peak"] = {name: peak(ways[name], len(listed)) for name in ("ours", "bare")}
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    print(json.dumps(told))
 
 
 main()
