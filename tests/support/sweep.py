@@ -35,6 +35,10 @@ MATTER = (
 """The calls that change what is on disk, at the service or on stdout, and the last one of all."""
 
 
+COMMITTED = Point("recvfrom", 1)
+"""The share is at the service, and nobody knows of it yet."""
+
+
 @dataclass(frozen=True)
 class Killed:
     """What was found after one kill, and after `sealpipe resume`."""
@@ -92,7 +96,7 @@ class Sweep:
     signal: str = "SIGKILL"
     job: type[Job] = Job
     """Whose share it is."""
-    first: Point = Point("recvfrom", 1)
+    first: Point = COMMITTED
     """Where the share is killed that `resume` follows."""
 
     def points(self, place: Path) -> list[Point]:

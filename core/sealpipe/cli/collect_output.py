@@ -98,11 +98,17 @@ def tell_late(result: Collected) -> None:
 
 def tell_of(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
     """All that went wrong beside what the command ends with."""
-    others = list(dict.fromkeys(each.message for each in problems if first is None or each.message != first.message))
-    for message in others[:_MOST]:
-        output.note(f"sealpipe: {message}")
+    told = _words(first) if first is not None else ""
+    others = [words for words in dict.fromkeys(map(_words, problems)) if words != told]
+    for words in others[:_MOST]:
+        output.note(f"sealpipe: {words}")
     if len(others) > _MOST:
         output.note(f"sealpipe: and {len(others) - _MOST} more")
+
+
+def _words(error: SealpipeError) -> str:
+    place = getattr(error, "locator", "")
+    return f"{place}: {error.message}" if place and place not in error.message else error.message
 
 
 def show(session: Session, results: Sequence[Collected], values: dict[str, Any]) -> None:
@@ -174,8 +180,9 @@ def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
 
 
 def _mask(session: Session, results: Sequence[Collected]) -> None:
-    """Have the CI hide what is about to stand on stdout, where it can."""
-    typed = [_open(field) for each in results for row in each.submissions for field in row.fields]
+    """Have the CI hide what is about to stand on stdout, where it can; what is of type `text` need not be hidden."""
+    fields = [field for each in results for row in each.submissions for field in row.fields]
+    typed = [_open(field) for field in fields if field.type != "text"]
     # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
     forms = dict.fromkeys(form for text in typed for form in (text, output.printable(text), json.dumps(text)[1:-1]))
     masking.hide(session.registry, [Secret(form) for form in forms])

@@ -98,6 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
     except SealpipeError as error:
+        _show_in_ci(error)
         output.failure(error, as_json=as_json)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -105,7 +106,9 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except click.UsageError as error:
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
-        output.failure(UsageError(output.printable(error.format_message()), remedy=hint), as_json=as_json)
+        wrong = UsageError(output.printable(error.format_message()), remedy=hint)
+        _show_in_ci(wrong)
+        output.failure(wrong, as_json=as_json)
         return 2
     except Interrupted as interruption:
         for line in ["sealpipe: interrupted", *Note.on(interruption)]:
@@ -123,6 +126,14 @@ class Interrupted(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+
+
+def _show_in_ci(error: SealpipeError) -> None:
+    if os.environ.get("CI") or os.environ.get("GITHUB_ACTIONS"):
+        from sealpipe.cli import masking
+        from sealpipe.client.plugins import registry
+
+        masking.show_error(registry, error)
 
 
 def _listen_to_signals() -> None:

@@ -1,4 +1,4 @@
-"""Having the CI system around us hide what is about to be written, and take the outputs that it can hand on."""
+"""What the CI system around us is asked for: to hide what is about to be written, take outputs, show an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sealpipe.cli import output
-from sealpipe.errors import PluginError, Unsupported
+from sealpipe.errors import PluginError, SealpipeError, Unsupported
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -46,6 +46,17 @@ def hand_on(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> Non
             return
         except (PluginError, OSError) as error:
             output.note(f"sealpipe: the output {name} could not be set ({type(error).__name__})")
+
+
+def show_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
+    """Show what went wrong beside the log, where there is such a place. Whatever fails here, the error itself counts."""
+    try:
+        ci = _ci(registry)
+        if ci is not None:
+            remedy = f" ({output.printable(error.remedy)})" if error.remedy else ""
+            ci.annotate("error", f"{output.printable(error.message)}{remedy}")
+    except (SealpipeError, OSError):
+        pass  # it is told on stderr all the same
 
 
 def _ci(registry: Callable[[], Registry]) -> CI | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sealpipe.api.models import RequestInfo
 from sealpipe.client.sync import Client
-from sealpipe.errors import SettingError, StillWaiting
+from sealpipe.errors import Missing, SettingError, StillWaiting
 from sealpipe.flows.collecting.keys import InHand, in_hand
 from sealpipe.flows.collecting.opening import opened
 from sealpipe.flows.collecting.result import Received
@@ -29,6 +29,11 @@ def sealed_to(client: Client, which: str, rows: Iterable[RequestInfo]) -> list[R
         raise SettingError(
             f"{variable} is not set, or has no custody secret: nothing can be sealed to it", remedy=f"set {variable}"
         )
+    if len({each.public_key for each in keys}) < len(keys):
+        raise SettingError(
+            "SEALPIPE_API_KEY and SEALPIPE_API_KEY_PREVIOUS are the same key",
+            remedy="set SEALPIPE_API_KEY_PREVIOUS to the one before, or unset it",
+        )
     found = []
     for row in rows:
         public_key = row.public_key if row.expires_at is not None else _key_of(client, row.short_code, keys)
@@ -48,7 +53,11 @@ def check_free(which: str, rows: list[RequestInfo]) -> None:
 
 def _key_of(client: Client, short_code: str, keys: tuple[InHand, ...]) -> str | None:
     """The key of one that has ended: the service does not tell it any more. None where nothing there opens."""
-    for item in client.list_submissions(short_code).items:
+    try:
+        items = client.list_submissions(short_code).items
+    except Missing:
+        return None  # purged since it was listed
+    for item in items:
         for each in keys:
             if isinstance(opened(item, [each], client.session.credential.tag), Received):
                 return each.public_key

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.errors import PluginError
-from sealpipe.registry import Listed, Registry
 from sealpipe.registry.guard import pip_install
 from sealpipe.registry.stores import strays
+
+if TYPE_CHECKING:
+    from sealpipe.registry import Registry
+    from sealpipe.registry.catalog import Listed
 
 
 def missing(needs: Sequence[str]) -> list[str]:

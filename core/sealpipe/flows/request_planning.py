@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
@@ -111,8 +110,10 @@ def domain(text: str) -> str:
 
 def address(text: str) -> str:
     """An address, or a range of them, that answers may come from. Raises UsageError."""
+    from ipaddress import ip_network  # most requests are restricted to none
+
     try:
-        network = ip_network(text, strict=True)
+        network = ip_network("" if "%" in text else text, strict=True)  # a zone means something on one machine only
     except ValueError:
         raise UsageError(
             f"{text[:60]!r} is no IP address or range", remedy="write it as 192.0.2.7 or 192.0.2.0/24"

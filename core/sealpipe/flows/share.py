@@ -17,9 +17,11 @@ from sealpipe.errors import (
     Missing,
     Note,
     OutcomeUnknown,
+    PluginError,
     SealpipeError,
     ServiceError,
     StateError,
+    UsageError,
 )
 from sealpipe.flows import oversight
 from sealpipe.flows.expire import expire_share
@@ -32,7 +34,7 @@ from sealpipe.flows.sealing import SealedShare as SealedShare
 from sealpipe.flows.sealing import prepare as prepare
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.flows.undelivered import Undelivered, accounted
+from sealpipe.flows.undelivered import Undelivered, accounted, nothing_to_keep
 from sealpipe.flows.undelivered import mail as mail
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, kept
@@ -86,8 +88,14 @@ def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]
     if wanted:
         from sealpipe.flows.storing import also
 
-        with kept(posting.entry), accounted(posting.entry, unclear=False):
-            told = yield from also.store(session, also.marked(wanted, posting.meta), posting.entry)
+        with kept(posting.entry):
+            try:
+                told = yield from also.store(session, also.marked(wanted, posting.meta), posting.entry)
+            except StateError:
+                raise  # it is stored, and only the note of it is missing: `resume` shares it
+            except (PluginError, UsageError):
+                nothing_to_keep(posting.entry)
+                raise
     return (yield from posted(session, posting, told))
 
 

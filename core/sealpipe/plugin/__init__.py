@@ -12,7 +12,7 @@ and completion: it imports no SDK; the module of the factory does, and the setti
 
 from __future__ import annotations
 
-import pluggy
+from typing import TYPE_CHECKING, Any
 
 from sealpipe.errors import (
     AuthFailed,
@@ -28,7 +28,7 @@ from sealpipe.errors import (
     Unsupported,
 )
 from sealpipe.plugin.channel import Channel, Delivery, Message
-from sealpipe.plugin.ci import CI, Run
+from sealpipe.plugin.ci import CI, Level, Run
 from sealpipe.plugin.context import Context, Network
 from sealpipe.plugin.document import Document, Health, Locator
 from sealpipe.plugin.info import API, BLIND, CONFIRMS, FRESH, SEGMENTS, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
@@ -58,6 +58,7 @@ __all__ = [
     "Document",
     "Health",
     "Info",
+    "Level",
     "Locator",
     "Message",
     "Mode",
@@ -83,5 +84,18 @@ __all__ = [
     "missing",
 ]
 
-hookimpl = pluggy.HookimplMarker("sealpipe")
-"""Marks a function as a hook of sealpipe."""
+if TYPE_CHECKING:
+    import pluggy
+
+    hookimpl = pluggy.HookimplMarker("sealpipe")
+    """Marks a function as a hook of sealpipe."""
+
+
+def __getattr__(name: str) -> Any:
+    """`hookimpl`, for those who have a hook: pluggy is 90 million instructions, and most commands call no plugin."""
+    if name != "hookimpl":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import pluggy
+
+    globals()[name] = marker = pluggy.HookimplMarker("sealpipe")
+    return marker

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sealpipe.plugin.context import Context
 from sealpipe.secret import Secret
+
+
+Level = Literal["error", "warning", "notice"]
+"""How much a line for people matters."""
 
 
 class Run(NamedTuple):
@@ -41,6 +45,9 @@ class CI(ABC):
     @abstractmethod
     def summary(self, markdown: str) -> None:
         """Add to the run's summary, where there is one."""
+
+    def annotate(self, level: Level, message: str) -> None:  # noqa: B027 - most have no such place
+        """Show a line where people look first, beside the log. It may hold anybody's text: write it harmlessly."""
 
     @abstractmethod
     def oidc_token(self, audience: str | None = None) -> Secret:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
 from sealpipe.plugin import (
@@ -31,12 +31,13 @@ from sealpipe.plugin import (
 from sealpipe.reference import PARAMETERS, Reference
 from sealpipe.reference.params import TARGET_PARAMETERS
 from sealpipe.registry import configured, oversight
-from sealpipe.registry.catalog import BUILT_IN, Catalog
-from sealpipe.registry.catalog import Listed as Listed
 from sealpipe.registry.fetching import fetch_all
 from sealpipe.registry.guard import guarded, imported, pip_install, suggest
 from sealpipe.registry.oversight import Overseer as Overseer
 from sealpipe.registry.stores import Store, default_store, stores
+
+if TYPE_CHECKING:
+    from sealpipe.registry.catalog import Catalog, Listed
 
 _CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": Channel, "ci": CI}
 
@@ -57,7 +58,7 @@ class Registry:
         network: Callable[[], Network] | None = None,
         new_file: Callable[[Path, bytes], None] | None = None,
         replace_file: Callable[[Path, bytes, bytes | None], bool] | None = None,
-        built_in: Sequence[str] = BUILT_IN,
+        built_in: Sequence[str] | None = None,
     ) -> None:
         self._environ = environ
         self._stdin = stdin
@@ -72,7 +73,10 @@ class Registry:
     @cached_property
     def catalog(self) -> Catalog:
         """Which plugins there are."""
-        return Catalog(self._built_in, configured.allowed(self.config), configured.preferred(self.config))
+        from sealpipe.registry.catalog import BUILT_IN, Catalog  # pluggy: only where a plugin is called
+
+        built_in = BUILT_IN if self._built_in is None else self._built_in
+        return Catalog(built_in, configured.allowed(self.config), configured.preferred(self.config))
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -122,9 +126,10 @@ class Registry:
 
     def ci(self) -> CI | None:
         """The CI system that this process runs in; None for none, or one that nobody knows."""
-        for name in self.catalog.names("ci"):
-            info = cast("CIInfo", self.catalog.info("ci", name))
-            if self.environ.get(info.sign):
+        signs = {name: cast("CIInfo", self.catalog.info("ci", name)).sign for name in self.catalog.names("ci")}
+        # Every CI sets CI, too: whoever has no other sign is asked last.
+        for name in sorted(signs, key=lambda name: signs[name] == "CI"):
+            if self.environ.get(signs[name], "") not in ("", "0", "false"):
                 return cast("CI", self._instance("ci", name))
         return None
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.errors import NotConfigured, PluginError, PolicyRefused
 from sealpipe.plugin import Outgoing, Refusal
-from sealpipe.registry.catalog import Catalog
 from sealpipe.registry.configured import tables
 from sealpipe.registry.guard import guarded
+
+if TYPE_CHECKING:
+    from sealpipe.registry.catalog import Catalog
 
 BUILT_IN: Final[Mapping[str, str]] = {"audit": "sealpipe_plugins.audit", "policy": "sealpipe_plugins.policy"}
 

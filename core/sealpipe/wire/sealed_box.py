@@ -63,7 +63,7 @@ def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # no
     if len(data) < MINIMUM_SIZE:
         raise BoxError("too-short", f"a box has at least {MINIMUM_SIZE} bytes, this one {len(data)}")
     sender = keys.public_key(data[1:_POINT_END])
-    shared_secret = keys.private_key(key_pair.scalar).exchange(ec.ECDH(), sender)
+    shared_secret = key_pair.private_key.exchange(ec.ECDH(), sender)
     key = derive.wrapping_key(shared_secret, bytes(data[_POINT_END:_SALT_END]), tag)
     try:
         return AESGCM(key).decrypt(data[_SALT_END:_IV_END], data[_IV_END:], None)

@@ -134,12 +134,16 @@ def _piece(text: str, line: int, key: str | None, wanted: Mapping[str, str]) -> 
     match = _ASSIGNMENT.fullmatch(body.removesuffix("\n"))
     if match is None or key is None or match["key"] != key:
         raise Unreadable(line, "it is not NAME=VALUE")
+    if match["export"] and not KEY.fullmatch(key):
+        raise Unreadable(line, "a shell may stop there: it exports what is no variable")
     if match["rest"] is None:
         if key in _WORDS:
             raise Unreadable(line, "it is a word of the shell")
         return Piece(text, _blank(before), match["export"] or "", key)
     raw = match["rest"][1:]
-    if _reads_on(raw):
+    if key in NEVER_READ_BACK:
+        raise Unreadable(line, "a shell keeps that variable for itself, and may stop there")
+    if _reads_on(raw, exported=bool(match["export"])):
         raise Unreadable(line, "a shell would not end the value where other readers do")
     for number, each in enumerate(raw.split("\n")[1:], line + 1):
         if each.partition("=")[0].strip() in wanted:
@@ -157,22 +161,26 @@ def _lines(text: str) -> int:
 
 
 # One step of a shell through a value: words that end nothing, whole quotes, and expansions within one pair of braces.
-_SIMPLE = r"\$(?![({'\[])|\$\{[^{}\"'`\\\n]*\}"
+_SIMPLE = r"\$(?![({'\[])|\$\{[A-Za-z_]\w*(?::?-[\w./:@%+,-]*)?\}"
 _QUOTED = rf"\"(?:[^\"\\`$]|\\.|{_SIMPLE})*\""
 _STEP = re.compile(
-    r"(?P<word>[^ \t\n\v\f\\'\"`$();|&<>]+)|(?P<blank>[ \t](?!#))|[ \t]+#[^\n]*|\\[^\n]|'[^']*'|&(?![\s&]|\Z)"
+    r"(?P<word>[^ \t\n\v\f\\'\"`$();|&<>]+)|(?P<blank>[ \t](?!#))|[ \t]+#[^\n]*|\\[^\n]|'[^']*'|&(?=[A-Za-z_]\w*=)"
     rf"|{_QUOTED}|{_SIMPLE}",
     re.DOTALL,
 )
 
 
-def _reads_on(raw: str) -> bool:
-    """Whether a shell is not done at the end of the value's last line, or begins something else before it."""
+def _reads_on(raw: str, *, exported: bool) -> bool:
+    """Whether a shell is not done at the end of the value's last line, begins something else there, or may stop."""
     at, later = 0, False
     while at < len(raw):
         step = _STEP.match(raw, at)
-        # In a later word bash takes NAME[ for an element of an array, and reads on to the bracket's end.
-        if step is None or (later and "[" in (step["word"] or "")):
+        if step is None:
+            return True
+        blank = step["blank"] is not None or step.group().lstrip(" \t").startswith("#")
+        # In a later word bash takes NAME[ for an element of an array, and reads on to the bracket's end; to `export`
+        # each is a variable's name, and dash ends at one that is none.
+        if later and not blank and (exported or "[" in (step["word"] or "")):
             return True
         later = later or step["blank"] is not None
         at = step.end()

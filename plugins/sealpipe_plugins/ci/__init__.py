@@ -11,6 +11,7 @@ from sealpipe.plugin import CIInfo, hookimpl
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     """The descriptors."""
     here = "sealpipe_plugins.ci"
+    register(CIInfo("plain", "any other CI: nothing but what its variables tell", f"{here}.plain:Plain", sign="CI"))
     register(CIInfo("github", "GitHub Actions", f"{here}.github:GitHub", sign="GITHUB_ACTIONS"))
     register(
         CIInfo(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from sealpipe.plugin import CI, AuthFailed, NotConfigured, PluginError, Run, Secret, Unavailable, Unsupported
+from sealpipe.plugin import CI, AuthFailed, Level, NotConfigured, PluginError, Run, Secret, Unavailable, Unsupported
 
 SHORTEST = 4
 """Characters of a line that is masked: a shorter one would mask that letter in the whole log."""
@@ -35,8 +36,11 @@ class GitHub(CI):
         """Commands on stderr, one a line; never into a regular file, where they would be the leak."""
         if stat.S_ISREG(os.fstat(2).st_mode):
             return
-        lines = dict.fromkeys(line for value in values for line in _maskable(value.reveal()))
-        os.write(2, "".join(f"::add-mask::{_escaped(line)}\n" for line in lines).encode())
+        lines = dict.fromkeys(line for value in values for line in _lines(value.reveal()))
+        long = [line for line in lines if len(line.strip()) >= SHORTEST]
+        _write("".join(f"::add-mask::{_escaped(line)}\n" for line in long))
+        if len(long) < len(lines):
+            self.annotate("warning", f"{len(lines) - len(long)} secret line(s) are too short to be masked: do not print")
 
     def set_output(self, name: str, value: str) -> None:
         """Into GITHUB_OUTPUT, behind a delimiter that the value cannot hold."""
@@ -48,6 +52,10 @@ class GitHub(CI):
     def summary(self, markdown: str) -> None:
         """Into GITHUB_STEP_SUMMARY."""
         self._append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n")
+
+    def annotate(self, level: Level, message: str) -> None:
+        """A command on stderr: the run's page shows it."""
+        _write(f"::{level} title=sealpipe::{_escaped(message)}\n")
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """From the runner's token endpoint, for this audience."""
@@ -85,8 +93,16 @@ def _token(answer: httpx.Response) -> Secret:
     return Secret(value)
 
 
-def _maskable(value: str) -> list[str]:
-    return [line for line in (value, *value.splitlines()) if len(line.strip()) >= SHORTEST and line.strip()]
+def _lines(value: str) -> list[str]:
+    """The value, and each line of it as a log would show it: every kind of break that somebody breaks at."""
+    parts = [value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines()]
+    return [part for part in parts if part.strip()]
+
+
+def _write(text: str) -> None:
+    view = memoryview(text.encode("utf-8", "replace"))
+    while view:
+        view = view[os.write(2, view) :]
 
 
 def _escaped(text: str) -> str:

@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmana
 _OURS: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
 """Names tokens of ours; any number does that stays the same."""
 _MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
-_MOVED = ("InvalidParameterException",)
+_MOVED = ("InvalidParameterException", "InvalidRequestException")
 
 
 class AwsSmSink(OnAws, Sink):
@@ -102,9 +102,8 @@ class _Secret:
                 f"{self._locator} is marked for deletion",
                 remedy="restore it (`aws secretsmanager restore-secret`), or name another one",
             )
-        content = self._ask(
-            "get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT"
-        )  # none where nobody gave it a value
+        # There is none where nobody gave it a value.
+        content = self._ask("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
         there = there_in(content, whole="" in self._wanted) if content else None
         return Place(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
 
@@ -118,16 +117,22 @@ class _Secret:
         if not self._ask("put_secret_value", WRITE, expected=_EXISTS, **stages, **sent):
             return None
         self._read_back(token, sent)
-        current = base or _stages(self._ask("describe_secret")).get("AWSCURRENT", "")  # a first version is it at once
-        if current != token:
-            move = {"VersionStage": "AWSCURRENT", "MoveToVersionId": token}
-            if current:
-                move["RemoveFromVersionId"] = base or token  # where another came first, this is refused
-            if not self._ask("update_secret_version_stage", WRITE, expected=_MOVED, **move):
-                return None
+        if not self._promote(token, base):
+            return None
         with suppress(PluginError):  # it has done its work; where it stays, nothing depends on it
             self._ask("update_secret_version_stage", VersionStage=STAGE, RemoveFromVersionId=token)
         return token
+
+    def _promote(self, token: str, base: str) -> bool:
+        """Make it the current version; False where that is not the one it was made from any more."""
+        move = {"VersionStage": "AWSCURRENT", "MoveToVersionId": token}
+        if base:
+            move["RemoveFromVersionId"] = base
+        else:
+            current = _stages(self._ask("describe_secret")).get("AWSCURRENT")
+            if current is not None:
+                return current == token  # the first version of all is current at once
+        return bool(self._ask("update_secret_version_stage", WRITE, expected=_MOVED, **move))
 
     def _create(self, tries: int) -> str | None:
         if self._locator.body.startswith("arn:"):

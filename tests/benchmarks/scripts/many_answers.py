@@ -49,10 +49,9 @@ def serve(listening, state, listed):
     while not child:
         connection, _ = listening.accept()
         with connection:
-            while head := connection.recv(65536):
-                body = listed if b"/submissions " in head.partition(b"\r\n")[0] else state
-                about = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-                connection.sendall(b"HTTP/1.1 200 OK\r\n" + about.encode() + body)
+            body = listed if b"/submissions " in connection.recv(65536).partition(b"\r\n")[0] else state
+            about = f"content-type: application/json\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+            connection.sendall(b"HTTP/1.1 200 OK\r\n" + about.encode() + body)
     return child
 
 
@@ -77,6 +76,7 @@ def main():
     listening = socket.create_server(("127.0.0.1", 0))
     child = serve(listening, state, listed)
     url, numbers = f"http://127.0.0.1:{listening.getsockname()[1]}/v1", itertools.count()
+    http = httpx.Client(headers=headers(), timeout=60)
     client = Client(api_key=os.environ["SEALPIPE_API_KEY"], base_url=url, link_base_url=url)
 
     def ours(into=None):
@@ -87,7 +87,7 @@ def main():
         ours(folder / str(next(numbers)))
 
     def bare():
-        answer = httpx.get(f"{url}/requests/{CODE}/submissions", headers=headers(), timeout=60)
+        answer = http.get(f"{url}/requests/{CODE}/submissions")
         key = private_key()
         found = [json.loads(opened(key, row["data"])) for row in answer.json()["submissions"]]
         assert len(found) == number

@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import os
 import secrets
-import subprocess
 from collections.abc import Iterator, Mapping
 
 import pytest
 
 from sealpipe.testing import SinkContract, SourceContract
 from sealpipe.testing.source import Content
-from support.parts import missing, program
-
-BACKEND = "keyring.backends.SecretService.Keyring"
+from support.parts import missing
+from support.secret_service import BACKEND, secret_service
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
-    """A bus, and an unlocked keyring on it: the variables by which both are found."""
-    home = tmp_path_factory.mktemp("session")
-    (home / "run").mkdir(mode=0o700)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run")}
-    bus = subprocess.Popen(
-        [program("dbus-daemon"), "--session", "--nofork", "--print-address"],
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert bus.stdout is not None
-    environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
-    command = [program("gnome-keyring-daemon"), "--unlock", "--components=secrets"]
-    with bus:
-        # It goes to the background once it is on the bus, and ends with the bus.
-        subprocess.run(command, env=environ, input=b"secret", stdout=subprocess.DEVNULL, check=True)
+    with secret_service(tmp_path_factory.mktemp("session")) as environ:
         yield environ
-        bus.terminate()
 
 
 class Open:

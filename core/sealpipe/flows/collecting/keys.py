@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.credential import Credential
 from sealpipe.errors import EncodingError, FragmentError, InvalidReference, UsageError
@@ -12,9 +12,11 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import Reference, parse
 from sealpipe.secret import Secret
-from sealpipe.state.receipt import Receipt
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
+
+if TYPE_CHECKING:
+    from sealpipe.state.receipt import Receipt
 
 OpensWith = str | Secret | Reference | keys.KeyPair
 """How a key is given: `credential`, a reference, or the seed, access link or credential itself."""

@@ -82,12 +82,21 @@ def _until_over(
     clock: Callable[[], float],
 ) -> Flow[None]:
     started = clock()
+    allowance = waiting.Allowance(clock)
     looked_at_state = -waiting.STATE
+
+    def hold_back(looks: int, number: int) -> Flow[float]:
+        """Wait until so many looks may leave, while there is time; what is left of that."""
+        left = plan.wait - (clock() - started)
+        if left > 0:
+            yield from _wait(min(left, allowance.take(looks)), left, number, tell, tick)
+        return plan.wait - (clock() - started)
+
     while True:
         passed = clock() - started
         at_state = passed - looked_at_state >= waiting.STATE or passed >= plan.wait
         looked_at_state = passed if at_state else looked_at_state
-        yield from _round(session, _open(works), plan.wait - passed, tell, at_state=at_state)
+        yield from _round(session, _open(works), hold_back, tell, at_state=at_state)
         left, open_works = plan.wait - (clock() - started), _open(works)
         if not open_works or left <= 0:
             break
@@ -102,9 +111,17 @@ def _open(works: Sequence[Collecting]) -> list[Collecting]:
     return sorted((work for work in works if work.result is None), key=lambda work: work.troubles)
 
 
-def _round(session: Session, works: Sequence[Collecting], left: float, tell: Telling, *, at_state: bool) -> Flow[None]:
+def _round(
+    session: Session,
+    works: Sequence[Collecting],
+    hold_back: Callable[[int, int], Flow[float]],
+    tell: Telling,
+    *,
+    at_state: bool,
+) -> Flow[None]:
     """A look at each. Where the service cannot be asked and there is time, the others wait for the next round."""
     for number, work in enumerate(works):
+        left = yield from hold_back(2 if at_state else 1, len(works) - number)
         try:
             yield from work.look(session.budget(), at_state=at_state)
         except PASSING as error:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import RequestInfo, Submission, Submissions
@@ -33,12 +35,13 @@ from sealpipe.flows.collecting.result import (
     Status,
     Telling,
 )
-from sealpipe.flows.expire_request import Ending, locked, utc_now
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.storing.putting import Parcel, describe, put
-from sealpipe.state.kept import Record
+
+if TYPE_CHECKING:  # most answers go to stdout, and leave no record
+    from sealpipe.state.kept import Record
 
 
 class Collecting:
@@ -111,7 +114,7 @@ class Collecting:
         """Whether it cannot be answered any more. Raises KeySwapped, WrongKey where its key is none of ours."""
         self._asks_at = inf
         if info.expires_at is not None:
-            left = info.expires_at - (info.told_at or utc_now())
+            left = info.expires_at - (info.told_at or datetime.now(UTC))
             self._asks_at = self._clock() + max(0.0, left.total_seconds())
         receipt = self._job.receipt
         known = [each.public_key for each in self._keys]
@@ -158,7 +161,7 @@ class Collecting:
             return made
         if not wanted and not made.unreadable and self._plan.after == "keep":
             return made  # nothing that a record would be for
-        record = yield from locked(self._session, self.short_code, self._plan.state)
+        record = yield from self._locked()
         try:
             yield from self._keep(record, made, self._answers.locked_up())
             yield from self._store(record, wanted, made)
@@ -194,6 +197,8 @@ class Collecting:
             yield from self._keep(record, made, self._answers.locked_up(left))
 
     def _end(self, record: Record, made: Collected) -> Flow[None]:
+        from sealpipe.flows.expire_request import Ending
+
         try:
             made.ended = yield from Ending(self._session, self.short_code, record).run()
         except SealpipeError as error:
@@ -214,12 +219,17 @@ class Collecting:
     def _unanswered(self, status: Status) -> Flow[Collected]:
         made = self._made(status)
         if made.unreadable and not self._plan.dry_run:
-            record = yield from locked(self._session, self.short_code, self._plan.state)
+            record = yield from self._locked()
             try:
                 yield from self._keep(record, made, self._answers.locked_up())
             finally:
                 record.close()
         return made
+
+    def _locked(self) -> Flow[Record]:
+        from sealpipe.flows.expire_request import locked
+
+        return (yield from locked(self._session, self.short_code, self._plan.state))
 
     def _keep_what_is_there(self, budget: Budget) -> Flow[None]:
         """The ciphertext of everything, where the service is not to be trusted with it any more."""
@@ -228,7 +238,7 @@ class Collecting:
         with suppress(SealpipeError):  # that it is not to be trusted matters more
             found = yield from call(api.submissions(self.short_code), budget)
             if found.items:
-                record = yield from locked(self._session, self.short_code, self._plan.state)
+                record = yield from self._locked()
                 try:
                     yield Do(partial(record.keep, found.items))
                     self._kept_in = record.place

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sealpipe.errors import UsageError
 from sealpipe.flows.collecting.keys import OpensWith
@@ -14,11 +14,13 @@ from sealpipe.flows.collecting.picking import WORDS
 from sealpipe.flows.storing.putting import Parcel, grouped
 from sealpipe.flows.storing.targets import Pick, Target, parse_targets, picks, plain
 from sealpipe.plugin import Mode, Stored
-from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
-from sealpipe.state.receipt import Receipt
 from sealpipe.wire.link import segment
+
+if TYPE_CHECKING:
+    from sealpipe.prompts import Prompt
+    from sealpipe.state.receipt import Receipt
 
 After = Literal["keep", "expire"]
 PLACES = ("submission", "request")
@@ -106,9 +108,9 @@ def samples(job: Job) -> list[Parcel]:
 
 
 def _job(request: str | Receipt, targets: Sequence[Target]) -> Job:
-    receipt = request if isinstance(request, Receipt) else None
+    receipt = None if isinstance(request, str) else request
     prompts = None if receipt is None else receipt.prompts
-    code = request.short_code if isinstance(request, Receipt) else request
+    code = request if isinstance(request, str) else request.short_code
     job = Job(code, receipt, tuple((target, tuple(picks(target, prompts))) for target in targets))
     samples(job)
     return job

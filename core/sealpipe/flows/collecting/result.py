@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.api.refusals import printable
 from sealpipe.errors import NeverAnswered, NotOpened, SealpipeError, StillWaiting
-from sealpipe.flows.expire_request import EndedRequest
 from sealpipe.flows.steps import Flow, Tell
 from sealpipe.wire.field import Field
+
+if TYPE_CHECKING:
+    from sealpipe.flows.expire_request import EndedRequest
 
 Status = Literal["collected", "pending", "expired", "failed"]
 Identity = tuple[str | None, str | None]

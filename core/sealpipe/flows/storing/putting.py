@@ -62,7 +62,7 @@ def grouped(parcels: Iterable[Parcel]) -> list[Parcel]:
 
 def describe(session: Session, parcels: Sequence[Parcel]) -> Flow[list[str]]:
     """What would be done with each, in its sink's words. Nothing is asked. Raises PluginError, UsageError."""
-    told: list[str] = yield Do(partial(_describe, session, parcels))
+    told: list[str] = (yield Do(partial(_describe, session, parcels))) if parcels else []
     return told
 
 

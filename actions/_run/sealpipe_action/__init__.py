@@ -1,0 +1,1 @@
+"""What stands between an action's inputs and `sealpipe`. Only the standard library: the venv may be anybody's."""

@@ -1,0 +1,49 @@
+"""An action's work, whatever happens with its outputs set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from sealpipe_action import telling
+from sealpipe_action.collecting import collect
+from sealpipe_action.expiring import expire
+from sealpipe_action.inputs import Refused, one_of
+from sealpipe_action.making import request, share
+from sealpipe_action.step import Step
+
+ACTIONS: Mapping[str, Callable[[Step], int]] = {
+    "share": share,
+    "request": request,
+    "collect": collect,
+    "expire": expire,
+}
+
+
+def main(action: str) -> int:
+    """The step's exit code: sealpipe's own."""
+    step = None
+    try:
+        step = Step(action, os.environ)
+        code = _run(step)
+    except Refused as error:
+        code = _refused(step, error)
+    if step is not None:
+        step.finish()
+    return code
+
+
+def _run(step: Step) -> int:
+    allowed = one_of("on-missing-key", step.given["on-missing-key"], ("fail", "skip"))
+    why = step.without_key()
+    if why and allowed == "skip":
+        telling.annotate("notice", f"skipped: {why}")
+        return step.ended(0, "skipped")
+    if why:
+        raise Refused(why, "on-missing-key: skip lets such a run pass")
+    return ACTIONS[step.action](step)
+
+
+def _refused(step: Step | None, error: Refused) -> int:
+    telling.annotate("error", error.message + (f" ({error.remedy})" if error.remedy else ""))
+    return error.code if step is None else step.ended(error.code, "failed")

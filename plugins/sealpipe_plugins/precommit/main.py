@@ -1,0 +1,107 @@
+"""`sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] FILE ...`: what pre-commit runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sealpipe_plugins.precommit.rules import HOOKS, compiled
+from sealpipe_plugins.precommit.scanning import scan
+
+CLEAN, FOUND, WRONG = 0, 1, 2
+"""Exit codes; pre-commit only tells the first from the others."""
+
+USAGE = f"""\
+usage: sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] [--] FILE ...
+
+Looks for what must not be committed, and tells file, line and rule; never what it found.
+NAME is one of {", ".join(HOOKS)}. --tag: only credentials of that service; --link-host: only links to that host
+(with no port, to any). A line that says `sealpipe: allow` is let pass.
+Exit code: 0 nothing found, 1 something found, 2 wrong usage or a file that cannot be read.
+"""
+
+
+class _UsageError(Exception):
+    pass
+
+
+class Asked(NamedTuple):
+    """A command line, read."""
+
+    hook: str
+    tags: list[str]
+    hosts: list[str]
+    files: list[str]
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: Sequence[str]) -> int:
+    """Run a command line to its exit code."""
+    if {"-h", "--help"} & set(words[:1]):
+        sys.stdout.write(USAGE)
+        return CLEAN
+    try:
+        asked = read(words)
+    except _UsageError as error:
+        sys.stderr.write(f"sealpipe-hook: {error}\n{USAGE}")
+        return WRONG
+    rules = compiled(asked.hook, tags=asked.tags, hosts=asked.hosts)
+    code, advice = CLEAN, {}
+    for file in asked.files:
+        try:
+            for found in scan(file, rules):
+                _tell(f"{_shown(file)}:{found.line} {found.rule.name}")
+                advice[found.rule.name] = found.rule.advice
+                code = max(code, FOUND)
+        except OSError as error:
+            _tell(f"{_shown(file)}: cannot be read: {error.strerror}")
+            code = WRONG
+    for name, what in advice.items():
+        _tell(f"{name}: {what}")
+    if advice:
+        _tell("a line that may stay says `sealpipe: allow`")
+    return code
+
+
+def read(words: Sequence[str]) -> Asked:
+    """The words of a command line, by hand: argparse would be half of what the hook costs."""
+    options: dict[str, list[str]] = {"--tag": [], "--link-host": []}
+    plain: list[str] = []
+    left = iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            plain += left
+        elif name in options:
+            options[name].append(value if equals else next(left, ""))
+        elif word.startswith("-") and len(word) > 1:
+            raise _UsageError("there is an option that it does not know")  # it may be a secret: it is not repeated
+        else:
+            plain.append(word)
+    if not plain or plain[0] not in HOOKS:
+        raise _UsageError("the first word is not the name of a hook")
+    if not all(re.fullmatch("[a-z][a-z0-9]{0,15}", tag) for tag in options["--tag"]):
+        raise _UsageError("--tag is a short word in lower case")
+    if not all(re.fullmatch(r"[A-Za-z0-9.-]{1,253}", host) for host in options["--link-host"]):
+        raise _UsageError("--link-host is a host's name")
+    return Asked(plain[0], options["--tag"], options["--link-host"], plain[1:])
+
+
+def _tell(line: str) -> None:
+    os.write(1, f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def _shown(name: str) -> str:
+    """A file's name as one line: it may hold anything."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name)
+
+
+if __name__ == "__main__":
+    main()

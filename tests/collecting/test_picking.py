@@ -1,0 +1,142 @@
+"""Which answers are taken, where they may go, and that a target without a place takes exactly one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealpipe import UsageError
+from sealpipe.errors import NeverAnswered, SealpipeError, StillWaiting, TooManyAnswers
+from sealpipe.flows.collecting.picking import any_taken, pick
+from sealpipe.flows.collecting.result import Received
+from sealpipe.flows.storing.targets import plain
+from support.collecting import ask, values
+from support.job import Job
+from support.requesting import Caller
+
+THEN = datetime(2026, 11, 21, tzinfo=UTC)
+RECEIVED = st.builds(
+    Received,
+    st.none() | st.text(max_size=2),
+    st.none() | st.integers(0, 3).map(lambda number: THEN + timedelta(hours=number)),
+    st.just(()),
+    st.text("abc", min_size=5, max_size=6),
+)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("newest", "c"), ("oldest", "a"), ("only", None), ("each", "abc")])
+def test_of_several_answers_those_are_taken_that_are_asked_for(
+    call: Caller, job: Job, how: str, expected: str | None
+) -> None:
+    asked = ask(job)
+    for password in "abc":
+        asked.answer(password)
+    if expected is None:
+        with pytest.raises(TooManyAnswers, match="has 3 answers") as caught:
+            call("collect", asked.code, pick=how)
+        assert caught.value.exit_code == 17
+        assert caught.value.collected.submissions == ()
+        return
+    collected = call("collect", asked.code, pick=how)
+    assert [typed for typed, _ in values(collected)] == list(expected)
+    assert (collected.status, collected.count) == ("collected", 3)
+
+
+def test_one_is_named_by_its_code_or_its_marker(call: Caller, job: Job) -> None:
+    asked = ask(job)
+    codes = [asked.answer(password) for password in "abc"]
+    one = call("collect", asked.code, pick=codes[1])
+    assert values(one) == [["b", "bob"]]
+    assert values(call("collect", asked.code, pick=one.submissions[0].marker)) == [["b", "bob"]]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_code_that_no_answer_has_is_waited_for_and_told_as_what_it_is(call: Caller, job: Job, *, ended: bool) -> None:
+    asked = ask(job)
+    asked.answer()
+    if ended:
+        asked.end()
+    collected = call("collect", asked.code, pick="x\x1b[31m")
+    problem = collected.problem()
+    assert type(problem) is (NeverAnswered if ended else StillWaiting)
+    assert "none of its 1 answers is x\\x1b[31m" in problem.message
+
+
+@pytest.mark.parametrize("how", ["only", "newest", "oldest"])
+def test_one_answer_is_stored_and_two_are_not_where_one_belongs(
+    call: Caller, job: Job, tmp_path: Path, how: str
+) -> None:
+    asked, target = ask(job, "Password"), tmp_path / "pw"
+    asked.send_fields(("Password", "first"))
+    assert call("collect", asked.receipt, to=[f"file:{target}"]).stored[0].already is False
+    assert target.read_text() == "first"
+    asked.send_fields(("Password", "second"))
+    if how != "oldest":
+        with pytest.raises(SealpipeError) as caught:
+            call("collect", asked.receipt, to=[f"file:{target}"], pick=how)
+        assert caught.value.exit_code == (17 if how == "only" else 14)
+    assert target.read_text() == "first"
+
+
+PLACES = {
+    "each, and no place": (["file:/x"], "each", 1),
+    "each, and the request's place": (["file:/x/{request}"], "each", 1),
+    "several requests, and no place": (["file:/x"], "only", 2),
+    "several requests, and one of two targets has no place": (["file:/x/{request}", "file:/x"], "newest", 2),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_a_place_for_the_submission_is_demanded_before_anything_is_asked(call_at: object, job: Job, case: str) -> None:
+    targets, how, number = PLACES[case]
+    caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False)
+    with pytest.raises(UsageError, match="takes one submission"):
+        caller("collect_each", ["a", "b"][:number], to=targets, pick=how)
+
+
+def test_with_its_place_each_answer_of_each_request_is_stored_apart(call: Caller, job: Job, tmp_path: Path) -> None:
+    requests = [ask(job, "Password"), ask(job, "Password")]
+    for asked in requests:
+        for value in "ab":
+            asked.send_fields(("Password", value))
+    target = f"file:{tmp_path}/{{request}}-{{submission}}.typed"
+    found = call("collect_each", [asked.receipt for asked in requests], to=[target], pick="each")
+    assert [each.count for each in found] == [2, 2]
+    names = {path.name: path.read_text() for path in tmp_path.glob("*.typed")}
+    assert names == {
+        f"{plain(each.short_code)}-{row.marker}.typed": typed
+        for each in found
+        for row, (typed,) in zip(each.submissions, values(each), strict=True)
+    }
+    assert len(names) == 4
+
+
+@pytest.mark.parametrize("names", [["a", "b", "a"], [""], [".."], []])
+def test_requests_are_named_once_and_by_what_can_be_a_code(call: Caller, names: list[str]) -> None:
+    with pytest.raises(UsageError):
+        call("collect_each", names)
+
+
+@given(st.lists(RECEIVED, max_size=5), st.sampled_from(["only", "newest", "oldest", "each", "a", "", "abcab"]))
+def test_at_most_one_is_taken_unless_each_is_asked_for(found: list[Received], how: str) -> None:
+    try:
+        taken = pick(found, how, "r")
+    except TooManyAnswers as error:
+        told = error
+    else:
+        told = None
+    if told is not None:
+        assert how not in ("newest", "oldest", "each")
+        assert told.message.isprintable()
+        return
+    assert all(any(each is one for one in found) for each in taken)
+    assert len(taken) == len(found) if how == "each" else len(taken) <= 1
+    assert bool(taken) is any_taken(found, how)
+    if how in ("newest", "oldest") and found:
+        times = [each.created_at or datetime.min.replace(tzinfo=UTC) for each in found]
+        chosen = taken[0].created_at or datetime.min.replace(tzinfo=UTC)
+        assert chosen == (max if how == "newest" else min)(times)

@@ -1,0 +1,33 @@
+"""Sinks whose store is in trouble before anything is written: to be tried again, and nothing is told of the value."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.aws.conftest import aws, one_moto
+from plugins.aws.moto import ENVIRON
+from plugins.storing import SECRET, refused
+from sealpipe.errors import Unavailable
+from sealpipe.testing.trouble import Trouble
+
+__all__ = ["aws", "one_moto"]
+
+AWS, K8S = "SEALPIPE_PLUGIN_AWS__", "SEALPIPE_PLUGIN_K8S__"
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("target", ["aws-sm:db", "aws-ssm:/db", "k8s:prod/db"])
+@pytest.mark.parametrize("how", ["429", "503", "closed", "silent"])
+def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch, target: str, how: str) -> None:
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    trouble = Trouble(how)
+    try:
+        settings = {f"{AWS}ENDPOINT_URL": trouble.url, f"{AWS}TIMEOUT": "0.3"}
+        settings |= {f"{K8S}SERVER": trouble.url, f"{K8S}TOKEN": "t", f"{K8S}TIMEOUT": "0.3"}
+        error = refused({**ENVIRON, **settings}, target, {"a": SECRET}, Unavailable, "")
+    finally:
+        trouble.stop()
+    assert isinstance(error, Unavailable)
+    assert error.retry_after == (Trouble.retry_after if how.isdigit() else None)
+    assert trouble.received == 1, "the core repeats, not the sink"

@@ -1,0 +1,248 @@
+"""Killing `collect --pick each --after expire` at one step after another: each submission stored once, none lost.
+
+A step is a system call, or a request over HTTP to the service or to the backend: before it gets there, or after it
+was carried out and before its answer is back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from sealpipe_rehearsal.running import Running
+from support.faulty import Exchange, Fault, Faulty
+from support.job import Job, ended
+from support.places import Place, Values
+from support.storing import MARK, Asked, Given, another_machine, asked_at_once
+from support.straced import HASH_SEED, Point, killing, only, points, tracing
+from support.terminal import Done
+
+MATTER = (
+    "mkdir", "openat", "read", "fchmod", "flock", "write", "fsync", "link", "linkat", "rename", "renameat",
+    "renameat2", "unlink", "unlinkat", "connect", "sendto", "recvfrom", "ftruncate", "lseek", "close", "exit_group",
+)  # fmt: skip
+"""The calls that read or change what is on disk, at the service, in the backend or on stdout, and the last of all."""
+
+
+class Call(NamedTuple):
+    """The `number`th request over HTTP, counted from 0; `late`: it was carried out. `text` is what it asked."""
+
+    number: int
+    late: bool
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{'after' if self.late else 'before'} request {self.number}"
+
+
+Step = Point | Call
+
+
+@dataclass
+class Between:
+    """Stands before the service and the backend, counts what is asked, and kills who asks at one of the calls."""
+
+    at: Call | None = None
+    asked: list[str] = field(default_factory=list)
+    _known: threading.Event = field(default_factory=threading.Event)
+    _pid: int = 0
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, to: str) -> Fault:
+        def fault(exchange: Exchange) -> None:
+            with self._turn:
+                number = len(self.asked)
+                self.asked.append(f"{to}: {exchange.received.method} {exchange.received.target}")
+            mine = self.at is not None and self.at.number == number
+            if mine and self.at is not None and not self.at.late:
+                self._kill(exchange)
+                return
+            answer = exchange.forward()
+            if mine:
+                self._kill(exchange)
+                return
+            exchange.send(answer.head + answer.body)
+
+        return fault
+
+    def kills(self, pid: int) -> None:
+        """Whom to kill."""
+        self._pid = pid
+        self._known.set()
+
+    def _kill(self, exchange: Exchange) -> None:
+        self._known.wait(30)
+        os.kill(self._pid, signal.SIGKILL)
+        exchange.close()
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What was found after a kill (`code` -9, or how the command ended that outlived it), and after the rerun.
+
+    `between`: what of the places held something else than nothing or all of a submission; `wrong_there`: the places
+    in the end. `rerun` are the exit codes of the runs that followed, `hours` whether one had to wait for an hour.
+    """
+
+    step: Step
+    code: int
+    torn: str
+    rerun: Sequence[int]
+    hours: bool
+    wrong_there: str
+    over: bool
+    deletes: int
+    lost: int
+    litter: Sequence[str]
+    said: str
+
+    def wrong(self) -> str | None:
+        """What broke the promise; None where it is kept."""
+        if self.code not in (0, -9):
+            return f"it ended with {self.code}"
+        if self.rerun[-1] != 0:
+            return f"the reruns ended with {self.rerun}"
+        if self.torn or self.wrong_there:
+            return self.torn or self.wrong_there
+        if not self.over:
+            return "the request has not ended"
+        if self.deletes > 1:
+            return f"{self.deletes} DELETEs arrived"
+        if self.lost:
+            return f"the service has {self.lost} submissions less"
+        if self.litter:
+            return f"litter: {self.litter}"
+        if "Traceback" in self.said or "bug of ours" in self.said:
+            return "a traceback"
+        return "a value was shown" if MARK in self.said else None
+
+
+Makes = Callable[[Job], Place]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is swept: a place, and whether the rerun is on another machine, which knows nothing of the first."""
+
+    service: Running
+    makes: Makes
+    elsewhere: bool = False
+    number: int = 2
+    """Submissions of each request, where each can have a place."""
+
+    def points(self, place: Path) -> list[Point]:
+        """The system calls of a command that nobody disturbs, from its first connection on; then one beyond."""
+        log, (request, there, group, _) = place / "trace", self._set_up(place)
+        done = request.job.run(*self._words(request, there, group), under=tracing(log), **HASH_SEED)
+        assert done.code == 0, done
+        found = points(log, f"htons({self.service.address.port})")
+        return [*only(found, MATTER), Point("exit_group", 2, "never reached")]
+
+    def calls(self, place: Path) -> list[Call]:
+        """Its requests, each before and after; then one beyond."""
+        request, there, group, _ = self._set_up(place)
+        between = Between()
+        done = self._run_between(request, there, group, between)
+        assert done.code == 0, done
+        found = [Call(number, late, text) for number, text in enumerate(between.asked) for late in (False, True)]
+        return [*found, Call(len(between.asked), late=False, text="never reached")]
+
+    def kill_at(self, step: Step, place: Path) -> Killed:
+        """Collect, killed at that step; look; then collect again until it is done; and look."""
+        request, there, group, given = self._set_up(place)
+        if isinstance(step, Point):
+            under = killing(step, place / "log")
+            done = request.job.run(*self._words(request, there, group), under=under, **HASH_SEED)
+        else:
+            done = self._run_between(request, there, group, Between(step))
+        torn = self._torn(there, group, given)
+        environ = another_machine(request.job) if self.elsewhere else {}
+        reruns, said = [], done.out + done.err
+        for hours in (False, True):
+            if hours:
+                an_hour_later(request.job)
+            again = request.job.run(*self._words(request, there, group), **environ)
+            reruns.append(again.code)
+            said += again.out + again.err
+            if again.code != 11:  # 11: a DELETE may be on its way, and no other is sent for an hour
+                break
+        return Killed(
+            step, done.code, torn, reruns, hours, self._wrong(there, group, given), request.is_over(),
+            request.deletes(), len(given) - request.submissions(), self._litter(request, group), said,
+        )  # fmt: skip
+
+    def _set_up(self, place: Path) -> tuple[Asked, Place, str, list[Given]]:
+        job = Job(place, self.service)
+        there = self.makes(job)
+        job.terminal.environ |= there.environ()
+        request = asked_at_once(job)
+        return request, there, f"g{secrets.token_hex(5)}", [
+            request.answer() for _ in range(self.number if there.each("") else 1)
+        ]
+
+    def _words(self, request: Asked, there: Place, group: str) -> list[str]:
+        """Each submission into a place of its own; where none can have that, the only one."""
+        each = there.each(group)
+        return [*request.words(*(each or there.single(group))), "--pick", "each" if each else "only", "--after", "expire"]
+
+    def _run_between(self, request: Asked, there: Place, group: str, between: Between) -> Done:
+        with ExitStack() as stack:
+            host, port = self.service.address.host, self.service.address.port
+            service = stack.enter_context(Faulty((host, port), then=between("service")))
+            environ = {"SEALPIPE_BASE_URL": service.base_url}
+            if there.url:
+                backend = stack.enter_context(Faulty(there.address(), then=between(there.name)))
+                environ |= there.environ(f"http://127.0.0.1:{backend.port}")
+            process = request.job.start(*self._words(request, there, group), environ=environ)
+            between.kills(process.pid)
+            return ended(process)
+
+    def _torn(self, there: Place, group: str, given: Sequence[Given]) -> str:
+        """What a kill left of a submission that is neither nothing nor whole: a value cut off, or another one."""
+        values = [each.values() for each in given]
+        for found in _all(there, group):
+            if not any(found.items() <= each.items() for each in values):
+                return "a place holds what nobody typed"
+        return ""
+
+    def _wrong(self, there: Place, group: str, given: Sequence[Given]) -> str:
+        found = _all(there, group)
+        if sorted(map(_told, found)) != sorted(_told(each.values()) for each in given):
+            return f"{len(found)} places, and not each submission in one"
+        return "a place was written twice" if max(map(there.count, there.groups(group))) > 1 else ""
+
+    def _litter(self, request: Asked, group: str) -> list[str]:
+        names = [path.name for path in request.job.terminal.here.iterdir() if path != request.receipt]
+        return sorted(name for name in names if not name.startswith(group))
+
+
+def an_hour_later(job: Job) -> None:
+    """As if what the job's records tell of a DELETE had happened an hour and more ago."""
+    for record in (job.state / "requests").glob("*.jsonl"):
+        lines = [json.loads(line) for line in record.read_text().splitlines()]
+        for line in lines:
+            if "sending" in line:
+                line["sending"] = {name: _earlier(at) for name, at in line["sending"].items()}
+        record.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+def _earlier(at: str | None) -> str | None:
+    return None if at is None else (datetime.fromisoformat(at) - timedelta(hours=2)).isoformat()
+
+
+def _told(values: Values) -> str:
+    return json.dumps({key: value.decode() for key, value in sorted(values.items())})
+
+
+def _all(there: Place, group: str) -> list[Values]:
+    """What each place of a group holds."""
+    return [found for name in there.groups(group) if (found := there.there(name))]

@@ -1,0 +1,92 @@
+"""Collecting into places, in tests: a request that somebody has answered, and the machines that collect it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.job import Job
+from support.requesting import client_of
+from support.terminal import Done
+
+PROMPTS = ("Staging password", "user=User name:text")
+"""Their ids are `staging_password` and `user`."""
+MARK = "pw-"
+"""How every password here begins: no output may have it."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What somebody typed, and the code that the submission got. Every backend of ours can hold the values."""
+
+    code: str
+    password: str
+    user: str = "bob.the-builder"
+
+    def values(self) -> dict[str, bytes]:
+        """By the keys that they are stored under."""
+        return {"password": self.password.encode(), "user": self.user.encode()}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request of a job's account. Its receipt is a file beside the job's others."""
+
+    job: Job
+    code: str
+    link: str
+    receipt: Path
+
+    def answer(self) -> Given:
+        """Somebody fills the form in."""
+        password = f"{MARK}{secrets.token_hex(12)}"
+        given = {"Staging password": password, "User name": Given.user}
+        return Given(self.job.service.submitter().submit(self.link, given), password)
+
+    def words(self, *targets: str) -> list[str]:
+        """`collect RECEIPT` into these targets."""
+        return ["collect", str(self.receipt), *(word for target in targets for word in ("--to", target))]
+
+    def stores(self, *targets: str, more: Sequence[str] = (), code: int = 0, **environ: str | None) -> Done:
+        """Collect into these targets, with that exit code. No value shows in any output."""
+        done = self.job.run(*self.words(*targets), *more, **environ)
+        assert done.code == code, done
+        assert MARK not in done.out + done.err, done
+        return done
+
+    def deletes(self) -> int:
+        """How many DELETEs of it have arrived at the service."""
+        return sum(seen.method == "DELETE" and self.code in seen.target for seen in self.job.service.seen())
+
+    def is_over(self) -> bool:
+        """Whether it has ended, as the service has it."""
+        with client_of(self.job) as client:
+            return client.get_request(self.code).public_key is None
+
+    def submissions(self) -> int:
+        """How many the service has."""
+        with client_of(self.job) as client:
+            return len(client.list_submissions(self.code).items)
+
+
+def asked(job: Job, name: str = "acme.json") -> Asked:
+    """A new request, made by the command line."""
+    words = [word for prompt in PROMPTS for word in ("--ask", prompt)]
+    done = job.run("request", *words, "--receipt", name, "--output", "json")
+    assert done.code == 0, done
+    return Asked(job, done.json["short_code"], done.json["collect_link"], job.terminal.here / name)
+
+
+def asked_at_once(job: Job, name: str = "acme.json") -> Asked:
+    """The same by the library, for tests that make many."""
+    with client_of(job) as client:
+        made = client.request(PROMPTS)
+        receipt = job.terminal.file(name, made.receipt.dump())
+        return Asked(job, made.short_code, made.collect_link, receipt)
+
+
+def another_machine(job: Job) -> dict[str, str | None]:
+    """Settings of one that has a state folder of its own, and knows nothing of the job's."""
+    return {"SEALPIPE_STATE_DIR": str(job.state.parent / f"state-{secrets.token_hex(4)}")}
