@@ -101,7 +101,9 @@ def _input(each: Input) -> str:
 
 def _output(action: str, name: str, about: str) -> str:
     value = f"steps.run.outputs.{name}"
-    value += " || 'failed'" if name == "outcome" else " || steps.setup.outputs.executable" if name == "executable" else ""
+    value += (
+        " || 'failed'" if name == "outcome" else " || steps.setup.outputs.executable" if name == "executable" else ""
+    )
     return f"  {name}:\n    description: {json.dumps(about)}\n    value: ${{{{ {value} }}}}\n"
 
 

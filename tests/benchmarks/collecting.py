@@ -85,7 +85,8 @@ def _waiting(bench: Bench) -> Iterator[Row]:
 
     environ = bench.at(bench.other.fresh())
     hour, loop = told(1, HOUR), told(1, HOUR, "loop")
-    yield Row("wait-cpu", "an hour's wait for 1 request; a loop that asks every 15 s", "ms CPU", pair("cpu", hour, loop))
+    what = "an hour's wait for 1 request; a loop that asks every 15 s"
+    yield Row("wait-cpu", what, "ms CPU", pair("cpu", hour, loop))
     yield Row("wait-requests", "the same", "requests", pair("requests", hour, loop))
     what = "the same hour with a countdown on a terminal; without"
     yield Row("wait-countdown", what, "ms CPU", pair("cpu", told(1, HOUR, "countdown"), hour))

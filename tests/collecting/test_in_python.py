@@ -1,4 +1,4 @@
-"""In a program: progress that is told or awaited, a task that is cancelled, calls that meet, values that stay closed."""
+"""In a program: progress told or awaited, a task that is cancelled, calls that meet, values that stay closed."""
 
 from __future__ import annotations
 
@@ -184,9 +184,9 @@ def test_one_that_waits_too_long_for_the_other_says_so(job: Job, gated: Session,
     with ThreadPoolExecutor(1) as pool, Client.of_session(gated) as first:
         running = pool.submit(first.collect, asked.receipt, to=[TARGET], state=tmp_path / "state")
         assert Gate.entered.wait(PATIENCE)
-        with Client.of_session(dataclasses.replace(gated, deadline=0.5)) as second:
-            with pytest.raises(StateError, match="another command works on") as caught:
-                second.collect(asked.receipt, to=[TARGET], state=tmp_path / "state")
+        second = Client.of_session(dataclasses.replace(gated, deadline=0.5))
+        with second, pytest.raises(StateError, match="another command works on") as caught:
+            second.collect(asked.receipt, to=[TARGET], state=tmp_path / "state")
         assert caught.value.exit_code == 2
         Gate.opened.set()
         assert running.result(PATIENCE).stored

@@ -91,7 +91,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("case", PLACES)
-def test_a_place_for_the_submission_is_demanded_before_anything_is_asked(call_at: object, job: Job, case: str) -> None:
+def test_a_place_for_the_submission_is_demanded_before_anything_is_asked(job: Job, case: str) -> None:
     targets, how, number = PLACES[case]
     caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False)
     with pytest.raises(UsageError, match="takes one submission"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def test_it_looks_every_fifteen_seconds_at_first_and_slower_later(job: Job) -> N
     found = looks(time, asked)
     assert found[:5] == [0.0, 15.0, 30.0, 45.0, 60.0]
     assert (found[-1], time.now) == (HOUR, HOUR)
-    pauses = [later - earlier for earlier, later in zip(found, found[1:], strict=False)][:-1]
+    pauses = [later - earlier for earlier, later in pairwise(found)][:-1]
     assert pauses == sorted(pauses)
     assert 100 <= pauses[-1] <= 120
     assert len(time.sent) < 90, "an hour of waiting costs this many requests at most"
@@ -71,6 +72,20 @@ def test_many_are_asked_for_within_the_rate_of_the_smallest_plan(job: Job) -> No
     assert allowed == 100
     assert all(rates.take("key", allowed, when) == 0 for when, _ in time.sent)
     assert len(looks(time, asked[0])) > 10
+
+
+def test_however_many_they_are_they_take_half_of_that_rate_and_half_of_its_burst(job: Job) -> None:
+    job.service.set_account(job.account, requests_per_minute=100_000)
+    asked, time = [ask(job, "Password") for _ in range(70)], hours(job)
+    told: list[Progress] = []
+    found = time.collect(waits(*asked, seconds=250), told.append)
+    assert {each.status for each in found} == {"pending"}
+    rates, half = Rates(), PLANS["business"].requests_per_minute // 2
+    # When time is out, each is looked at once more, and that is not held back.
+    assert all(rates.take("key", half, when) == 0 for when, _ in time.sent if when < 250)
+    assert {each.code: looks(time, each)[-1] for each in asked} == {each.code: 250 for each in asked}
+    assert min(len(looks(time, each)) for each in asked) >= 3
+    assert all(0 < each.left <= 250 and 0 < each.waiting <= 70 for each in told)
 
 
 OUTAGES: dict[str, Fault] = {

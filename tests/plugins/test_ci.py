@@ -172,6 +172,9 @@ Registry(environ=dict(os.environ)).ci().mask([Secret(value) for value in sys.arg
 """
 
 
+PLAIN = {"CI": "true", "BUILD_URL": "https://ci.example/job/app/12/"}
+
+
 def masked(*values: str, stderr: int | None = None) -> bytes:
     command = [sys.executable, "-c", MASKING, *values]
     done = subprocess.run(command, env={**os.environ, **GITHUB}, stderr=stderr or subprocess.PIPE, check=True)
@@ -186,7 +189,48 @@ def test_github_masks_the_value_and_each_of_its_longer_lines_one_a_command() -> 
         "::add-mask::100%25 ",
         "::add-mask::last",
         "::add-mask::once",
+        "::warning title=sealpipe::1 secret line(s) are too short to be masked: do not print them",
     ]
+
+
+def test_github_masks_what_every_kind_of_break_leaves_of_a_value() -> None:
+    lines = masked("one1\rtwo2\u2028three\x0bfour").decode().split("\n")
+    assert [line.removeprefix("::add-mask::") for line in lines if line] == [
+        "one1%0Dtwo2\u2028three\x0bfour",
+        "one1",
+        "two2\u2028three\x0bfour",
+        "two2",
+        "three",
+        "four",
+    ]
+
+
+ANNOTATING = """
+import os, sys
+from sealpipe.registry import Registry
+Registry(environ=dict(os.environ)).ci().annotate(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"), [(GITHUB, "::error title=sealpipe::100%25%0D%0A::add-mask::x\n"), (GITLAB, ""), (PLAIN, "")]
+)
+def test_an_error_is_shown_where_there_is_a_place_for_it(environ: dict[str, str], told: str) -> None:
+    command = [sys.executable, "-c", ANNOTATING, "error", "100%\r\n::add-mask::x"]
+    bare = {name: value for name, value in os.environ.items() if name not in ("CI", "GITHUB_ACTIONS", "GITLAB_CI")}
+    done = subprocess.run(command, env={**bare, **environ}, capture_output=True, check=True)
+    assert (done.stdout.decode(), done.stderr.decode()) == ("", told)
+
+
+def test_any_other_ci_is_plain_and_every_ci_with_a_name_goes_before_it() -> None:
+    assert found(PLAIN).run() == ("plain", PLAIN["BUILD_URL"], "", PLAIN["BUILD_URL"])
+    assert found({"CI": "1"}).run().id == "unknown"
+    assert found(GITHUB | PLAIN).run().ci == "github"
+    assert found(GITLAB | PLAIN).run().ci == "gitlab"
+    for off in ("", "0", "false"):
+        assert Registry(environ={"CI": off}).ci() is None
+    with pytest.raises(Unsupported):
+        found(PLAIN).set_output("a", "b")
 
 
 def test_a_mask_never_goes_into_a_regular_file(tmp_path: Path) -> None:

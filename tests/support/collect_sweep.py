@@ -11,8 +11,8 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -89,15 +89,14 @@ class Between:
 class Killed:
     """What was found after a kill (`code` -9, or how the command ended that outlived it), and after the rerun.
 
-    `between`: what of the places held something else than nothing or all of a submission; `wrong_there`: the places
-    in the end. `rerun` are the exit codes of the runs that followed, `hours` whether one had to wait for an hour.
+    `torn` is what is wrong with the places after the kill, `wrong_there` what is in the end. `reruns` are the exit
+    codes of the runs that followed: after 9 an hour later, after 14 of a place that cannot be read with replace.
     """
 
     step: Step
     code: int
     torn: str
-    rerun: Sequence[int]
-    hours: bool
+    reruns: Sequence[int]
     wrong_there: str
     over: bool
     deletes: int
@@ -109,8 +108,8 @@ class Killed:
         """What broke the promise; None where it is kept."""
         if self.code not in (0, -9):
             return f"it ended with {self.code}"
-        if self.rerun[-1] != 0:
-            return f"the reruns ended with {self.rerun}"
+        if self.reruns[-1] != 0:
+            return f"the reruns ended with {self.reruns}"
         if self.torn or self.wrong_there:
             return self.torn or self.wrong_there
         if not self.over:
@@ -125,6 +124,9 @@ class Killed:
             return "a traceback"
         return "a value was shown" if MARK in self.said else None
 
+
+RERUNS = 3
+"""Collecting again comes to an end after so many at most."""
 
 Makes = Callable[[Job], Place]
 
@@ -151,7 +153,8 @@ class Sweep:
         """Its requests, each before and after; then one beyond."""
         request, there, group, _ = self._set_up(place)
         between = Between()
-        done = self._run_between(request, there, group, between)
+        with self._doors(there, between) as environ:
+            done = request.job.run(*self._words(request, there, group), **environ)
         assert done.code == 0, done
         found = [Call(number, late, text) for number, text in enumerate(between.asked) for late in (False, True)]
         return [*found, Call(len(between.asked), late=False, text="never reached")]
@@ -162,22 +165,41 @@ class Sweep:
         if isinstance(step, Point):
             under = killing(step, place / "log")
             done = request.job.run(*self._words(request, there, group), under=under, **HASH_SEED)
-        else:
-            done = self._run_between(request, there, group, Between(step))
+            return self._afterwards(step, done, request, there, group, given, {})
+        between = Between(step)
+        with self._doors(there, between) as environ:
+            process = request.job.start(*self._words(request, there, group), environ=environ)
+            between.kills(process.pid)
+            return self._afterwards(step, ended(process), request, there, group, given, environ)
+
+    def _afterwards(
+        self,
+        step: Step,
+        done: Done,
+        request: Asked,
+        there: Place,
+        group: str,
+        given: Sequence[Given],
+        environ: Mapping[str, str],
+    ) -> Killed:
         torn = self._torn(there, group, given)
-        environ = another_machine(request.job) if self.elsewhere else {}
-        reruns, said = [], done.out + done.err
-        for hours in (False, True):
-            if hours:
-                an_hour_later(request.job)
-            again = request.job.run(*self._words(request, there, group), **environ)
+        machine = {**environ, **(another_machine(request.job) if self.elsewhere else {})}
+        reruns, said, hours, more = [], done.out + done.err, False, list[str]()
+        while len(reruns) < RERUNS:
+            again = request.job.run(*self._words(request, there, group), *more, **machine)
             reruns.append(again.code)
             said += again.out + again.err
-            if again.code != 11:  # 11: a DELETE may be on its way, and no other is sent for an hour
+            if again.code == 9 and not hours:  # a DELETE may be on its way, and no other is sent for an hour
+                an_hour_later(request.job)
+                hours = True
+            elif again.code == 14 and there.blind and not more:  # it may be there, and nobody can read it back
+                more = ["--mode", "replace"]
+            else:
                 break
+        wrong_there = self._wrong(there, group, given, most=2 if more else 1)
         return Killed(
-            step, done.code, torn, reruns, hours, self._wrong(there, group, given), request.is_over(),
-            request.deletes(), len(given) - request.submissions(), self._litter(request, group), said,
+            step, done.code, torn, reruns, wrong_there, request.is_over(), request.deletes(),
+            len(given) - request.submissions(), self._litter(request, group), said,
         )  # fmt: skip
 
     def _set_up(self, place: Path) -> tuple[Asked, Place, str, list[Given]]:
@@ -194,7 +216,9 @@ class Sweep:
         each = there.each(group)
         return [*request.words(*(each or there.single(group))), "--pick", "each" if each else "only", "--after", "expire"]
 
-    def _run_between(self, request: Asked, there: Place, group: str, between: Between) -> Done:
+    @contextmanager
+    def _doors(self, there: Place, between: Between) -> Iterator[Mapping[str, str]]:
+        """The settings of a command that reaches service and backend by way of `between`."""
         with ExitStack() as stack:
             host, port = self.service.address.host, self.service.address.port
             service = stack.enter_context(Faulty((host, port), then=between("service")))
@@ -202,9 +226,7 @@ class Sweep:
             if there.url:
                 backend = stack.enter_context(Faulty(there.address(), then=between(there.name)))
                 environ |= there.environ(f"http://127.0.0.1:{backend.port}")
-            process = request.job.start(*self._words(request, there, group), environ=environ)
-            between.kills(process.pid)
-            return ended(process)
+            yield environ
 
     def _torn(self, there: Place, group: str, given: Sequence[Given]) -> str:
         """What a kill left of a submission that is neither nothing nor whole: a value cut off, or another one."""
@@ -214,11 +236,12 @@ class Sweep:
                 return "a place holds what nobody typed"
         return ""
 
-    def _wrong(self, there: Place, group: str, given: Sequence[Given]) -> str:
+    def _wrong(self, there: Place, group: str, given: Sequence[Given], most: int) -> str:
         found = _all(there, group)
         if sorted(map(_told, found)) != sorted(_told(each.values()) for each in given):
             return f"{len(found)} places, and not each submission in one"
-        return "a place was written twice" if max(map(there.count, there.groups(group))) > 1 else ""
+        written = max(map(there.count, there.groups(group)))
+        return f"a place was written {written} times" if written > most else ""
 
     def _litter(self, request: Asked, group: str) -> list[str]:
         names = [path.name for path in request.job.terminal.here.iterdir() if path != request.receipt]

@@ -6,10 +6,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-KNOWN = frozenset(
-    "add-mask add-matcher add-path debug echo endgroup error group notice remove-matcher save-state set-env set-output "
-    "stop-commands warning".split()
-)
+KNOWN = ("add-mask", "add-matcher", "add-path", "debug", "echo", "endgroup", "error", "group", "notice")
+KNOWN += ("remove-matcher", "save-state", "set-env", "set-output", "stop-commands", "warning")
 SUMMARY_LIMIT = 1024 * 1024
 _DATA = (("\r", "%0D"), ("\n", "%0A"), ("%", "%25"))
 _PROPERTY = (*_DATA[:2], (":", "%3A"), (",", "%2C"), _DATA[2])

@@ -43,10 +43,8 @@ class Masker:
 def _forms(value: str) -> Iterator[str]:
     data = value.encode()
     yield value
-    for shift in range(3):
-        # The same bytes behind 0, 1 or 2 others: only whole groups of them look the same.
-        inner = data[(3 - shift) % 3 :]
-        yield base64.b64encode(inner).decode() if shift == 0 else base64.b64encode(inner[: len(inner) // 3 * 3]).decode()
+    for shift in range(min(3, len(data))):  # the same bytes behind 0, 2 or 1 others
+        yield base64.b64encode(data[shift:]).decode()
     yield value.replace("'", "''")
     yield json.dumps(value, ensure_ascii=False)[1:-1]
     yield quote(value, safe="")

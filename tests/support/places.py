@@ -222,8 +222,11 @@ class InKubernetes(Place):
             return {}
         return {key: base64.b64decode(value) for key, value in data.items()}
 
-    def writes(self, group: str) -> Any:
-        return self.cluster.read("prod", group)["metadata"]["resourceVersion"]
+    def writes(self, group: str) -> int:
+        return int(self.cluster.read("prod", group)["metadata"]["resourceVersion"])
+
+    def count(self, group: str) -> int:
+        return self.writes(group)
 
     def rotate(self, group: str, password: str) -> None:
         coded = base64.b64encode(password.encode()).decode()
@@ -255,6 +258,10 @@ class InGitHub(Place):
 
     def writes(self, group: str) -> int:
         return sum(asked.method == "PUT" and _upper(group) in asked.target for asked in self.fake.asked)
+
+    def count(self, group: str) -> int:
+        names = [asked.target for asked in self.fake.asked if asked.method == "PUT"]
+        return max(sum(f"{_upper(group)}_{end}" in name for name in names) for end in ("PW", "USER"))
 
     def rotate(self, group: str, password: str) -> None:
         self.fake.vaults.places["acme", "app"].opened[f"{_upper(group)}_PW"] = password.encode()

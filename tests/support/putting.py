@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from sealpipe.client.plugins import new_file, replace_file
 from sealpipe.errors import PluginError
@@ -35,6 +36,9 @@ def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode) -> 
 class Putting:
     """Such a process. It waits until `tell` says what to store; `place` is a folder of the test."""
 
+    code: ClassVar[Sequence[Path]] = (TESTS,)
+    """Where its modules are, before those that are installed."""
+
     def __init__(
         self, place: Path, name: str, mode: Mode, *, under: Sequence[str] = (), umask: int = -1, warm: str = "warm"
     ) -> None:
@@ -44,7 +48,13 @@ class Putting:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={"PATH": os.defpath, "PYTHONPATH": str(TESTS), "WARM": str(place / warm), **HASH_SEED},
+            env={
+                "PATH": os.defpath,
+                "PYTHONPATH": os.pathsep.join(map(str, self.code)),
+                "PYTHONDONTWRITEBYTECODE": "" if umask == -1 else "1",  # a cache with such a mode is none of ours
+                "WARM": str(place / warm),
+                **HASH_SEED,
+            },
             umask=umask,
             text=True,
         )

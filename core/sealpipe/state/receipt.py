@@ -50,6 +50,11 @@ class Receipt:
         }
         return told if self.seed is None else {**told, "seed": self.seed}
 
+    @staticmethod
+    def load(text: str) -> Receipt:
+        """A receipt from what `dump` gave. Raises UsageError."""
+        return load(text)
+
     def dump(self) -> str:
         """As a line of JSON."""
         return json.dumps(self.members()) + "\n"
@@ -82,13 +87,19 @@ def read(path: Path) -> Receipt:
     try:
         with path.open("rb") as file:
             content = file.read(LIMIT + 1)
-        return load(content.decode("utf-8") if len(content) <= LIMIT else "")
+        return load(_utf8(content) if len(content) <= LIMIT else "")
     except OSError as error:
         raise UsageError(f"the receipt {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        return load("")
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}", remedy=error.remedy) from None
+
+
+def _utf8(content: bytes) -> str:
+    """The text; nothing, which is no receipt, where it is none."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
 
 
 def _text(members: Mapping[str, Any], name: str) -> str:

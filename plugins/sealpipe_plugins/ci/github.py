@@ -40,7 +40,8 @@ class GitHub(CI):
         long = [line for line in lines if len(line.strip()) >= SHORTEST]
         _write("".join(f"::add-mask::{_escaped(line)}\n" for line in long))
         if len(long) < len(lines):
-            self.annotate("warning", f"{len(lines) - len(long)} secret line(s) are too short to be masked: do not print")
+            short = len(lines) - len(long)
+            self.annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
 
     def set_output(self, name: str, value: str) -> None:
         """Into GITHUB_OUTPUT, behind a delimiter that the value cannot hold."""

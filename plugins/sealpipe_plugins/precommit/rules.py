@@ -1,6 +1,6 @@
 """What must not be committed, as one table of expressions. Read by the hooks, and by the file for gitleaks.
 
-All of them are over bytes, hold a literal that the engine looks for first, and match in linear time.
+Each is over bytes, begins at a literal that is quickly found, and matches in linear time.
 """
 
 from __future__ import annotations
@@ -11,72 +11,106 @@ from typing import Final, NamedTuple
 
 KEY: Final = "[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]"
 """32 bytes as base64url: 43 characters, of which the last has two bits that are nothing."""
-END: Final = "(?![A-Za-z0-9_-])"
 TAG: Final = "[a-z][a-z0-9]{0,15}"
 """Any service's tag, as it begins a credential."""
-HASH: Final = "(?:#|%23|\\\\u0023)"
-"""How the # of a link is written: plain, in another address, in JSON."""
 HOST: Final = "[^\\s\"'<>`|{}^\\\\/#%]{1,255}"
 """Any host, and its port."""
+_SLASH: Final = r"(?:/|\\/|%2[Ff])"
+"""As it stands in a link, in JSON, and in another address."""
+_HASH: Final = r"(?:#|%23|\\u0023)"
+_PARTS: Final = "_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}"
 
 
 class Rule(NamedTuple):
-    """`pattern` is for Python; {host} and {tag} stand for what a user may narrow. `advice` is what to do."""
+    """One thing to look for. It begins with one of `anchors`, and `before` matches up to there.
+
+    `{host}` and `{tag}` in an expression stand for what a user may narrow. `after` must not follow. `advice` is what
+    to do.
+    """
 
     hook: str
     name: str
+    anchors: tuple[str, ...]
     pattern: str
     advice: str
+    before: str = ""
+    after: str = "[A-Za-z0-9_-]"
 
 
 RULES: Final[Sequence[Rule]] = (
     Rule(
         "no-links",
         "link-with-key",
-        # From the scheme on: a link is a link in JSON (\/) and in another address (%2F) as well.
-        "https?(?::|%3[Aa])(?:/|\\\\/|%2[Ff]){2}(?:{host})(?:/|\\\\/|%2[Ff])[^\\s\"'<>`#]{1,1024}?"
-        + HASH
-        + "1"
-        + KEY
-        + END,
-        "whoever has it opens what is behind it: expire the share, take it out, and out of the history",
+        ("http",),
+        rf"https?(?::|%3[Aa]){_SLASH}{{2}}{{host}}{_SLASH}[^\s\"'<>`#]{{1,900}}?{_HASH}1{KEY}",
+        "whoever has it opens what is behind it: expire the share, and take it out of the history, too",
     ),
     Rule(
         "no-credentials",
         "credential-with-custody",
-        "(?<![A-Za-z0-9]){tag}_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}\\.[A-Za-z0-9_-]{43}" + END,
-        "rotate: a key with its custody part opens all that was sealed to it; mint a new one, then revoke this one",
+        ("_sk_live_",),
+        rf"{_PARTS}\.[A-Za-z0-9_-]{{43}}",
+        "rotate: with its custody part a key opens all that was sealed to it; mint another, then revoke this one",
+        before="(?:^|[^A-Za-z0-9]){tag}",
     ),
     Rule(
         "no-credentials",
         "credential",
-        "(?<![A-Za-z0-9]){tag}_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}(?!\\.[A-Za-z0-9_-]{43})" + END,
+        ("_sk_live_",),
+        _PARTS,
         "revoke the key and mint another: whoever has read it can use the account",
+        before="(?:^|[^A-Za-z0-9]){tag}",
+        after=r"[A-Za-z0-9_-]|\.[A-Za-z0-9_-]{43}",
     ),
     Rule(
         "no-seeds",
         "seed",
-        "(?i:seed)[A-Za-z0-9_.-]{0,32}[\"']?[ \\t]{0,8}(?::|=|:=|=>)[ \\t]{0,8}[\"']?1?" + KEY + END,
+        ("seed", "SEED", "Seed"),
+        rf"(?:seed|SEED|Seed)[A-Za-z0-9_.-]{{0,32}}[\"']?[ \t]{{0,8}}(?::=|=>|:|=)[ \t]{{0,8}}[\"']?1?{KEY}",
         "it opens every answer to its request: end the request, and ask anew under another key",
     ),
     Rule(
         "no-seeds",
         "lone-key",
-        "(?<![A-Za-z0-9_/.?&=%-])#1" + KEY + END,
+        ("#1",),
+        f"#1{KEY}",
         "it is the key of a link: expire what it belongs to",
+        before="(?:^|[^A-Za-z0-9_/.?&=%~-])",
     ),
 )
 HOOKS: Final = tuple(dict.fromkeys(rule.hook for rule in RULES))
 
 
-def compiled(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) -> list[tuple[Rule, re.Pattern[bytes]]]:
+class Compiled(NamedTuple):
+    """A rule, ready to be looked for."""
+
+    rule: Rule
+    anchors: tuple[bytes, ...]
+    before: re.Pattern[bytes]
+    pattern: re.Pattern[bytes]
+
+
+def compiled(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) -> list[Compiled]:
     """The rules of a hook. With `tags` or `hosts`, only for those services."""
     tag = "(?:" + "|".join(map(re.escape, tags)) + ")" if tags else TAG
-    host = "(?:" + "|".join(map(re.escape, hosts)) + ")(?::\\d{1,5})?" if hosts else HOST
-    rules = [rule for rule in RULES if rule.hook == hook]
-    return [(rule, re.compile(filled(rule, tag, host).encode())) for rule in rules]
+    host = "(?:" + "|".join(map(re.escape, hosts)) + r")(?::\d{1,5})?" if hosts else HOST
+    return [
+        Compiled(
+            rule,
+            tuple(anchor.encode() for anchor in rule.anchors),
+            re.compile((_filled(rule.before, tag, host) + r"\Z").encode()),
+            re.compile(f"{_filled(rule.pattern, tag, host)}(?!{rule.after})".encode()),
+        )
+        for rule in RULES
+        if rule.hook == hook
+    ]
 
 
-def filled(rule: Rule, tag: str = TAG, host: str = HOST) -> str:
-    """The expression, with what stands for a tag and for a host."""
-    return rule.pattern.replace("{tag}", tag).replace("{host}", host)
+def for_gitleaks(rule: Rule) -> str:
+    """The same as one expression of RE2, which cannot look around: what it matches is one sign longer at each end."""
+    before, body = (_filled(part, TAG, HOST) for part in (rule.before, rule.pattern))
+    return f"{before}({body})(?:[^A-Za-z0-9_-]|$)"
+
+
+def _filled(pattern: str, tag: str, host: str) -> str:
+    return pattern.replace("{tag}", tag).replace("{host}", host)

@@ -17,6 +17,7 @@ from opening import URL, headers
 from sealpipe import Client
 from sealpipe.cli import collect_output, output
 from sealpipe.client import sync
+from sealpipe.errors import SealpipeError
 from sealpipe.flows.collecting import many
 from sealpipe.flows.collecting.planning import plan_collect
 from sealpipe.flows.steps import Do, Send, Tell, Wait
@@ -50,7 +51,7 @@ class Jumping:
                         result = network.send(operation, timeout)
                     case Do(work, _) | Tell(work):
                         result = work()
-            except Exception as raised:
+            except SealpipeError as raised:
                 error = raised
 
     def burst(self):
@@ -65,9 +66,7 @@ def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_output.Progressing()
     plan = plan_collect(codes, wait=timedelta(seconds=seconds))
     network = sync.Network(client.session)
-    flow = many.collect(
-        client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now
-    )
+    flow = many.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
     began = time.process_time()
     found = clock.drive(flow, network)
     spent = time.process_time() - began

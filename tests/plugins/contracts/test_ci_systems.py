@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from plugins.test_ci import GITHUB, GITLAB
+from plugins.test_ci import GITHUB, GITLAB, PLAIN
 from sealpipe.testing import CIContract
 
 
@@ -24,3 +24,11 @@ class TestGitLab(CIContract):
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
         return GITLAB
+
+
+class TestPlain(CIContract):
+    name = "plain"
+
+    @pytest.fixture
+    def environ(self) -> Mapping[str, str]:
+        return PLAIN

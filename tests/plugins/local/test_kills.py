@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from sealpipe.plugin import Mode
 from sealpipe.state.files import aside
+from support.parts import ROOT
 from support.putting import Putting, put
 from support.straced import Point, failing, first, killing, only, points, tracing
 
@@ -22,6 +24,17 @@ MATTER = (
     "unlink", "exit_group",
 )  # fmt: skip
 """The calls that change something (an openat that makes no file does not), and the last one of all."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A copy of the code: whoever edits a module meanwhile changes how many calls its import makes."""
+    copy = tmp_path_factory.mktemp("code")
+    for name in ("core", "plugins", "tests/support"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Putting, "code", [copy / "core", copy / "plugins", copy / "tests"])
+        yield
 
 
 class Case(NamedTuple):
@@ -146,9 +159,10 @@ def test_a_folder_that_cannot_be_locked_is_a_refusal_to_replace(tmp_path: Path) 
     assert place.files() == dict(place.case.before)
 
 
-def test_the_umask_opens_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("umask", [0, 0o277])
+def test_the_umask_opens_nothing_and_closes_nothing(umask: int, tmp_path: Path) -> None:
     for sink, name in (("file", "one"), ("dir", "some"), ("dotenv", "env")):
-        putting = Putting(tmp_path, sink, "create", umask=0, warm=f"warm-{sink}")
+        putting = Putting(tmp_path, sink, "create", umask=umask, warm=f"warm-{sink}")
         putting.tell(tmp_path / name, {"K": "v"})
         assert putting.ended() == (0, "stored")
     found = {path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}

@@ -98,7 +98,7 @@ def _until_over(
         looked_at_state = passed if at_state else looked_at_state
         yield from _round(session, _open(works), hold_back, tell, at_state=at_state)
         left, open_works = plan.wait - (clock() - started), _open(works)
-        if not open_works or left <= 0:
+        if not open_works or passed >= plan.wait:  # the last look at each comes when time is out, not before
             break
         pause = min(left, waiting.pause(clock() - started, len(open_works)))
         yield from _wait(pause, left, len(open_works), tell, tick)

@@ -1,0 +1,73 @@
+"""What the command line does where a CI system is around it: masks first, outputs at once, errors shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal.running import Running
+from support.fake_commands import command, pairs
+from support.terminal import Terminal, opened
+
+GITHUB = {"GITHUB_ACTIONS": "true", "CI": "true"}
+
+
+def test_a_link_is_masked_before_it_is_printed_and_its_code_is_an_output(user: Terminal, service: Running) -> None:
+    output = user.here / "output"
+    done = user.sealpipe(
+        "share", "-f", "Note=text:some note", "--title", "a title", **GITHUB, GITHUB_OUTPUT=str(output)
+    )
+    link = done.out.rstrip("\n")
+    fragment = link.partition("#")[2]
+    commands = [found for found in map(command, done.err.splitlines()) if found]
+    assert [(each.name, each.data) for each in commands] == [
+        ("add-mask", link),
+        ("add-mask", fragment),
+        ("add-mask", fragment[1:]),
+    ]
+    handed = dict(pairs(output.read_text()))
+    assert handed.keys() == {"short-code", "expires-at"}
+    for open_one in (handed["short-code"], "some note", "a title", service.base_url):
+        assert all(open_one != each.data for each in commands), "what is no secret is not masked"
+    assert opened(service, link) == {"Note": "some note"}
+
+
+def test_what_was_handed_over_is_masked_before_it_is_printed_but_for_text(user: Terminal, service: Running) -> None:
+    made = user.sealpipe("request", "-a", "Password", "-a", "User:text", "--output", "json").json
+    service.submitter().submit(made["collect_link"], {"Password": 'one"\n100%', "User": "deploy"})
+    done = user.sealpipe("collect", made["short_code"], **GITHUB)
+    masked = [found.data for found in map(command, done.err.splitlines()) if found]
+    assert {'one"\n100%', 'one"', "100%"} <= set(masked)
+    assert not any("deploy" in each for each in masked)
+    assert "User: deploy" in done.out
+
+
+def test_a_failure_is_shown_beside_the_log_in_one_harmless_line(user: Terminal) -> None:
+    done = user.sealpipe("share", "-f", "env:NO%0A::add-mask::deploy", "--output", "json", **GITHUB)
+    assert done.code == 14
+    commands = [found for found in map(command, done.err.splitlines()) if found]
+    assert [each.name for each in commands] == ["error"]
+    assert commands[0].properties == {"title": "sealpipe"}
+    assert done.error["message"] in commands[0].data.replace("\\\\", "\\")
+
+
+@pytest.mark.parametrize("words", [["share", "--no-such-option"], ["share", "-f", "nonsense"], ["nonsense"]])
+def test_a_wrong_command_line_is_shown_too(user: Terminal, words: list[str]) -> None:
+    done = user.sealpipe(*words, **GITHUB)
+    assert done.code == 2
+    assert [found.name for found in map(command, done.err.splitlines()) if found] == ["error"]
+
+
+def test_a_broken_config_does_not_hide_the_error(user: Terminal, tmp_path: Path) -> None:
+    broken = user.file("config.toml", "not toml")
+    done = user.sealpipe("share", "-f", "text:x", **GITHUB, SEALPIPE_CONFIG=str(broken))
+    assert done.code == 2
+    assert "is not TOML" in done.err
+
+
+@pytest.mark.parametrize("environ", [{"CI": "true"}, {"GITLAB_CI": "true", "CI": "true"}, {"CI": "false"}])
+def test_elsewhere_no_command_is_written(user: Terminal, environ: dict[str, str]) -> None:
+    done = user.sealpipe("share", "-f", "env:NOT_THERE", "--seal-link", **environ)
+    assert done.code == 14
+    assert not [line for line in done.err.splitlines() if command(line)]

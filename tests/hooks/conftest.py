@@ -1,0 +1,70 @@
+"""What the hooks are to find, made here: nothing of it may stand in the tests themselves."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+Hook = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def key() -> str:
+    """32 bytes as base64url."""
+    return base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+
+
+def found_by() -> Mapping[str, list[str]]:
+    """Texts that each rule has to find, by its name; every one with a canary of its own."""
+    key_id = base64.urlsafe_b64encode(os.urandom(12)).decode()
+    parts = f"_sk_live_{key_id}.{key()}"
+    return {
+        "link-with-key": [
+            f"https://links.example/AbC123#1{key()}",
+            f"http://127.0.0.1:8765/s/r/x#1{key()}",
+            f"see <https://links.example/s/%2e%2f#1{key()}>.",
+            f'"url": "https:\\/\\/links.example\\/AbC\\u00231{key()}"',
+            f"https://elsewhere.example/?to=https%3A%2F%2Flinks.example%2FAbC%231{key()}",
+        ],
+        "credential-with-custody": [f"svc{parts}.{key()}", f"API_KEY=acme{parts}.{key()}", f'"crs{parts}.{key()}"'],
+        "credential": [f"svc{parts}", f"Authorization: Bearer acme{parts}", f"svc{parts}.", f"svc{parts}.short"],
+        "seed": [
+            f"seed={key()}",
+            f'"seed": "{key()}"',
+            f"REQUEST_SEED: {key()}",
+            f"seed := 1{key()}",
+            f"Seed => {key()}",
+        ],
+        "lone-key": [f"#1{key()}", f"fragment #1{key()} end"],
+    }
+
+
+PASSED = (
+    "https://links.example/AbC123",
+    "https://links.example/AbC123#1short",
+    "https://links.example/AbC123#2" + "A" * 43,
+    "https://links.example/AbC123#1" + "A" * 44,
+    "see issue #1234567890123456789012345678901234567890123456789",
+    "svc_sk_live_tooshort.abc",
+    "seedling = " + "A" * 42,
+    "sha256-" + "A" * 43 + "=",
+    "a" * 200,
+    "",
+)
+"""Texts that no rule may find."""
+
+
+@pytest.fixture
+def hook(tmp_path: Path) -> Hook:
+    """Run a hook in a folder of its own, as pre-commit does."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "sealpipe_plugins.precommit.main", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run

@@ -1,0 +1,27 @@
+"""Write docs/hooks/gitleaks.toml: the rules of the hooks, for gitleaks. `python tests/hooks/make_gitleaks.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sealpipe_plugins.precommit.rules import RULES, for_gitleaks
+
+PLACE = Path(__file__).resolve().parents[2] / "docs" / "hooks" / "gitleaks.toml"
+
+
+def main() -> None:
+    """All of them, each with its keywords: gitleaks looks for those first."""
+    parts = ["# Made from the rules of sealpipe's hooks by tests/hooks/make_gitleaks.py.\n"]
+    for rule in RULES:
+        words = ", ".join(f'"{anchor.lower()}"' for anchor in dict.fromkeys(map(str.lower, rule.anchors)))
+        parts.append(
+            f'[[rules]]\nid = "sealpipe-{rule.name}"\ndescription = "{rule.advice}"\n'
+            f"regex = '''{for_gitleaks(rule)}'''\nsecretGroup = 1\nkeywords = [{words}]\n"
+            f"[[rules.allowlists]]\nregexTarget = \"line\"\nregexes = ['''sealpipe: allow''']\n"
+        )
+    PLACE.parent.mkdir(exist_ok=True)
+    PLACE.write_text("\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""`sealpipe-hook` as pre-commit calls it: files in, `file:line rule` out, and never what was found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hooks.conftest import Hook, found_by, key
+from sealpipe_plugins.precommit.rules import HOOKS, RULES
+
+HOOK_OF = {rule.name: rule.hook for rule in RULES}
+SCISSORS = "# ------------------------ >8 ------------------------\n"
+
+
+@pytest.mark.parametrize("rule", HOOK_OF)
+def test_it_tells_file_line_and_rule_and_not_the_match(hook: Hook, tmp_path: Path, rule: str) -> None:
+    texts = found_by()[rule]
+    (tmp_path / "a.txt").write_text("first\n" + "\n".join(texts) + "\n")
+    done = hook(HOOK_OF[rule], "a.txt")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[: len(texts)] == [f"a.txt:{number} {rule}" for number in range(2, len(texts) + 2)]
+    for text in texts:
+        for part in text.replace("#1", " ").replace(".", " ").split():
+            assert len(part) < 20 or part not in done.stdout + done.stderr
+
+
+def test_of_a_credential_with_its_custody_part_it_says_rotate(hook: Hook, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(found_by()["credential-with-custody"][0])
+    assert "rotate" in hook("no-credentials", "a").stdout
+
+
+def test_a_line_with_the_pragma_passes_and_the_next_does_not(hook: Hook, tmp_path: Path) -> None:
+    links = found_by()["link-with-key"]
+    (tmp_path / "a").write_text(f"{links[0]}  # sealpipe: allow\n{links[1]}\n")
+    assert hook("no-links", "a").stdout.splitlines()[0] == "a:2 link-with-key"
+    (tmp_path / "a").write_text(f"{links[0]}  # sealpipe: allow\n")
+    assert hook("no-links", "a").returncode == 0
+
+
+def test_it_reads_the_given_files_and_no_others(hook: Hook, tmp_path: Path) -> None:
+    (tmp_path / "dirty").write_text(found_by()["link-with-key"][0])
+    (tmp_path / "clean").write_text("nothing")
+    assert hook("no-links", "clean").returncode == 0
+    assert hook("no-links").returncode == 0
+
+
+def test_binary_utf16_and_large_files_are_read_to_their_end(hook: Hook, tmp_path: Path) -> None:
+    text = found_by()["link-with-key"][0]
+    (tmp_path / "binary").write_bytes(os.urandom(100) + b"\x00" + text.encode() + b"\x00")
+    (tmp_path / "utf16").write_text("first\n" + text, encoding="utf-16")
+    with (tmp_path / "large").open("wb") as file:
+        # Across the seam of two pieces, and at the very end.
+        file.write(b"x\n" * (16 * 1024 * 1024 - 20) + text.encode() + b"\n" + b"y\n" * (20 * 1024 * 1024))
+        file.write(found_by()["link-with-key"][1].encode())
+    done = hook("no-links", "binary", "utf16", "large")
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if " link-with-key" in line] == [
+        "binary",
+        "utf16",
+        "large",
+        "large",
+    ]
+    assert f"large:{16 * 1024 * 1024 - 20 + 1} link-with-key" in done.stdout
+
+
+def test_of_a_symbolic_link_it_reads_where_it_points_and_not_what_is_there(hook: Hook, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text(found_by()["link-with-key"][0])
+    (tmp_path / "link").symlink_to(outside)
+    assert hook("no-links", "link").returncode == 0
+    (tmp_path / "telling").symlink_to(found_by()["lone-key"][0])
+    assert hook("no-seeds", "telling").stdout.startswith("telling:1 lone-key")
+
+
+def test_below_the_scissors_of_a_commit_message_stands_nothing_that_is_kept(hook: Hook, tmp_path: Path) -> None:
+    text = found_by()["link-with-key"][0]
+    message = tmp_path / "COMMIT_EDITMSG"
+    message.write_text(f"take the link out\n\n{SCISSORS}-{text}\n")
+    assert hook("no-links", "COMMIT_EDITMSG").returncode == 0
+    message.write_text(f"take {text} out\n\n{SCISSORS}")
+    assert hook("no-links", "COMMIT_EDITMSG").returncode == 1
+
+
+def test_a_file_that_cannot_be_read_is_an_error_and_stops_no_other(hook: Hook, tmp_path: Path) -> None:
+    (tmp_path / "dirty").write_text(found_by()["link-with-key"][0])
+    done = hook("no-links", "gone", "dirty")
+    assert done.returncode == 2
+    assert done.stdout.startswith("gone: cannot be read: No such file")
+    assert "dirty:1 link-with-key" in done.stdout
+
+
+def test_a_name_that_would_command_a_terminal_is_escaped(hook: Hook, tmp_path: Path) -> None:
+    name = "a\x1b[31m\n::error::b"
+    (tmp_path / name).write_text(found_by()["link-with-key"][0])
+    done = hook("no-links", name)
+    assert done.stdout.splitlines()[0] == "a\\x1b[31m\\n::error::b:1 link-with-key"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["no-such-hook"],
+        ["no-links", "--taag", "x"],
+        ["no-links", "--tag", "UPPER", "f"],
+        ["no-links", "--link-host", "a/b"],
+    ],
+)
+def test_wrong_usage_says_what_is_right_and_repeats_nothing(hook: Hook, words: list[str]) -> None:
+    done = hook(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: sealpipe-hook" in done.stderr
+    assert "taag" not in done.stderr
+
+
+def test_tags_and_hosts_are_set_by_arguments(hook: Hook, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(f"https://mine.example/x#1{key()}\n")
+    assert hook("no-links", "--link-host=other.example", "a").returncode == 0
+    assert hook("no-links", "--link-host", "other.example", "--link-host", "mine.example", "a").returncode == 1
+    assert hook("no-links", "--", "a").returncode == 1
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_it_starts_with_little_more_than_re(name: str) -> None:
+    code = (
+        "import re, sys; before = set(sys.modules)\n"
+        "from sealpipe_plugins.precommit import main\n"
+        f"assert main.run([{name!r}]) == 0\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"argparse", "pathlib", "json", "logging", "click", "httpx", "sealpipe", "pluggy"}
+    assert {name.partition(".")[0] for name in loaded} <= {"sealpipe_plugins", *sys.stdlib_module_names}
+    assert len(loaded) <= 40, loaded

@@ -1,0 +1,81 @@
+"""Judges of what a command writes: what a terminal, a CI system's log and a program that reads JSON make of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from support.hostile import CANARY, LABEL
+
+Fields = Sequence[tuple[str, str, str]]
+_COMMAND = re.compile(r"##(?:vso)?\[")
+_EXACT = re.compile(r"[A-Za-z0-9 ._/=@+-]*")
+
+
+def harmless(data: bytes, *, tabs: int = 0) -> str:
+    """The text, once no byte of it does anything to a terminal, and no line anything to a CI system.
+
+    `tabs` is how many each line must have.
+    """
+    text = data.decode("utf-8")
+    lines = text.split("\n")
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        odd = {sign for sign in text if not (sign.isprintable() or sign in "\n\t")}
+        raise AssertionError(f"control characters: {odd!a} in {text[:2000]!a}")
+    assert lines.pop() == "", f"the last line has no end: {text[-200:]!a}"
+    assert all(line.count("\t") == tabs for line in lines), f"tabs: {text[:2000]!a}"
+    if "::" in text:
+        commands = [line for line in lines if line.lstrip().startswith("::")]
+        assert not commands, f"workflow commands: {commands[:3]!a}"
+    assert "##" not in text or not _COMMAND.search(text), f"logging commands: {text[:2000]!a}"
+    return text
+
+
+def keeps_to_itself(data: bytes, *, labels: bool = True) -> str:
+    """The same for what is no place for values or (with `labels`) the submitter's labels: stderr, reports."""
+    text = harmless(data)
+    assert CANARY not in text, f"a value: {text[:2000]!a}"
+    assert not labels or LABEL not in text, f"a label: {text[:2000]!a}"
+    return text
+
+
+def shows(text: str, wanted: Iterable[Fields]) -> None:
+    """stdout as text: a line for each field, a blank one between submissions, and no line that a field forged."""
+    expected: list[str | None] = []
+    for fields in wanted:
+        expected += [""] if expected or fields is not wanted else []
+        expected += [_line(key, value) for key, value, _ in fields]
+    lines = text.split("\n")[:-1]
+    assert len(lines) == len(expected), (len(lines), len(expected))
+    for line, one in zip(lines, expected, strict=True):
+        assert one is None or line == one, (line, one)
+
+
+def _line(key: str, value: str) -> str | None:
+    """The line where there is nothing to escape; None where there may be."""
+    return f"{key}: {value}" if _EXACT.fullmatch(key) and _EXACT.fullmatch(value) else None
+
+
+def as_json(data: bytes) -> Any:
+    """stdout as JSON: one line, ASCII, and what a strict reader takes."""
+    text = harmless(data)
+    assert text.isascii()
+    assert text.count("\n") == 1
+    return json.loads(text, parse_constant=_refused, object_pairs_hook=_distinct)
+
+
+def fields_in(row: Any) -> list[tuple[str, str, str]]:
+    """The fields of a submission, as JSON tells them."""
+    return [(field["key"], field["value"], field["type"]) for field in row["fields"]]
+
+
+def _refused(constant: str) -> Any:
+    raise AssertionError(constant)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    assert len(members) == len(pairs), [name for name, _ in pairs]
+    return members
