@@ -1,4 +1,4 @@
-"""action.yml from the runner's table, and each README's tables from action.yml. Run as a script, it writes them anew."""
+"""action.yml from the runner's table, and each README's tables from action.yml. As a script it writes them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ branding:
   color: purple
 inputs:
 {"".join(_input(each) for each in rows)}outputs:
-{"".join(_output(action, each.name, each.help) for each in OUTPUTS[action])}runs:
+{"".join(_output(each.name, each.help) for each in OUTPUTS[action])}runs:
   using: composite
   steps:
     - name: Set up sealpipe
@@ -99,7 +99,7 @@ def _input(each: Input) -> str:
     )
 
 
-def _output(action: str, name: str, about: str) -> str:
+def _output(name: str, about: str) -> str:
     value = f"steps.run.outputs.{name}"
     value += (
         " || 'failed'" if name == "outcome" else " || steps.setup.outputs.executable" if name == "executable" else ""

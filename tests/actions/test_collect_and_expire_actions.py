@@ -98,7 +98,7 @@ def test_inputs_that_contradict_each_other_stop_before_anything_is_asked(
 
 
 def test_expire_ends_shares_and_requests_and_goes_on_after_a_failure(
-    job: Start, actions: Path, service: Running, env: dict[str, str]
+    job: Start, actions: Path, env: dict[str, str]
 ) -> None:
     runner = job()
     shared = runner.uses(actions / "share", {"fields": "text:x"}, env).outputs["short-code"]

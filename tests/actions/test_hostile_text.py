@@ -39,7 +39,7 @@ LONG = {name: SHAPES[name] for name in ("pem", "percent", "old-command")}
 
 @pytest.mark.parametrize("debug", [False, True], ids=["", "debug"])
 def test_shared_values_are_nowhere_in_the_log(
-    job: Start, actions: Path, service: Running, key: str, debug: bool
+    job: Start, actions: Path, service: Running, key: str, *, debug: bool
 ) -> None:
     runner = job(debug=debug)
     for name, value in SHAPES.items():
@@ -56,7 +56,7 @@ def test_shared_values_are_nowhere_in_the_log(
 @pytest.mark.parametrize("debug", [False, True], ids=["", "debug"])
 @pytest.mark.parametrize("shapes", [SHAPES, LONG, {"letter": "x"}], ids=["all", "long", "letter"])
 def test_collected_values_are_one_output_exactly_and_nowhere_in_the_log(
-    job: Start, actions: Path, service: Running, key: str, shapes: Mapping[str, str], debug: bool
+    job: Start, actions: Path, service: Running, key: str, shapes: Mapping[str, str], *, debug: bool
 ) -> None:
     runner = job(debug=debug)
     asked = _asked(runner, actions, key, *(f"{name}:multiline" for name in shapes), "user=User name:text")
@@ -88,8 +88,10 @@ def test_where_only_text_is_named_the_values_reach_another_job(
 
 HOSTILE = [
     "::error::x ::add-mask::deploy",
-    "##[add-mask]deploy a\u2028::set-output name=short-code::x | b | <img src=x onerror=y> [l](https://evil.example) "
-    "![i](x) **bold** @team `code` x<<EOF",
+    (
+        "##[add-mask]deploy a\u2028::set-output name=x::x | b | <img src=x onerror=y> [l](https://evil.example) "
+        "![i](x) **bold** @team `code` x<<EOF"
+    ),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -113,7 +112,7 @@ def test_the_summary_can_be_left_out(job: Start, actions: Path, key: str) -> Non
 
 
 def test_a_step_whose_stderr_is_a_file_writes_no_mask_and_no_link(
-    job: Start, actions: Path, service: Running, key: str, tmp_path: Path
+    job: Start, actions: Path, key: str, tmp_path: Path
 ) -> None:
     runner = job()
     file = tmp_path / "log"
@@ -135,11 +134,11 @@ def test_a_step_whose_stderr_is_a_file_writes_no_mask_and_no_link(
     assert "link" not in outputs
 
 
-def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, service: Running, key: str) -> None:
+def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, key: str) -> None:
     if not (ROOT / "actions" / "_setup" / "setup.sh").exists():
         missing("actions/_setup/setup.sh is not there yet")
     runner = job()
     given = {"fields": "text:x", "executable": str(Path(sys.executable).with_name("sealpipe"))}
     step = runner.uses(ROOT / "actions" / "share", given, {"SEALPIPE_API_KEY": key})
     assert step.code == 0, runner.text
-    assert os.path.samefile(step.outputs["executable"], given["executable"])
+    assert Path(step.outputs["executable"]).samefile(given["executable"])

@@ -88,7 +88,7 @@ def test_what_was_made_before_it_failed_is_an_output_all_the_same(job: Start, ac
     assert "resume" in runner.text
 
 
-def test_a_rerun_makes_another_share(job: Start, actions: Path, service: Running, key: str) -> None:
+def test_a_rerun_makes_another_share(job: Start, actions: Path, key: str) -> None:
     codes = set()
     for attempt in ("1", "2"):
         runner = job(attempt, GITHUB_RUN_ATTEMPT=attempt)

@@ -80,7 +80,7 @@ def test_lines_end_at_a_carriage_return_too() -> None:
 def test_files_are_read_as_pairs_and_a_heredoc_holds_anything_but_its_delimiter() -> None:
     assert pairs("a=b=c\nd<<X\ne=f\n\ng<<Y\nX\n\nh=\n") == [("a", "b=c"), ("d", "e=f\n\ng<<Y"), ("h", "")]
     for wrong in ("a<<X\nno end\n", "word\n", "<<X\nX\n"):
-        with pytest.raises(ValueError, match="no X|word|<<X"):
+        with pytest.raises(ValueError, match=r"no X|word|<<X"):
             pairs(wrong)
 
 

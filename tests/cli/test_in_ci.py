@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sealpipe_rehearsal.running import Running
@@ -44,7 +42,7 @@ def test_what_was_handed_over_is_masked_before_it_is_printed_but_for_text(user: 
 
 
 def test_a_failure_is_shown_beside_the_log_in_one_harmless_line(user: Terminal) -> None:
-    done = user.sealpipe("share", "-f", "env:NO%0A::add-mask::deploy", "--output", "json", **GITHUB)
+    done = user.sealpipe("share", "-f", "env:::add-mask::deploy ##[add-mask]x %25", "--output", "json", **GITHUB)
     assert done.code == 14
     commands = [found for found in map(command, done.err.splitlines()) if found]
     assert [each.name for each in commands] == ["error"]
@@ -59,7 +57,7 @@ def test_a_wrong_command_line_is_shown_too(user: Terminal, words: list[str]) -> 
     assert [found.name for found in map(command, done.err.splitlines()) if found] == ["error"]
 
 
-def test_a_broken_config_does_not_hide_the_error(user: Terminal, tmp_path: Path) -> None:
+def test_a_broken_config_does_not_hide_the_error(user: Terminal) -> None:
     broken = user.file("config.toml", "not toml")
     done = user.sealpipe("share", "-f", "text:x", **GITHUB, SEALPIPE_CONFIG=str(broken))
     assert done.code == 2

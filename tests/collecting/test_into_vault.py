@@ -82,14 +82,14 @@ def test_several_requests_each_into_a_place_of_its_own(job: Job, into: Into, vau
     assert {code: vault.there(f"{group}/{code}") for code in vault.names(group)} == {
         # A code that is no plain name stands there by its digest.
         name: given[code].values()
-        for code, name in zip(given, [line.split("\t")[2].rpartition("/")[2] for line in done.out.splitlines()], strict=True)
+        for code, name in zip(
+            given, [line.split("\t")[2].rpartition("/")[2] for line in done.out.splitlines()], strict=True
+        )
     }
     assert all(request.is_over() for request in requests)
 
 
-def test_a_key_pair_whose_seed_is_in_vault_opens_what_came(
-    job: Job, into: Into, vault: InVault, group: str
-) -> None:
+def test_a_key_pair_whose_seed_is_in_vault_opens_what_came(job: Job, into: Into, vault: InVault, group: str) -> None:
     into("vault")
     seed = f"vault:secret/{group}-seed#seed"
     made = job.run(

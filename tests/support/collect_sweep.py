@@ -89,6 +89,7 @@ class Between:
 class Killed:
     """What was found after a kill (`code` -9, or how the command ended that outlived it), and after the rerun.
 
+    `whole`: the first run had stored everything already.
     `torn` is what is wrong with the places after the kill, `wrong_there` what is in the end. `reruns` are the exit
     codes of the runs that followed: after 9 an hour later, after 14 of a place that cannot be read with replace.
     """
@@ -96,6 +97,7 @@ class Killed:
     step: Step
     code: int
     torn: str
+    whole: bool
     reruns: Sequence[int]
     wrong_there: str
     over: bool
@@ -141,13 +143,16 @@ class Sweep:
     number: int = 2
     """Submissions of each request, where each can have a place."""
 
-    def points(self, place: Path) -> list[Point]:
-        """The system calls of a command that nobody disturbs, from its first connection on; then one beyond."""
+    def points(self, place: Path, names: Sequence[str] = MATTER) -> list[Point]:
+        """The system calls of a command that nobody disturbs, from its first connection on; then one beyond.
+
+        Of those names; all of them where there are none.
+        """
         log, (request, there, group, _) = place / "trace", self._set_up(place)
         done = request.job.run(*self._words(request, there, group), under=tracing(log), **HASH_SEED)
         assert done.code == 0, done
         found = points(log, f"htons({self.service.address.port})")
-        return [*only(found, MATTER), Point("exit_group", 2, "never reached")]
+        return [*(only(found, names) if names else found), Point("exit_group", 2, "never reached")]
 
     def calls(self, place: Path) -> list[Call]:
         """Its requests, each before and after; then one beyond."""
@@ -183,6 +188,7 @@ class Sweep:
         environ: Mapping[str, str],
     ) -> Killed:
         torn = self._torn(there, group, given)
+        whole = len(_all(there, group)) == len(given) and not self._wrong(there, group, given, most=1)
         machine = {**environ, **(another_machine(request.job) if self.elsewhere else {})}
         reruns, said, hours, more = [], done.out + done.err, False, list[str]()
         while len(reruns) < RERUNS:
@@ -198,7 +204,7 @@ class Sweep:
                 break
         wrong_there = self._wrong(there, group, given, most=2 if more else 1)
         return Killed(
-            step, done.code, torn, reruns, wrong_there, request.is_over(), request.deletes(),
+            step, done.code, torn, whole, reruns, wrong_there, request.is_over(), request.deletes(),
             len(given) - request.submissions(), self._litter(request, group), said,
         )  # fmt: skip
 
@@ -207,14 +213,19 @@ class Sweep:
         there = self.makes(job)
         job.terminal.environ |= there.environ()
         request = asked_at_once(job)
-        return request, there, f"g{secrets.token_hex(5)}", [
-            request.answer() for _ in range(self.number if there.each("") else 1)
-        ]
+        number = self.number if there.each("") else 1
+        return request, there, f"g{secrets.token_hex(5)}", [request.answer() for _ in range(number)]
 
     def _words(self, request: Asked, there: Place, group: str) -> list[str]:
         """Each submission into a place of its own; where none can have that, the only one."""
         each = there.each(group)
-        return [*request.words(*(each or there.single(group))), "--pick", "each" if each else "only", "--after", "expire"]
+        return [
+            *request.words(*(each or there.single(group))),
+            "--pick",
+            "each" if each else "only",
+            "--after",
+            "expire",
+        ]
 
     @contextmanager
     def _doors(self, there: Place, between: Between) -> Iterator[Mapping[str, str]]:

@@ -7,6 +7,7 @@ chooses codes and times. No strategy looks at the code under test: what is an ar
 from __future__ import annotations
 
 import json
+import random
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -130,11 +131,13 @@ def _field(key: str = '"k"', value: str = '"v"', more: str = "") -> bytes:
 _NO_TEXT = ("null", "true", "1", "1.5e3", "[]", '["a"]', "{}", '{"a":"b"}')
 _NONE = (
     b"", b" ", b"null", b"true", b"0", b"-1e9", b'"text"', b"{}", b"[null]", b"[1]", b'["a"]', b"[[]]", b"[{}]",
-    b"[[{}]]", b"NaN", b"[NaN]", b"[Infinity]", b"[-Infinity]", b"[1e999]", b"[1e-999999999]", b"[" + b"9" * 5000 + b"]", b"[01]",
+    b"[[{}]]", b"NaN", b"[NaN]", b"[Infinity]", b"[-Infinity]", b"[1e999]", b"[1e-999999999]", b"[01]",
+    b"[" + b"9" * 5000 + b"]",
     b"[" * 100_000, b'{"a":' * 50_000, b"[" * 101 + b"]" * 101, b"[" * 5000 + b"]" * 5000, b'[{"key":"k"}]',
     b'[{"label":"k","value":"v","type":"t"}]', b'{"key":"k","value":"v","type":"t"}', b'[{"key":"k","value":"v"}]',
     b"\xff\xfe[\0]\0", b"\xef\xbb\xbf[]", b"[]]", b"[],", b"[,]", b"[] x", b"[]\0", b"[{]", b"\x80",
-    b"[\"\xed\xa0\x80\"]", b'[{"key":"k","value":"\xff","type":"t"}]', b'[{"key":"k","value":"a\nb","type":"t"}]', b"// x\n[]", b"['a']",
+    b"[\"\xed\xa0\x80\"]", b'[{"key":"k","value":"\xff","type":"t"}]', b'[{"key":"k","value":"a\nb","type":"t"}]',
+    b"['a']", b"// x\n[]",
     *(_field(key=text) for text in _NO_TEXT), *(_field(value=text) for text in _NO_TEXT),
     _field(value='"\\ud800"'), _field(key='"\\udfff"'), _field(value='"\\ud800x\\udc00"'), _field(value='"\ud800"'),
     _field(more=',"\\udc00":1'), _field(more=',"x":["\\ud800"]'),
@@ -179,6 +182,7 @@ _KINDS: tuple[tuple[int, st.SearchStrategy[Hostile]], ...] = (
 def submissions(crowds: int = 8) -> st.SearchStrategy[Hostile]:
     """One of every kind; every so often (one of about 90 times `crowds`) one of 1,000 or 10,000 fields."""
     table = [kind for weight, kind in _KINDS[:-1] for _ in range(weight * crowds)] + [_KINDS[-1][1]]
+    random.Random(1).shuffle(table)  # noqa: S311  # hypothesis likes what comes first
     return st.sampled_from(range(len(table))).flatmap(table.__getitem__)
 
 

@@ -41,14 +41,18 @@ def keeps_to_itself(data: bytes, *, labels: bool = True) -> str:
     return text
 
 
-def shows(text: str, wanted: Iterable[Fields]) -> None:
-    """stdout as text: a line for each field, a blank one between submissions, and no line that a field forged."""
+def shows(text: str, wanted: Iterable[Sequence[Fields]]) -> None:
+    """stdout as text: of each request a line for each field, a blank one between submissions, and none more."""
     expected: list[str | None] = []
-    for fields in wanted:
-        expected += [""] if expected or fields is not wanted else []
-        expected += [_line(key, value) for key, value, _ in fields]
+    for submissions in wanted:
+        own: list[str | None] = []
+        for number, fields in enumerate(submissions):
+            own += [""] * (number > 0)
+            own += [_line(key, value) for key, value, _ in fields]
+        expected += [""] * bool(expected and own)
+        expected += own
     lines = text.split("\n")[:-1]
-    assert len(lines) == len(expected), (len(lines), len(expected))
+    assert len(lines) == len(expected), f"{len(lines)} lines, and not {len(expected)}: {text[:2000]!a}"
     for line, one in zip(lines, expected, strict=True):
         assert one is None or line == one, (line, one)
 

@@ -159,7 +159,6 @@ class InAwsSm(_InAws):
         members = {key: value.decode() for key, value in self.there(group).items()} | {"password": password}
         self.aws.client("secretsmanager").put_secret_value(SecretId=group, SecretString=json.dumps(members))
 
-
     def count(self, group: str) -> int:
         return len(self.writes(group))
 
@@ -362,7 +361,6 @@ class _Local(Place):
         assert {each.stat().st_mode & 0o777 for each in files if each.is_file()} == {0o600}
         return {str(each): (each.stat().st_ino, each.stat().st_mtime_ns) for each in files}
 
-
     def groups(self, group: str) -> list[str]:
         return sorted({path.name.removesuffix(end) for end in self.ends for path in self.folder.glob(f"{group}*{end}")})
 
@@ -420,7 +418,9 @@ class InDotenv(_Local):
 
     def rotate(self, group: str, password: str) -> None:
         path = self.folder / f"{group}.env"
-        lines = ["PASSWORD=" + password if line.startswith("PASSWORD=") else line for line in path.read_text().split("\n")]
+        lines = [
+            "PASSWORD=" + password if line.startswith("PASSWORD=") else line for line in path.read_text().split("\n")
+        ]
         path.write_text("\n".join(lines))
 
 

@@ -63,7 +63,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         for result in results:
             tell(result)
         try:
-            show(client.session, results, values)
+            show(client.session, results, plan, values)
         except NotDelivered as error:
             error.remedy = (
                 "what was stored stays stored: run it again for the report"

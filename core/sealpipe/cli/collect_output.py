@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sealpipe.cli import masking, output
 from sealpipe.errors import SealpipeError
+from sealpipe.flows.collecting.planning import CollectPlan
 from sealpipe.flows.collecting.result import Collected, Progress, Received
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
@@ -111,11 +112,11 @@ def _words(error: SealpipeError) -> str:
     return f"{place}: {error.message}" if place and place not in error.message else error.message
 
 
-def show(session: Session, results: Sequence[Collected], values: dict[str, Any]) -> None:
+def show(session: Session, results: Sequence[Collected], plan: CollectPlan, values: dict[str, Any]) -> None:
     """The result on stdout. NotDelivered where nobody takes it."""
     stored = bool(values["to"] or values["dir"])
     if not stored and not values["dry_run"]:
-        _mask(session, results)
+        _mask(session, results, plan)
     if values["output"] == "json":
         rows = [_members(result, with_values=not stored and not values["dry_run"]) for result in results]
         output.json_results(rows[0] if len(rows) == 1 else rows)
@@ -179,10 +180,19 @@ def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
     return {"short_code": received.short_code, "created_at": created, "marker": received.marker, "fields": rows}
 
 
-def _mask(session: Session, results: Sequence[Collected]) -> None:
-    """Have the CI hide what is about to stand on stdout, where it can; what is of type `text` need not be hidden."""
-    fields = [field for each in results for row in each.submissions for field in row.fields]
-    typed = [_open(field) for field in fields if field.type != "text"]
+def _mask(session: Session, results: Sequence[Collected], plan: CollectPlan) -> None:
+    """Have the CI hide what is about to stand on stdout, where it can; but no answer to a prompt of type `text`.
+
+    The prompt's type counts, which is ours: that of a submission is whatever a stranger wrote.
+    """
+    plain = {job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in plan.jobs}
+    typed = [
+        _open(field)
+        for each in results
+        for row in each.submissions
+        for field in row.fields
+        if field.key not in plain[each.short_code]
+    ]
     # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
     forms = dict.fromkeys(form for text in typed for form in (text, output.printable(text), json.dumps(text)[1:-1]))
     masking.hide(session.registry, [Secret(form) for form in forms])

@@ -49,7 +49,7 @@ def hand_on(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> Non
 
 
 def show_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
-    """Show what went wrong beside the log, where there is such a place. Whatever fails here, the error itself counts."""
+    """Show what went wrong beside the log, where there is such a place. What fails here is passed over."""
     try:
         ci = _ci(registry)
         if ci is not None:

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 from sealpipe.plugin.context import Context
 from sealpipe.secret import Secret
 
-
 Level = Literal["error", "warning", "notice"]
 """How much a line for people matters."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.credential import Credential
-from sealpipe.errors import EncodingError, FragmentError, InvalidReference, UsageError
+from sealpipe.errors import EncodingError, FragmentError, InvalidReference, KeySwapped, UsageError, WrongKey
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
@@ -52,6 +53,36 @@ def in_hand(session: Session, key: OpensWith, receipt: Receipt | None = None) ->
             remedy="use the whole credential, all three parts; or name the request's own key with --key REF",
         )
     return tuple(found)
+
+
+def check_ours(short_code: str, told: str | None, receipt: Receipt | None, known: Sequence[InHand]) -> None:
+    """KeySwapped, WrongKey where a request's key, as the service tells it or its receipt, is none of those in hand.
+
+    `told` is None where the service tells none: the request has ended, or it is not said.
+    """
+    ours = [each.public_key for each in known]
+    if receipt is not None and receipt.public_key not in ours:
+        raise WrongKey(
+            "wrong-key",
+            f"{short_code} was made under a key that is not in hand, by its receipt",
+            remedy="name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
+        )
+    if told is None:
+        return
+    if receipt is not None and told != receipt.public_key:
+        swapped = KeySwapped(
+            f"the service shows {short_code} under another public key than its receipt: what is submitted now could "
+            "not be opened",
+            remedy="have nobody answer it any more; what was submitted before opens with --key, once it has ended",
+        )
+        swapped.short_code = short_code
+        raise swapped
+    if told not in ours:
+        raise WrongKey(
+            "wrong-key",
+            f"{short_code} is sealed to another key than those in hand",
+            remedy="name its key with --key REF; check that the credential is the one that made it",
+        )
 
 
 def key_pair(text: Secret, tag: str) -> keys.KeyPair:

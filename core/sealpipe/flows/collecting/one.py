@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import RequestInfo, Submission, Submissions
-from sealpipe.errors import KeySwapped, PluginError, SealpipeError, StateError, TooManyAnswers, UsageError, WrongKey
+from sealpipe.errors import KeySwapped, PluginError, SealpipeError, StateError, TooManyAnswers, UsageError
 from sealpipe.flows.collecting.answers import Answers
-from sealpipe.flows.collecting.keys import InHand
+from sealpipe.flows.collecting.keys import InHand, check_ours
 from sealpipe.flows.collecting.parcels import parcels
 from sealpipe.flows.collecting.picking import any_taken, pick
 from sealpipe.flows.collecting.planning import CollectPlan, Job
@@ -116,31 +116,8 @@ class Collecting:
         if info.expires_at is not None:
             left = info.expires_at - (info.told_at or datetime.now(UTC))
             self._asks_at = self._clock() + max(0.0, left.total_seconds())
-        receipt = self._job.receipt
-        known = [each.public_key for each in self._keys]
-        if receipt is not None and receipt.public_key not in known:
-            raise WrongKey(
-                "wrong-key",
-                f"{self.short_code} was made under a key that is not in hand, by its receipt",
-                remedy="name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
-            )
-        if info.public_key is None:
-            return info.expires_at is None
-        if receipt is not None and info.public_key != receipt.public_key:
-            swapped = KeySwapped(
-                f"the service shows {self.short_code} under another public key than its receipt: what is submitted "
-                "now could not be opened",
-                remedy="have nobody answer it any more; what was submitted before opens with --key, once it has ended",
-            )
-            swapped.short_code = self.short_code
-            raise swapped
-        if info.public_key not in known:
-            raise WrongKey(
-                "wrong-key",
-                f"{self.short_code} is sealed to another key than those in hand",
-                remedy="name its key with --key REF; check that the credential is the one that made it",
-            )
-        return False
+        check_ours(self.short_code, info.public_key, self._job.receipt, self._keys)
+        return info.public_key is None and info.expires_at is None
 
     def _collect(self) -> Flow[Collected]:
         try:

@@ -1,0 +1,191 @@
+"""`actions/_setup/setup.sh` sets sealpipe up, by uv and by pip, on the runners that there are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+
+import sealpipe
+from support.mounts import make_read_only, tmpfs
+from support.setting_up import PARTS, SetUp
+
+Make = Callable[..., SetUp]
+
+INSTALLERS = pytest.mark.parametrize("installer", ["uv", "pip"])
+VERSION = f"sealpipe {sealpipe.__version__}"
+
+
+@INSTALLERS
+def test_the_first_step_installs_the_extras_and_the_second_takes_what_is_there(set_up: Make, installer: str) -> None:
+    job = set_up("uv", "python3")
+    first = job("yaml,vault", installer)
+    assert said(first.executable) == VERSION
+    assert f"{VERSION} is set up by {installer}" in first.text
+    assert importable(first.executable, "hvac", "yaml", "hatchling", "botocore") == ["hvac", "yaml"]
+    for name in ("sealpipe", "hvac"):
+        (source,) = (first.executable.parents[1] / "lib").glob(f"*/site-packages/{name}/__init__.py")
+        assert Path(cache_from_source(str(source))).is_file(), f"{name} is byte-compiled"
+    left = job.left()
+    assert len(left) == 2, "a place, and the name that leads there"
+    # Whatever installs is gone: what the second step takes is there already.
+    for tool in ("uv", "pip"):
+        job.add(tool, "exit 1")
+    second = job("vault, yaml" if installer == "never" else "yaml,vault", installer, PIP_FIND_LINKS="/nowhere")
+    assert (second.executable, job.left()) == (first.executable, left)
+    assert "is set up already" in second.text
+
+
+def test_other_extras_have_another_place(set_up: Make) -> None:
+    job = set_up("uv", "python3")
+    without, with_yaml = job().executable, job("yaml").executable
+    assert without != with_yaml
+    assert (importable(without, "yaml"), importable(with_yaml, "yaml")) == ([], ["yaml"])
+
+
+def test_another_checkout_has_another_place(set_up: Make, checkout: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(checkout, tmp_path / "other")
+    module = other / "core/sealpipe/__init__.py"
+    module.write_text(module.read_text() + "\nOTHER = True\n")
+    ours, theirs = set_up("uv", "python3"), set_up("uv", "python3", checkout=other, place=tmp_path / "second")
+    theirs.environ["RUNNER_TEMP"] = str(ours.temp)
+    assert ours().executable != theirs().executable
+
+
+def test_two_steps_at_once_use_the_same(set_up: Make) -> None:
+    job = set_up("uv", "python3")
+    started = [job.start(installer="uv", GITHUB_OUTPUT=str(job.home / f"output{n}")) for n in range(2)]
+    for process in started:
+        with process:
+            text, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, text
+    one, other = ((job.home / f"output{n}").read_text() for n in range(2))
+    assert one == other
+    assert said(Path(one.strip().removeprefix("executable="))) == VERSION
+    assert len(job.left()) == 2, "the one that came second has cleared its own away"
+
+
+@INSTALLERS
+def test_the_checkout_and_the_home_may_be_read_only(
+    set_up: Make, checkout: Path, tmp_path: Path, installer: str
+) -> None:
+    with tmpfs(tmp_path / "sealed", size="16m") as sealed:
+        for part in PARTS:
+            source = checkout / part
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, sealed / part)
+        (sealed / "home").mkdir()
+        make_read_only(sealed)
+        job = set_up("uv", "python3", checkout=sealed)
+        assert said(job(installer=installer, HOME=str(sealed / "home")).executable) == VERSION
+
+
+def test_without_a_home_or_python_uv_alone_does(set_up: Make) -> None:
+    job = set_up("uv")
+    # uv looks for a Python by itself: here it may take the one that runs these tests.
+    (job.home / "python").mkdir()
+    done = job(HOME="-", UV_PYTHON_PREFERENCE="system", UV_PYTHON_SEARCH_PATH=os.defpath)
+    if done.code == 0:
+        assert said(done.executable) == VERSION
+    else:
+        assert "python" in done.text.lower(), "uv has said that it finds none"
+        assert "uv ended with exit code" in done.error
+
+
+def test_a_python_that_is_too_old_is_passed_over(set_up: Make) -> None:
+    job = set_up("old:python3.13", "old:python3", "python")
+    assert said(job().executable) == VERSION
+
+
+@pytest.mark.parametrize("tools", [(), ("old:python3.13", "old:python3", "old:python")], ids=["none", "old"])
+def test_without_a_python_it_says_what_to_do(set_up: Make, tools: tuple[str, ...]) -> None:
+    job = set_up(*tools)
+    error = job().error
+    assert "there is no Python 3.11 or newer with pip here, and no uv" in error
+    assert "setup-python" in error
+    assert job.left() == []
+
+
+def test_without_uv_installer_uv_is_refused(set_up: Make) -> None:
+    assert "uv is not installed" in set_up("python3")(installer="uv").error
+
+
+PIP_ONLY = {"UV_NO_INDEX": "-", "UV_FIND_LINKS": "-"}
+NEITHER = {**PIP_ONLY, "PIP_NO_INDEX": "-", "PIP_FIND_LINKS": "-"}
+BOTH = {"UV_OFFLINE": "1"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "pip_conf", "uv_toml", "expected"),
+    [
+        (PIP_ONLY, "", "", "pip"),
+        (BOTH, "", "", "uv"),
+        (NEITHER, "", "", "uv"),
+        (NEITHER, "[global]\nindex-url = https://user:hunter2-canary@index.example/simple\n", "", "pip"),
+        (NEITHER, "[global]\nindex-url = https://a.example\n", '[[index]]\nurl = "https://b.example"\n', "uv"),
+        (NEITHER, "[global]\ntimeout = 60\n", "", "uv"),
+        (NEITHER, "[global]\ncert = /etc/ca.pem\n", "", "pip"),
+        ({**NEITHER, "SSL_CERT_FILE": "/etc/ca.pem"}, "[global]\ncert = /etc/ca.pem\n", "", "uv"),
+        ({**PIP_ONLY, "UV_INDEX_COMPANY_URL": "https://b.example"}, "", "", "uv"),
+    ],
+    ids=["pip-only", "both", "neither", "pip.conf", "both-files", "pip.conf-without", "pip-ca", "both-ca", "uv-named"],
+)
+def test_auto_takes_pip_where_only_pip_is_told_of_an_index(
+    set_up: Make, environ: dict[str, str], pip_conf: str, uv_toml: str, expected: str
+) -> None:
+    job = set_up()
+    # Neither gets far: which of the two is started is all that is asked.
+    job.add("uv", "echo this is uv; exit 7")
+    job.add("python3", _python_that_cannot_install())
+    for folder, name, text in (("pip", "pip.conf", pip_conf), ("uv", "uv.toml", uv_toml)):
+        (job.home / ".config" / folder).mkdir(parents=True)
+        (job.home / ".config" / folder / name).write_text(text)
+    # A file of the machine that runs the tests is no part of this; /dev/null stands for "no file" with pip itself.
+    own = str(job.home / ".config/pip/pip.conf") if pip_conf else os.devnull
+    done = job(RUNNER_DEBUG="1", **environ, PIP_CONFIG_FILE=own)
+    if expected == "pip" or not Path("/etc/uv/uv.toml").exists():
+        assert f"::debug::installer {expected}," in done.text
+    assert f"{expected} ended with exit code" in done.error
+    assert "hunter2-canary" not in done.text
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"installer": "conda"}, "installer is auto, uv or pip, and not conda"),
+        ({"extras": "vault,nosuch"}, "there is no extra of that name in: vault,nosuch"),
+        ({"extras": "../../../etc/passwd"}, "there is no extra"),
+        ({"extras": "build"}, "there is no extra"),
+        ({"extras": "x\n::add-mask::e"}, "x\n::add-mask::e"),
+        ({"RUNNER_TEMP": "-"}, "RUNNER_TEMP"),
+    ],
+    ids=["installer", "extra", "path", "backend", "line-break", "no-temp"],
+)
+def test_what_is_wrong_is_refused_before_anything_is_made(set_up: Make, given: dict[str, str], expected: str) -> None:
+    job = set_up("python3")
+    assert expected in job(**given).error
+    assert job.left() == []
+
+
+def test_windows_is_refused(set_up: Make) -> None:
+    job = set_up("python3")
+    job.add("uname", "echo MINGW64_NT-10.0")
+    assert "sealpipe runs on Linux and macOS" in job().error
+
+
+def said(executable: Path) -> str:
+    return subprocess.run([executable, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def importable(executable: Path, *names: str) -> list[str]:
+    code = "import sys; from importlib.util import find_spec; print(*filter(find_spec, sys.argv[1:]))"
+    command = [executable.with_name("python"), "-I", "-c", code, *names]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def _python_that_cannot_install() -> str:
+    return 'case "$*" in *find_spec*) printf "/bin/false\\n3.12.0\\npip\\n" ;; *) exit 7 ;; esac'

@@ -1,0 +1,417 @@
+"""Hostile submissions through the real collecting, on this machine: opened, picked, written to stdout and into files.
+
+Everything is real but the network: what the service says is answered in this process. What must come of it is said
+here from how each submission was made; nothing of the code under test is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from sealpipe import Client
+from sealpipe.api.operation import Answer, Operation
+from sealpipe.cli import collect_output, output
+from sealpipe.client.sync import run
+from sealpipe.flows.collecting import many
+from sealpipe.flows.collecting.planning import CollectPlan, plan_collect
+from sealpipe.flows.collecting.result import Collected, worst
+from sealpipe.prompts import Prompt
+from sealpipe.state.receipt import Receipt
+from sealpipe.wire import encoding, keys, sealed_box
+from support.hostile import NO_TIMES, PASSWORD, USER, Hostile, Row, rows
+from support.hostile_files import Watch, dotenv_says, files_in
+from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows
+
+BATCH = 25
+PROMPTS = (Prompt("staging_password", PASSWORD, "password"), Prompt("user", USER, "text"))
+MOST_FILES = 1000
+_MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")
+_PLAIN = re.compile(r"[A-Za-z0-9._-]+")
+_WHITE = " \t\n\r\v\f"
+_OTHER = keys.from_seed(bytes(range(1, 33)))
+
+
+class Take(NamedTuple):
+    """A target: its sink, its folder, each key with the label of its value (None: the one field), its parameters."""
+
+    sink: str
+    folder: str
+    keys: Mapping[str, str | None]
+    selector: str
+    params: str = ""
+
+    def text(self, place: str) -> str:
+        end = {"file": ".pw", "dotenv": ".env", "dir": ""}[self.sink]
+        return f"{self.sink}:{self.folder}/{place}{end}{self.params}{self.selector}"
+
+
+_BOTH = {"PASSWORD": PASSWORD, "USER_NAME": USER}
+WAYS: Mapping[str, tuple[tuple[Take, ...], bool]] = {
+    "by ids": (
+        (
+            Take("file", "f", {"": PASSWORD}, "#staging_password"),
+            Take("dotenv", "e", _BOTH, "#PASSWORD=staging_password,USER_NAME=user"),
+            Take("dir", "d", {"staging_password": PASSWORD, "user": USER}, "#*"),
+        ),
+        True,
+    ),
+    "by labels": (
+        (
+            Take("file", "f", {"": PASSWORD}, f"#x={PASSWORD}"),
+            Take("dotenv", "e", _BOTH, f"#PASSWORD={PASSWORD},USER_NAME={USER}"),
+            Take("dir", "d", {"password": PASSWORD}, f"#password={PASSWORD}"),
+        ),
+        False,
+    ),
+    "optional, trimmed": (
+        (
+            Take("file", "f", {"": PASSWORD}, "#staging_password", "?optional=1&trim=1"),
+            Take("dotenv", "e", _BOTH, "#PASSWORD=staging_password,USER_NAME=user", "?optional=1&trim=1"),
+        ),
+        True,
+    ),
+    "the one field": ((Take("file", "f", {"": None}, ""),), False),
+    "a folder by ids": ((), True),
+    "a folder": ((), False),
+}
+"""How results are taken, and whether by a receipt. Without a target, into --dir."""
+
+
+class Batch(NamedTuple):
+    """Submissions of one request (`together`), or each of a request of its own; `lie` is what the service says once."""
+
+    rows: tuple[Row, ...]
+    way: str
+    together: bool
+    lie: Any
+
+
+_LIES = (*({"created_at": time} for time in NO_TIMES), {"data": 1}, {"short_code": ["x"]}, {"data": {"a": "b"}})
+batches = st.builds(
+    Batch,
+    st.lists(rows, min_size=BATCH, max_size=BATCH).map(tuple),
+    st.sampled_from(sorted(WAYS)),
+    st.booleans(),
+    st.sampled_from((None,) * 40 + _LIES),
+)
+
+
+class World:
+    """A credential, a working directory deep in a folder, and a service in this process. The process goes there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.here, self.state = root, root / "a/b/c/d/work", root / "state"
+        for folder in (*reversed(self.here.relative_to(root).parents[:-1]), self.here, self.state):
+            (root / folder).mkdir(mode=0o700)
+        secret = encoding.encode_base64url(os.urandom(32))
+        api_key = f"svc_sk_live_{_part(12)}.{_part(32)}.{secret}"
+        self.client = Client(api_key=api_key, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1:9")
+        self.pair = keys.from_custody_secret(secret)
+        self.public_key = encoding.encode_base64url(self.pair.public_key)
+        self.figures: Counter[str] = Counter()
+        self.watch = Watch(root)
+        self._bodies: dict[str, bytes] = {}
+        os.chdir(self.here)
+
+    def play(self, batch: Batch) -> None:
+        """A batch into stdout, as text and as JSON, and by its way into files; raises AssertionError."""
+        takes, by_receipt = WAYS[batch.way]
+        requests = self.requests(batch)
+        asked = [self.receipt(code) if by_receipt else code for code in requests]
+        pick = "each" if batch.together else "only"
+        with self._clean():
+            results, err = self.collect(plan_collect(asked, pick=pick, state=self.state))
+            wanted = [[one.fields or () for one in self._opened(found)] for found in requests.values()]
+            self.judge_stdout(results, list(requests.values()), wanted)
+            keeps_to_itself(err)
+            self._kept(requests)
+        place = "{submission}" if batch.together else "{request}"
+        targets = [take.text(place) for take in takes]
+        folder = None if takes else "out"
+        plan = plan_collect(asked, pick=pick, to=targets, folder=folder, state=self.state)
+        with self._clean():
+            before = self._stored(plan, requests, takes, by_receipt=by_receipt)
+            if len(batch.rows[0].sent.payload) % 4 == 0:
+                assert self._stored(plan, requests, takes, by_receipt=by_receipt, again=True) == before
+        self.figures["submissions"] += len(batch.rows)
+
+    # -- what is asked, and who answers --------------------------------------------------------
+
+    def requests(self, batch: Batch) -> dict[str, list[tuple[Row, str | None]] | None]:
+        """The service's answers are set; what it hands out for each request, None where it lies about that."""
+        found = [(row, self._sealed(row.sent)) for row in batch.rows]
+        groups = [found] if batch.together else [[each] for each in found]
+        requests: dict[str, list[tuple[Row, str | None]] | None] = {}
+        self._bodies.clear()
+        for number, group in enumerate(groups):
+            told: list[dict[str, Any]] = [
+                {"short_code": row.short_code, "created_at": row.created_at, "data": data} for row, data in group
+            ]
+            lies = batch.lie is not None and number == 0
+            if lies:
+                told[-1] |= batch.lie
+            code = f"r{number}x"
+            self._bodies[code] = json.dumps({"submissions": [*told, *told[:1]], "count": len(told)}).encode()
+            requests[code] = (
+                None
+                if lies
+                else list({(row.short_code, data): (row, data) for row, data in group[::-1]}.values())[::-1]
+            )
+        return requests
+
+    def receipt(self, code: str) -> Receipt:
+        return Receipt(code, self.public_key, PROMPTS)
+
+    def answer(self, operation: Operation[Any], timeout: float) -> Answer:
+        """As the service would, at once."""
+        del timeout
+        _, _, code, *rest = operation.path.split("/")
+        about = {"short_code": code, "expired_at": "2099-01-01T00:00:00Z", "public_key": self.public_key}
+        return Answer(200, {}, self._bodies[code] if rest else json.dumps(about).encode())
+
+    def collect(self, plan: CollectPlan) -> tuple[list[Collected], bytes]:
+        """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
+        with _stream() as err, redirect_stderr(err.file), self.watch.on(), _umask(0):
+            progress = collect_output.Progressing()
+            flow = many.collect(self.client.session, plan, progress, tick=progress.tick)
+            results = run(flow, self.answer)
+            progress.over()
+            for result in results:
+                collect_output.tell(result)
+            problems = [each for result in results for each in result.problems()]
+            first = worst([result.problem() for result in results])
+            collect_output.tell_of(problems, first)
+            if first is not None:
+                output.failure(first, as_json=False)
+                output.failure(first, as_json=True)
+        return results, err.read()
+
+    def stdout(self, results: Sequence[Collected], how: str, *, stored: bool) -> bytes:
+        values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
+        with _stream() as out, redirect_stdout(out.file):
+            collect_output.show(self.client.session, results, values)
+        return out.read()
+
+    def _sealed(self, sent: Hostile) -> str | None:
+        to = _OTHER.public_key if sent.spoilt == "another key" else self.pair.public_key
+        data = sealed_box.seal(to, sent.payload)
+        raw = encoding.decode_base64(data)
+        spoilt: dict[str, str | None] = {
+            "no base64": "::add-mask::\x1b[31m",
+            "nothing": "",
+            "null": None,
+            "cut": data[: len(data) // 8 * 4],
+            "longer": encoding.encode_base64(raw + b"x"),
+            "another version": encoding.encode_base64(b"\2" + raw[1:]),
+            "short": encoding.encode_base64(raw[:40]),
+            "off the curve": encoding.encode_base64(raw[:20] + bytes(40) + raw[60:]),
+        }
+        return spoilt.get(sent.spoilt, data)
+
+    # -- what must come of it ------------------------------------------------------------------
+
+    def _opened(self, group: Sequence[tuple[Row, str | None]] | None) -> list[Hostile]:
+        """What is handed out of a request: everything that is an array of fields, in order."""
+        return [row.sent for row, _ in group or () if row.sent.fields is not None]
+
+    def judge_stdout(
+        self,
+        results: Sequence[Collected],
+        groups: Sequence[Sequence[tuple[Row, str | None]] | None],
+        wanted: Sequence[Sequence[Any]],
+    ) -> None:
+        """As text and as JSON: exactly what was typed."""
+        text = self.stdout(results, "text", stored=False)
+        shows(harmless(text) if text else "", wanted)
+        told = as_json(self.stdout(results, "json", stored=False))
+        for result, group, fields in zip(told if isinstance(told, list) else [told], groups, wanted, strict=True):
+            assert [fields_in(row) for row in result["submissions"]] == [list(each) for each in fields]
+            codes = [row.short_code for row, _ in group or () if row.sent.fields is not None]
+            assert [row["short_code"] for row in result["submissions"]] == codes
+            unreadable = [row.short_code for row, _ in group or () if row.sent.fields is None]
+            assert [row["short_code"] for row in result["unreadable"]] == unreadable
+            assert all(_MARKER.fullmatch(row["marker"]) for row in result["submissions"])
+            assert bool(result.get("errors")) == (group is None)
+            self.figures["opened"] += len(fields)
+            self.figures["not opened"] += len(unreadable)
+            self.figures["not believed"] += group is None
+
+    def _stored(
+        self,
+        plan: CollectPlan,
+        requests: Mapping[str, Sequence[tuple[Row, str | None]] | None],
+        takes: Sequence[Take],
+        *,
+        by_receipt: bool,
+        again: bool = False,
+    ) -> dict[str, tuple[int, int]]:
+        """Into files; what each is by, so that one that was written anew shows."""
+        results, err = self.collect(plan)
+        keeps_to_itself(err)
+        text = self.stdout(results, "text", stored=True)
+        if text:
+            harmless(text, tabs=3)
+        assert not any(canary in text for canary in (b"zQ7v", b"Lb3x"))
+        told = self.stdout(results, "json", stored=True)
+        assert b"zQ7v" not in told
+        as_json(told)
+        expected: dict[str, bytes] = {}
+        dotenv: dict[Path, dict[str, str]] = {}
+        failures = 0
+        for result, (code, group) in zip(results, requests.items(), strict=True):
+            usable = [(row, taken) for row, _ in group or () if (taken := _taken(row.sent, takes)) is not None]
+            assert [each.short_code for each in result.submissions] == [row.short_code for row, _ in usable]
+            assert len(result.unreadable) == len(group or ()) - len(usable)
+            markers = [each.marker for each in result.submissions]
+            assert len({*markers}) == len(markers)
+            for (row, taken), marker in zip(usable, markers, strict=True):
+                assert _MARKER.fullmatch(marker)
+                place = marker if plan.pick == "each" else code
+                if not takes:
+                    expected |= _folder_of(row, f"out/{marker}", by_receipt=by_receipt)
+                for take, values in zip(takes, taken, strict=True):
+                    name = f"{take.folder}/{place}"
+                    if take.sink == "file" and values:
+                        expected[f"{name}.pw"] = values[""].encode()
+                    elif take.sink == "dir":
+                        expected |= {f"{name}/{key}": value.encode() for key, value in values.items()}
+                    elif values:
+                        path = self.here / f"{name}.env"
+                        if path.exists() or _anybodys(values):
+                            assert path.exists(), (path, values)
+                            expected[f"{name}.env"] = path.read_bytes()
+                            dotenv[path] = values
+                        else:
+                            failures += 1
+            assert len({*(placed.already for placed in result.stored)} - {again}) == 0
+        assert sum(len(result.failures) for result in results) == failures
+        found = files_in(self.root)
+        prefix = f"{self.here.relative_to(self.root)}/"
+        ours = {name.removeprefix(prefix): found[name] for name in found if name.startswith(prefix)}
+        assert ours.keys() == expected.keys(), ours.keys() ^ expected.keys()
+        assert all(ours[name] == expected[name] for name in expected)
+        self._kept(requests)
+        if not again:
+            dotenv_says(dotenv)
+            self.figures["files"] += len(expected)
+            self.figures["dotenv files"] += len(dotenv)
+            self.figures["refused by dotenv"] += failures
+            self.figures["stored"] += sum(len(result.submissions) for result in results)
+        about = {name: (self.here / name).stat() for name in expected}
+        return {name: (each.st_ino, each.st_mtime_ns) for name, each in about.items()}
+
+    def _kept(self, requests: Mapping[str, object]) -> None:
+        """Outside the targets there are records of ours alone, one a request, and they hold no value."""
+        found = files_in(self.root)
+        inside = f"{self.here.relative_to(self.root)}/"
+        for name, content in found.items():
+            if not name.startswith(inside):
+                assert re.fullmatch(r"state/[0-9a-f]{32}\.jsonl", name), name
+                assert content.isascii()
+                assert b"zQ7v" not in content
+        assert len(found) - sum(name.startswith(inside) for name in found) <= len(requests)
+
+    @contextmanager
+    def _clean(self) -> Iterator[None]:
+        for name in ("f", "e"):
+            (self.here / name).mkdir(mode=0o700, exist_ok=True)
+        yield
+        for folder in (*self.here.iterdir(), *self.state.iterdir()):
+            shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+
+
+def _taken(sent: Hostile, takes: Sequence[Take]) -> list[dict[str, str]] | None:
+    """What each target gets of it; None where it does not answer what is taken of it."""
+    if sent.fields is None or (not takes and len(sent.fields) > MOST_FILES):
+        return None
+    taken = []
+    for take in takes:
+        values: dict[str, str] = {}
+        for key, label in take.keys.items():
+            if label is None and len(sent.fields) != 1:
+                return None
+            found = {value for name, value, _ in sent.fields if label in (name, None)}
+            if len(found) > 1:
+                return None
+            value = found.pop() if found else ""
+            value = value.strip(_WHITE) if "trim" in take.params else value
+            if not value and "optional" not in take.params:
+                return None
+            values |= {key: value} if value else {}
+        taken.append(values)
+    return taken
+
+
+def _anybodys(values: Mapping[str, str]) -> bool:
+    """Whether every reader of dotenv files knows them."""
+    return all(_PLAIN.fullmatch(value) and len(value) < 60_000 for value in values.values())
+
+
+def _folder_of(row: Row, place: str, *, by_receipt: bool) -> dict[str, bytes]:
+    """What `--dir` makes of a submission: a file for each field under a name of ours, and one that tells which."""
+    ids = {prompt.text: prompt.id for prompt in PROMPTS} if by_receipt else {}
+    fields = row.sent.fields or ()
+    names = [ids.pop(key, f"field-{number}") for number, (key, _, _) in enumerate(fields, 1)]
+    files = {f"{place}/{name}": value.encode() for name, (_, value, _) in zip(names, fields, strict=True)}
+    index = {
+        "schema": 1,
+        "short_code": row.short_code,
+        "created_at": _utc(row.created_at),
+        "fields": [
+            {"file": name, "key": key, "type": kind} for name, (key, _, kind) in zip(names, fields, strict=True)
+        ],
+    }
+    return {**files, f"{place}/index.json": (json.dumps(index) + "\n").encode()}
+
+
+def _utc(time: str | None) -> str | None:
+    known = {"2026-11-21T10:00:00.123456789+14:00": "2026-11-20T20:00:00Z"}
+    known |= {"2026-11-21 10:00:00-23:59": "2026-11-22T09:59:00Z"}
+    return None if time is None else known.get(time, time)
+
+
+def _part(size: int) -> str:
+    return encoding.encode_base64url(os.urandom(size))
+
+
+class _Stream:
+    """A file in memory that stands for stdout or stderr."""
+
+    def __init__(self) -> None:
+        self.file = os.fdopen(os.memfd_create("stream"), "w+", encoding="utf-8")
+
+    def read(self) -> bytes:
+        return self._read
+
+    def close(self) -> None:
+        self.file.flush()
+        self._read = os.pread(self.file.fileno(), 1 << 30, 0)
+        self.file.close()
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def _stream() -> Iterator[_Stream]:
+    stream = _Stream()
+    try:
+        yield stream
+    finally:
+        stream.close()
