@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,48 @@ def test_without_a_masked_link_something_else_has_to_take_it(
     assert step.outputs["sealed-link"]
     assert step.outputs["link"] == ""
     assert not [each for each in step.commands if each.name == "add-mask"]
+
+
+def test_a_link_file_of_ones_own_is_written_and_one_that_is_there_is_left_alone(
+    job: Start, actions: Path, service: Running, key: str
+) -> None:
+    runner = job()
+    given = {"fields": "text:x", "link-file": "link"}
+    step = runner.uses(actions / "share", given, {"SEALPIPE_API_KEY": key})
+    file = runner.workspace / "link"
+    assert file.read_text() == step.outputs["link"] + "\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    again = runner.uses(actions / "share", given, {"SEALPIPE_API_KEY": key})
+    assert (again.code, again.outputs["link"], again.outputs["outcome"]) == (2, "", "failed")
+    assert len([each for each in service.seen() if each.method == "POST"]) == 1
+
+
+def test_what_earlier_steps_say_to_python_is_not_heard(job: Start, actions: Path, key: str) -> None:
+    runner = job()
+    evil = runner.workspace / "evil"
+    evil.mkdir()
+    for name in ("sitecustomize", "json", "click", "sealpipe_action"):
+        (evil / f"{name}.py").write_text("import sys; sys.stderr.write('taken over'); sys.exit(66)\n")
+    env = {"SEALPIPE_API_KEY": key, "PYTHONPATH": str(evil), "PYTHONSTARTUP": str(evil / "json.py")}
+    step = runner.uses(actions / "share", {"fields": "text:x"}, env)
+    assert (step.code, step.outputs["outcome"]) == (0, "created"), runner.text
+
+
+def test_a_sealpipe_that_cannot_be_run_fails_the_step_in_words(job: Start, actions: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "checkout" / "actions"
+    shutil.copytree(actions, broken)
+    (broken / "_setup" / "setup.sh").write_text("echo executable=/no/such/sealpipe >> $GITHUB_OUTPUT\n")
+    step = job().uses(broken / "share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": "k"})
+    assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")
+    assert "/no/such/sealpipe cannot be run: No such file" in step.annotations("error")[0]
+
+
+def test_a_set_up_that_fails_is_an_outcome_too(job: Start, actions: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "checkout" / "actions"
+    shutil.copytree(actions, broken)
+    (broken / "_setup" / "setup.sh").write_text("exit 2\n")
+    step = job().uses(broken / "share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": "k"})
+    assert (step.code, step.outputs["outcome"]) == (2, "failed")
 
 
 def test_a_dry_run_tells_what_it_would_do_and_sends_nothing(

@@ -6,9 +6,9 @@ that knows nothing of the first. In the end each submission stands in its place 
 with no more than one DELETE that ever arrived, the service has every submission still, and no file lies about. Prints
 a table of figures; ends with 1 where the promise broke.
 
-    python tests/campaigns/collect_sweep.py [--into file,vault] [--every-call]
+    python tests/campaigns/collect_sweep.py [--into file,vault] [--every-call | --requests]
 
-Without --every-call only the system calls that read or change something (support/collect_sweep.py). Wants strace.
+With --requests no system calls. Without --every-call only the system calls that read or change something (support/collect_sweep.py). Wants strace.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--into", default=ALL, help=f"some of {ALL}")
     parser.add_argument("--every-call", action="store_true", help="not only those that read or change something")
+    parser.add_argument("--requests", action="store_true", help="only the requests over HTTP")
     parser.add_argument("--at-once", type=int, default=4)
     options = parser.parse_args()
     everything: list[Killed] = []
@@ -85,16 +86,17 @@ def main() -> int:
     for name in options.into.split(","):
         with tempfile.TemporaryDirectory() as folder, start() as service, ExitStack() as stack:
             sweep = Sweep(service, _always(stack, name))
-            everything += one(name, sweep, Path(folder), every=options.every_call, at_once=options.at_once)
+            everything += one(name, sweep, Path(folder), options)
     wrong = [each for each in everything if each.wrong()]
     print(f"\n{len(everything)} kills in {time.monotonic() - began:.0f} s: {len(wrong)} broke the promise")
     return int(bool(wrong))
 
 
-def one(name: str, sweep: Sweep, place: Path, *, every: bool, at_once: int) -> list[Killed]:
+def one(name: str, sweep: Sweep, place: Path, options: argparse.Namespace) -> list[Killed]:
     """All kills of one backend; a line of the table."""
     began = time.monotonic()
-    found = sweep.points(place / "traced", () if every else MATTER)
+    names = () if options.every_call else MATTER
+    found = [] if options.requests else sweep.points(place / "traced", names)
     calls = sweep.calls(place / "counted")
     steps: list[tuple[Step, bool]] = [(step, elsewhere) for step in [*found, *calls] for elsewhere in (False, True)]
 
@@ -102,7 +104,7 @@ def one(name: str, sweep: Sweep, place: Path, *, every: bool, at_once: int) -> l
         step, elsewhere = steps[number]
         return replace(sweep, elsewhere=elsewhere).kill_at(step, place / str(number))
 
-    with ThreadPoolExecutor(at_once) as pool:
+    with ThreadPoolExecutor(options.at_once) as pool:
         results = list(pool.map(kill, range(len(steps))))
     wrong = [each for each in results if each.wrong()]
     seconds = time.monotonic() - began

@@ -135,7 +135,11 @@ class _Handler(BaseHTTPRequestHandler):
     fake: FakeWeb
 
     def _serve(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # who sent it is gone: nothing was asked
+            self.close_connection = True
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         reply = self.fake.respond(Asked(self.command, self.path, headers, body))
         if reply is None:

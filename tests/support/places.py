@@ -323,9 +323,12 @@ class InKeyring(Place):
         return self.single(f"{group}-{{submission}}")
 
     def groups(self, group: str) -> list[str]:
+        return sorted(service for service in self.services() if service.startswith(f"{group}-"))
+
+    def services(self) -> set[str]:
+        """All that there are."""
         with self._items({}) as items:
-            services = {item.get_attributes().get("service", "") for item in items}
-        return sorted(service for service in services if service.startswith(f"{group}-"))
+            return {item.get_attributes().get("service", "") for item in items}
 
     def there(self, group: str) -> Values:
         with self._items({"service": group}) as items:

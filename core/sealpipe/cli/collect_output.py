@@ -181,7 +181,12 @@ def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
 
 
 def _mask(session: Session, results: Sequence[Collected], plan: CollectPlan) -> None:
-    """Have the CI hide what is about to stand on stdout, where it can; but no answer to a prompt of type `text`.
+    """Have the CI hide what is about to stand on stdout, where it can."""
+    masking.hide(session.registry, _hidden(results, plan))
+
+
+def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]:
+    """All that was typed, but no answer to a prompt of type `text`.
 
     The prompt's type counts, which is ours: that of a submission is whatever a stranger wrote.
     """
@@ -195,7 +200,7 @@ def _mask(session: Session, results: Sequence[Collected], plan: CollectPlan) -> 
     ]
     # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
     forms = dict.fromkeys(form for text in typed for form in (text, output.printable(text), json.dumps(text)[1:-1]))
-    masking.hide(session.registry, [Secret(form) for form in forms])
+    yield from map(Secret, forms)
 
 
 def _open(field: Field) -> str:

@@ -47,11 +47,13 @@ OPAQUE = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 class SettingType(click.ParamType[Any]):
     """Parses with the setting's own function; its errors are ours, and name the option."""
 
-    envvar_list_splitter = "\n"  # a reference may hold blanks
-
     def __init__(self, setting: Setting) -> None:
         self.name = setting.metavar
         self._setting = setting
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """One a line, for a reference may hold blanks. Empty lines are none: a block of YAML ends with a newline."""
+        return [line for line in rv.split("\n") if line.strip()]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
         if not isinstance(value, str | int | float):

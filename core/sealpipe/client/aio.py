@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.client.aio_network import Network
-from sealpipe.client.calls import account, requests, shares
+from sealpipe.client.calls import account, handing_over, requests, shares
 from sealpipe.client.setup import ClientSetup
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
@@ -177,9 +177,9 @@ class AsyncClient(ClientSetup):
     iter_requests = _walked(requests.iter_requests)
     get_request = _driven(requests.get_request)
     list_submissions = _driven(requests.list_submissions)
-    request = _driven(requests.request)
-    collect = _driven(requests.collect)
-    collect_each = _driven(requests.collect_each)
+    request = _driven(handing_over.request)
+    collect = _driven(handing_over.collect)
+    collect_each = _driven(handing_over.collect_each)
     delete_request = _driven(requests.delete_request)
     expire_request = _driven(requests.expire_request)
     purge_request = _driven(requests.purge_request)

@@ -14,7 +14,7 @@ import httpx
 
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.client import http
-from sealpipe.client.calls import account, requests, shares
+from sealpipe.client.calls import account, handing_over, requests, shares
 from sealpipe.client.deadline import Deadline, DeadlineBackend
 from sealpipe.client.echo import Echo
 from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
@@ -203,9 +203,9 @@ class Client(ClientSetup):
     iter_requests = _walked(requests.iter_requests)
     get_request = _driven(requests.get_request)
     list_submissions = _driven(requests.list_submissions)
-    request = _driven(requests.request)
-    collect = _driven(requests.collect)
-    collect_each = _driven(requests.collect_each)
+    request = _driven(handing_over.request)
+    collect = _driven(handing_over.collect)
+    collect_each = _driven(handing_over.collect_each)
     delete_request = _driven(requests.delete_request)
     expire_request = _driven(requests.expire_request)
     purge_request = _driven(requests.purge_request)

@@ -22,7 +22,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkout")
     for part in PARTS:
         if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
         else:
             shutil.copy(ROOT / part, folder / part)
     return folder
@@ -57,7 +57,7 @@ def set_up(tmp_path: Path, checkout: Path, wheels: Path) -> Callable[..., SetUp]
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": str(wheels),
-            "UV_NO_INDEX": "1",
+            "UV_OFFLINE": "1",
             "UV_FIND_LINKS": str(wheels),
         }
         job = SetUp(place, checkout, environ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 
 import sealpipe
 from support.mounts import make_read_only, tmpfs
-from support.setting_up import PARTS, SetUp
+from support.setting_up import PARTS, Done, SetUp
 
 Make = Callable[..., SetUp]
 
@@ -36,25 +37,27 @@ def test_the_first_step_installs_the_extras_and_the_second_takes_what_is_there(s
     # Whatever installs is gone: what the second step takes is there already.
     for tool in ("uv", "pip"):
         job.add(tool, "exit 1")
-    second = job("vault, yaml" if installer == "never" else "yaml,vault", installer, PIP_FIND_LINKS="/nowhere")
+    second = job("yaml,vault", installer)
     assert (second.executable, job.left()) == (first.executable, left)
     assert "is set up already" in second.text
 
 
-def test_other_extras_have_another_place(set_up: Make) -> None:
-    job = set_up("uv", "python3")
-    without, with_yaml = job().executable, job("yaml").executable
-    assert without != with_yaml
-    assert (importable(without, "yaml"), importable(with_yaml, "yaml")) == ([], ["yaml"])
-
-
-def test_another_checkout_has_another_place(set_up: Make, checkout: Path, tmp_path: Path) -> None:
+def test_other_extras_installers_pythons_and_checkouts_have_other_places(
+    set_up: Make, checkout: Path, tmp_path: Path
+) -> None:
     other = shutil.copytree(checkout, tmp_path / "other")
     module = other / "core/sealpipe/__init__.py"
     module.write_text(module.read_text() + "\nOTHER = True\n")
-    ours, theirs = set_up("uv", "python3"), set_up("uv", "python3", checkout=other, place=tmp_path / "second")
-    theirs.environ["RUNNER_TEMP"] = str(ours.temp)
-    assert ours().executable != theirs().executable
+    job, theirs = set_up(), set_up(checkout=other, place=tmp_path / "second")
+    for each in (job, theirs):
+        each.environ |= {"RUNNER_TEMP": str(job.temp), "RUNNER_DEBUG": "1"}
+        each.add("uv", "exit 1")
+        each.add("python3", _python_that_cannot_install())
+    places = [_place(done) for done in (job(), job("yaml"), job("yaml,vault"), job(installer="pip"), theirs())]
+    job.add("python3", _python_that_cannot_install("3.13.0"))
+    places.append(_place(job()))
+    assert len(set(places)) == len(places)
+    assert _place(job()) == places[-1]
 
 
 def test_two_steps_at_once_use_the_same(set_up: Make) -> None:
@@ -97,7 +100,7 @@ def test_without_a_home_or_python_uv_alone_does(set_up: Make) -> None:
 
 
 def test_a_python_that_is_too_old_is_passed_over(set_up: Make) -> None:
-    job = set_up("old:python3.13", "old:python3", "python")
+    job = set_up("uv", "old:python3.13", "old:python3", "python")
     assert said(job().executable) == VERSION
 
 
@@ -114,9 +117,9 @@ def test_without_uv_installer_uv_is_refused(set_up: Make) -> None:
     assert "uv is not installed" in set_up("python3")(installer="uv").error
 
 
-PIP_ONLY = {"UV_NO_INDEX": "-", "UV_FIND_LINKS": "-"}
+PIP_ONLY = {"UV_FIND_LINKS": "-"}
 NEITHER = {**PIP_ONLY, "PIP_NO_INDEX": "-", "PIP_FIND_LINKS": "-"}
-BOTH = {"UV_OFFLINE": "1"}
+BOTH: dict[str, str] = {}
 
 
 @pytest.mark.parametrize(
@@ -131,8 +134,20 @@ BOTH = {"UV_OFFLINE": "1"}
         (NEITHER, "[global]\ncert = /etc/ca.pem\n", "", "pip"),
         ({**NEITHER, "SSL_CERT_FILE": "/etc/ca.pem"}, "[global]\ncert = /etc/ca.pem\n", "", "uv"),
         ({**PIP_ONLY, "UV_INDEX_COMPANY_URL": "https://b.example"}, "", "", "uv"),
+        ({**NEITHER, "PIP_CONFIG_FILE": os.devnull}, "[global]\nindex-url = https://a.example\n", "", "uv"),
     ],
-    ids=["pip-only", "both", "neither", "pip.conf", "both-files", "pip.conf-without", "pip-ca", "both-ca", "uv-named"],
+    ids=[
+        "pip-only",
+        "both",
+        "neither",
+        "pip.conf",
+        "both-files",
+        "pip.conf-without",
+        "pip-ca",
+        "both-ca",
+        "uv-named",
+        "none-read",
+    ],
 )
 def test_auto_takes_pip_where_only_pip_is_told_of_an_index(
     set_up: Make, environ: dict[str, str], pip_conf: str, uv_toml: str, expected: str
@@ -144,11 +159,13 @@ def test_auto_takes_pip_where_only_pip_is_told_of_an_index(
     for folder, name, text in (("pip", "pip.conf", pip_conf), ("uv", "uv.toml", uv_toml)):
         (job.home / ".config" / folder).mkdir(parents=True)
         (job.home / ".config" / folder / name).write_text(text)
-    # A file of the machine that runs the tests is no part of this; /dev/null stands for "no file" with pip itself.
-    own = str(job.home / ".config/pip/pip.conf") if pip_conf else os.devnull
-    done = job(RUNNER_DEBUG="1", **environ, PIP_CONFIG_FILE=own)
-    if expected == "pip" or not Path("/etc/uv/uv.toml").exists():
-        assert f"::debug::installer {expected}," in done.text
+    # What the machine that runs the tests has in /etc is no part of this.
+    job.add(
+        "grep", 'for word; do shift; case $word in /etc/*) ;; *) set -- "$@" "$word" ;; esac; done; exec $GREP "$@"'
+    )
+    job.environ |= {"SEALPIPE_SETUP_KEEP": "GREP, OTHER", "GREP": str(shutil.which("grep")), "RUNNER_DEBUG": "1"}
+    done = job(**{"PIP_CONFIG_FILE": "-", **environ})
+    assert f"::debug::installer {expected}," in done.text
     assert f"{expected} ended with exit code" in done.error
     assert "hunter2-canary" not in done.text
 
@@ -187,5 +204,9 @@ def importable(executable: Path, *names: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
-def _python_that_cannot_install() -> str:
-    return 'case "$*" in *find_spec*) printf "/bin/false\\n3.12.0\\npip\\n" ;; *) exit 7 ;; esac'
+def _place(done: Done) -> str:
+    return re.findall(r"::debug::installer .*, in (.*)", done.text)[0]
+
+
+def _python_that_cannot_install(version: str = "3.12.0") -> str:
+    return f"printf '/bin/false\\n{version}\\npip\\n'"

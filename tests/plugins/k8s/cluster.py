@@ -47,12 +47,16 @@ class Cluster:
                 self.reply(*cluster.answer(self.path, self.headers.get("authorization")))
 
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                length = int(self.headers["content-length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # who sent it is gone
+                    self.close_connection = True
+                    return
+                asked = json.loads(body)
                 if self.command == "PATCH":
                     assert self.headers["content-type"] == "application/merge-patch+json"
                 login = self.headers.get("authorization")
-                status, headers, body = cluster.answer(self.path, login, asked, self.command)
-                self.reply(status, headers, body)
+                self.reply(*cluster.answer(self.path, login, asked, self.command))
 
             do_PATCH = do_POST  # noqa: N815 - its name
 

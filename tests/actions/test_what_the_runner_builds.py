@@ -1,0 +1,69 @@
+"""The parts of the actions' runner by themselves: words, lines of `map`, and what is written into the files."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealpipe_action import files, inputs, telling
+from sealpipe_action.inputs import Refused, Wanted
+from support.fake_commands import command, pairs
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["link", "values"]), TEXT), max_size=4))
+def test_whatever_is_written_is_read_back_as_exactly_those_pairs(written: list[tuple[str, str]]) -> None:
+    assert pairs("".join(files.entry(name, value) for name, value in written)) == written
+
+
+def test_a_value_with_the_delimiter_in_it_and_one_too_large_are_not_written() -> None:
+    for value in ("a\nEND\nb", "x" * (files.LIMIT + 1), "é" * (files.LIMIT // 2 + 1)):
+        with pytest.raises(ValueError, match="link"):
+            files.entry("link", value, "END")
+    assert files.entry("a", "b") != files.entry("a", "b"), "the delimiter is a fresh one"
+
+
+@given(TEXT)
+def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(text: str) -> None:
+    assert command(telling.harmless(telling.printable(text))) is None
+    shown = f"::error title=sealpipe::{telling.escaped(telling.printable(text))}"
+    found = command(shown)
+    assert found is not None
+    assert (found.name, found.data) == ("error", telling.printable(text))
+
+
+@given(TEXT)
+def test_a_cell_of_the_summary_holds_no_markup(text: str) -> None:
+    shown = telling.cell(text)
+    assert not set("<>[]()`*|!@:\n\r_~\\'\"") & set(shown)
+
+
+def test_no_value_is_taken_for_an_option_or_for_two() -> None:
+    values = inputs.given("share", {"SEALPIPE_ACTION_TITLE": "--views=9 x", "SEALPIPE_ACTION_SEND": "a:1\n--x\r\n\n"})
+    assert inputs.words("share", values) == ["--title=--views=9 x", "--send=a:1", "--send=--x"]
+
+
+def test_a_switch_is_true_or_false() -> None:
+    assert inputs.words("share", inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "true"})) == ["--no-expiry"]
+    assert inputs.words("share", inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "false"})) == []
+    with pytest.raises(Refused, match="no-expiry"):
+        inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "True"})
+
+
+def test_map_is_an_allow_list_of_names_to_prompts() -> None:
+    assert inputs.mapping(" a = Staging = password \n\nb_2=User:text") == [
+        Wanted("a", "Staging = password", plain=False),
+        Wanted("b_2", "User", plain=True),
+    ]
+    for wrong in ("a", "a=", "=b", "1a=b", "a b=c", "a\u2028b=c", "a=b\na=c"):
+        with pytest.raises(Refused):
+            inputs.mapping(wrong)
+
+
+def test_stand_ins_are_made_for_what_is_empty_only() -> None:
+    found = inputs.stand_ins(
+        ['"a=b"=env:EMPTY?type=text', "env:SET", "x=vault:env/y", "text:env:Z", "env:NONE"], {"SET": "1", "EMPTY": ""}
+    )
+    assert set(found) == {"EMPTY", "NONE"}

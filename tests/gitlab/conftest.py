@@ -1,0 +1,34 @@
+"""The fixtures of these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal.running import Running
+from support.gitlab_pipeline import Pipeline
+from support.openbao import Bao, dev_server
+from support.services import bare, one_service, service, user
+from support.terminal import addresses
+
+__all__ = ["bare", "one_service", "service", "user"]
+
+
+@pytest.fixture(scope="session")
+def one_bao() -> Iterator[Bao]:
+    with dev_server() as running:
+        yield running
+
+
+@pytest.fixture
+def credential(service: Running) -> str:
+    """A key at the service, as the project's masked variable has it."""
+    return service.create_key().reveal()
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, service: Running, credential: str) -> Pipeline:
+    """A project that may use the service."""
+    return Pipeline(tmp_path, {**addresses(service), "SEALPIPE_API_KEY": credential})
