@@ -34,6 +34,9 @@ SHAPES = {
 }
 """Each has a canary of its own, so that no other's mask hides it; a letter is none that could be looked for."""
 
+RECEIPT = "receipt.json"
+"""Which prompts are no secrets is told by it alone: of a short code, every answer is masked."""
+
 LONG = {name: SHAPES[name] for name in ("pem", "percent", "old-command")}
 
 
@@ -62,7 +65,7 @@ def test_collected_values_are_one_output_exactly_and_nowhere_in_the_log(
     asked = _asked(runner, actions, key, *(f"{name}:multiline" for name in shapes), "user=User name:text")
     service.submitter().submit(asked.outputs["link"], {**shapes, "User name": "deploy"})
     mapping = "\n".join(f"{name}={name}" for name in shapes) + "\nuser=User name:text"
-    step = _collected(runner, actions, key, asked, mapping)
+    step = _collected(runner, actions, key, RECEIPT, mapping)
     assert step.code == 0, runner.text
     _nothing_leaks(runner, step)
     assert json.loads(step.outputs["values"]) == {**shapes, "user": "deploy"}
@@ -80,10 +83,12 @@ def test_where_only_text_is_named_the_values_reach_another_job(
     runner = job()
     asked = _asked(runner, actions, key, "User name:text", "Password")
     service.submitter().submit(asked.outputs["link"], {"User name": "deploy", "Password": "hunter22-canary"})
-    step = _collected(runner, actions, key, asked, "user=User name:text")
+    step = _collected(runner, actions, key, RECEIPT, "user=User name:text")
     assert runner.job_outputs(step.outputs)["values"] == '{"user": "deploy"}'
     assert "hunter22-canary" not in runner.text
     assert runner.mask("hunter22-canary") == "***"
+    step = _collected(runner, actions, key, asked.outputs["short-code"], "user=User name:text")
+    assert "values" not in runner.job_outputs(step.outputs), "of a short code nobody knows what was asked"
 
 
 HOSTILE = [
@@ -114,7 +119,7 @@ def test_a_submitted_label_never_names_an_output(job: Start, actions: Path, serv
     labels = [*HOSTILE, "PATH", "link", "a\nb=c", "../../x", "mine"]
     typed = [*(fields.Field(label, "one-canary") for label in labels), fields.Field("Secret", "two-canary")]
     _sent(service, asked, typed)
-    step = _collected(runner, actions, key, asked, "mine=Secret")
+    step = _collected(runner, actions, key, asked.outputs["short-code"], "mine=Secret")
     assert json.loads(step.outputs["values"]) == {"mine": "two-canary"}
     _only_our_outputs(runner, step)
     assert {each.name for each in step.commands} == {"add-mask"}
@@ -125,13 +130,13 @@ def test_two_answers_to_one_prompt_are_none(job: Start, actions: Path, service: 
     runner = job()
     asked = _asked(runner, actions, key, "Secret")
     _sent(service, asked, [fields.Field("Secret", "one-canary"), fields.Field("Secret", "two-canary")])
-    step = _collected(runner, actions, key, asked, "mine=Secret")
+    step = _collected(runner, actions, key, asked.outputs["short-code"], "mine=Secret")
     assert (step.code, step.outputs["values"], step.outputs["outcome"]) == (13, "", "failed")
     assert "canary" not in runner.text
 
 
 def _asked(runner: FakeRunner, actions: Path, key: str, *prompts: str) -> Ended:
-    asked = runner.uses(actions / "request", {"ask": "\n".join(prompts)}, {"SEALPIPE_API_KEY": key})
+    asked = runner.uses(actions / "request", {"ask": "\n".join(prompts), "receipt": RECEIPT}, {"SEALPIPE_API_KEY": key})
     assert asked.code == 0, runner.text
     return asked
 
@@ -143,8 +148,8 @@ def _sent(service: Running, asked: Ended, typed: list[fields.Field]) -> None:
     service.submitter().send(link, sealed_box.seal(public_key, fields.dump(typed)))
 
 
-def _collected(runner: FakeRunner, actions: Path, key: str, asked: Ended, mapping: str) -> Ended:
-    given = {"requests": asked.outputs["short-code"], "map": mapping}
+def _collected(runner: FakeRunner, actions: Path, key: str, request: str, mapping: str) -> Ended:
+    given = {"requests": request, "map": mapping}
     return runner.uses(actions / "collect", given, {"SEALPIPE_API_KEY": key})
 
 

@@ -33,6 +33,7 @@ def test_the_link_works_in_its_job_and_is_hidden_in_its_log(
     assert step.outputs["short-code"] in runner.text
     assert step.outputs["short-code"] in html.unescape(runner.summary)
     assert "Staging" in runner.summary
+    assert "means nothing" not in runner.text, "what the action hands to itself is not sealpipe's"
 
 
 def test_only_code_expiry_and_sealed_link_reach_another_job_which_opens_that(

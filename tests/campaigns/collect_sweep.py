@@ -8,7 +8,8 @@ a table of figures; ends with 1 where the promise broke.
 
     python tests/campaigns/collect_sweep.py [--into file,vault] [--every-call | --requests]
 
-With --requests no system calls. Without --every-call only the system calls that read or change something (support/collect_sweep.py). Wants strace.
+Of system calls those that read or change something (support/collect_sweep.py), with --every-call all, with --requests
+none. Wants strace.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ rehearsal service. Exactly the intended keys change, to exactly what was typed; 
 no output does anything to a terminal or a CI system, or shows what does not belong there. Readers judge: dash, bash,
 python-dotenv, a strict JSON parser, the stores' own clients. Prints the figures; ends with 1 where a judge objects.
 
-    python tests/campaigns/hostile_submissions.py [--count 100000] [--stores 2000] [--commands 300] [--seed N] [--jobs 2]
+    python tests/campaigns/hostile_submissions.py [--count 100000] [--stores 2000] [--commands 300] [--seed N]
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ def main() -> int:
         failed += part.returncode != 0
     for what, number in sorted(figures.items()):
         print(f"{number:8} {what}")
-    print(
-        f"{figures['submissions']} submissions in {time.monotonic() - began:.0f} s, {failed} of {len(parts)} parts failed"
-    )
+    seconds = time.monotonic() - began
+    print(f"{figures['submissions']} submissions in {seconds:.0f} s, {failed} of {len(parts)} parts failed")
     return int(failed > 0)
 
 

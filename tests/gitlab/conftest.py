@@ -31,4 +31,4 @@ def credential(service: Running) -> str:
 @pytest.fixture
 def pipeline(tmp_path: Path, service: Running, credential: str) -> Pipeline:
     """A project that may use the service."""
-    return Pipeline(tmp_path, {**addresses(service), "SEALPIPE_API_KEY": credential})
+    return Pipeline(tmp_path / "gitlab", {**addresses(service), "SEALPIPE_API_KEY": credential})

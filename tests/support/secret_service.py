@@ -29,7 +29,9 @@ def secret_service(home: Path) -> Iterator[Mapping[str, str]]:
     environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
     command = [program("gnome-keyring-daemon"), "--unlock", "--components=secrets"]
     with bus:
-        # It goes to the background once it is on the bus, and ends with the bus.
-        subprocess.run(command, env=environ, input=b"secret", stdout=subprocess.DEVNULL, check=True)
-        yield environ
-        bus.terminate()
+        try:
+            # It goes to the background once it is on the bus, and ends with the bus.
+            subprocess.run(command, env=environ, input=b"secret", stdout=subprocess.DEVNULL, check=True)
+            yield environ
+        finally:
+            bus.terminate()

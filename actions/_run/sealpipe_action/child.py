@@ -7,12 +7,13 @@ import json
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from sealpipe_action import telling
 
 _ERROR = b'{"schema": 1, "error": '
+_SHOWN = b"::error title=sealpipe::"
 
 
 class Done(NamedTuple):
@@ -40,8 +41,11 @@ class Children:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: self._stop(number))
 
-    def run(self, argv: Sequence[str]) -> Done:
-        """Run it to its end, whatever arrives meanwhile."""
+    def run(self, argv: Sequence[str], *, expected: Container[int] = ()) -> Done:
+        """Run it to its end, whatever arrives meanwhile. An exit code that is expected is shown as no error.
+
+        Raises OSError where it cannot be run.
+        """
         if self.interrupted:
             return Done(128 + self.interrupted, "", {})
         process = subprocess.Popen(  # noqa: S603 - a list of words, no shell
@@ -59,8 +63,10 @@ class Children:
         thread.join()
         self._process = None
         error = _error(held)
-        if error:
-            telling.failure(error)
+        if code not in expected:
+            telling.write(b"".join(line for line in held if line.startswith(_SHOWN)))
+            if error:
+                telling.failure(error)
         return Done(code if code >= 0 else 128 - code, out.decode("utf-8", "replace"), error)
 
     def _stop(self, number: int) -> None:
@@ -71,17 +77,18 @@ class Children:
 
 
 def _forward(stream: IO[bytes], held: list[bytes]) -> None:
-    """Each line as it comes, but for the error object: people get that in words."""
+    """Each line as it comes, but for the error, in both its forms: people get it in words, and not if it is none."""
     for line in stream:
-        if line.startswith(_ERROR):
+        if line.startswith((_ERROR, _SHOWN)):
             held.append(line)
         elif telling.can_mask() or not line.startswith(b"::add-mask::"):
             telling.write(line)
 
 
 def _error(held: Sequence[bytes]) -> Mapping[str, Any]:
-    try:
-        found = json.loads(held[-1])["error"] if held else {}
-    except (ValueError, KeyError):
-        found = {}
+    found = {}
+    for line in held:
+        if line.startswith(_ERROR):
+            with contextlib.suppress(ValueError):
+                found = json.loads(line)["error"]
     return found if isinstance(found, dict) else {}

@@ -26,7 +26,8 @@ def collect(step: Step) -> int:
         tell(done)
         return step.ended(done.code, "dry-run")
     # An output is set by us: the request ends after that, not after stdout has taken the values.
-    done = step.sealpipe(*words, "--output=json", f"--after={'keep' if wanted else after}", "--", *requests)
+    words += ["--output=json", f"--after={'keep' if wanted else after}", "--", *requests]
+    done = step.sealpipe(*words, expected=() if on_pending == "fail" else (PENDING,))
     rows, code = done.rows(), done.code
     step.outputs["count"] = str(sum(row.get("count", 0) for row in rows))
     step.summary = "".join(_summary(row) for row in rows)

@@ -18,7 +18,8 @@ def expire(step: Step) -> int:
     ended: dict[str, list[str]] = {"expired": [], "missing": []}
     codes: list[int] = []
     for what, code in wanted:
-        result = step.sealpipe(what, "expire", *step.options(), "--output=json", "--", code).code
+        words = [what, "expire", *step.options(), "--output=json", "--", code]
+        result = step.sealpipe(*words, expected=(MISSING,) if step.on("missing-ok") else ()).code
         if result == 0:
             ended["expired"].append(code)
         elif result == MISSING:

@@ -13,6 +13,8 @@ from sealpipe_action.step import Step, tell, text_of
 
 RECIPIENT = "RECIPIENT_OF_THE_LINK"
 """The variable that hands `recipient` on: as data, which nobody parses."""
+_MADE = (0, 11)
+"""Exit codes by which there is a share: all is done, or its message was not delivered."""
 
 
 def share(step: Step) -> int:
@@ -32,7 +34,8 @@ def share(step: Step) -> int:
         for row in done.rows():
             step.outputs |= {"custody": _text(row, "custody"), "sealed-link": _text(row, "sealed_link")}
             _made(step, row, "shared")
-        if file and file.is_file() and step.on("mask-link"):
+        # A file that was there before is none of ours: sealpipe has refused it, then.
+        if file and done.code in _MADE and file.is_file() and step.on("mask-link"):
             _link(step, file.read_text(encoding="utf-8").rstrip("\n"))
         return step.ended(done.code, _outcome(done.rows()))
     finally:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from sealpipe_action import telling
 from sealpipe_action.collecting import collect
@@ -28,6 +30,10 @@ def main(action: str) -> int:
         code = _run(step)
     except Refused as error:
         code = _refused(step, error)
+    except Exception as error:  # noqa: BLE001 - its text could hold a value; the outputs are set all the same
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        bug = f"a bug of ours: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+        code = _refused(step, Refused(bug, "please report it: the line holds no secret", 1))
     if step is not None:
         step.finish()
     return code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from sealpipe_action import files, inputs, telling
@@ -31,8 +31,8 @@ class Step:
         self.action = action
         self.given = inputs.given(action, environ)
         self.executable = environ.get(f"{PREFIX}SEALPIPE") or "sealpipe"
-        # Ours mean nothing to sealpipe, and are nothing to those that it starts.
-        self.environ = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
+        # Ours mean nothing to sealpipe; PYTHON* of an earlier step would be code in it.
+        self.environ = {name: value for name, value in environ.items() if not name.startswith((PREFIX, "PYTHON"))}
         self.children = Children(self.environ)
         self.rehearsing = self.given.get("rehearse") == "true"
         self.outputs: dict[str, str] = {"executable": self.executable}
@@ -42,10 +42,13 @@ class Step:
         """Whether a switch is on."""
         return self.given.get(name) == "true"
 
-    def sealpipe(self, *words: str) -> Done:
-        """Run it; against a service of its own where this is a rehearsal."""
+    def sealpipe(self, *words: str, expected: Container[int] = ()) -> Done:
+        """Run it; against a service of its own where this is a rehearsal. Refused where it cannot be run."""
         around = [self.executable, "rehearse", "--"] if self.rehearsing else []
-        return self.children.run([*around, self.executable, *words])
+        try:
+            return self.children.run([*around, self.executable, *words], expected=expected)
+        except OSError as error:
+            raise Refused(f"{self.executable} cannot be run: {os.strerror(error.errno or 0)}") from None
 
     def options(self) -> list[str]:
         """The options for what was given."""

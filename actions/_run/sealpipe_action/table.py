@@ -113,7 +113,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
     ),
     "collect": (
         Input("requests", "Short codes, or files of receipts, one a line.", "own"),
-        Input("map", "Which answers become the output `values`, one a line: `NAME=PROMPT`.", "own"),
+        Input("map", "Which answers become the output `values`, one a line: `NAME=PROMPT`, `NAME=PROMPT:text`.", "own"),
         Input("to", "Sinks that take the answers, one a line: `vault:secret/acme#password=PROMPT`.", "lines"),
         Input("mode", "What may be there already: `create`, `replace` or `merge`."),
         Input("dir", "Folder that takes each answer as a folder of files."),
@@ -153,7 +153,7 @@ _MADE = (
 OUTPUTS: Mapping[str, tuple[Output, ...]] = {
     "share": (
         *_MADE,
-        Output("custody", "What the account's owner can read: `none`, `self` or `account`."),
+        Output("custody", "Whether the account's owner can read it, too: `stored`, `none` or `failed`."),
         Output("link", "The link, masked: for this job only, the runner hands it to no other."),
         Output("sealed-link", "The link as ciphertext, for other jobs: `sealpipe unseal` opens it."),
         Output("outcome", f"`created`, `replayed`, `dry-run` or `undelivered`; `unknown`, {_OUTCOME}."),

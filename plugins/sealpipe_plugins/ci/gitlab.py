@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
-from sealpipe.plugin import CI, NotConfigured, Run, Secret, Unsupported
+from sealpipe.plugin import CI, NotConfigured, PluginError, Run, Secret, Unsupported
+
+MOST_VARIABLES: Final = 20
+MOST_BYTES: Final = 5 * 1024
+"""What GitLab takes in a dotenv report."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=@~%-]*")
+"""What means the same with quotes and without: GitLab knows none, and later jobs expand `$`."""
 
 
 class GitLab(CI):
@@ -22,9 +31,23 @@ class GitLab(CI):
     def mask(self, values: Iterable[Secret]) -> None:
         """Nothing: GitLab masks what was a masked variable when the job began. Hence nothing secret is printed."""
 
-    def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
-        """Unsupported: a dotenv report is a file that the job names, and its values are kept in clear."""
-        raise Unsupported("GitLab has no way to hand a value on from within", remedy="write a dotenv report")
+    def set_output(self, name: str, value: str) -> None:
+        """Into the dotenv report, where the job names one: in clear, for every later job. An empty value is no line."""
+        if self.settings.dotenv is None:
+            raise Unsupported("GitLab has no way to hand a value on from within", remedy="write a dotenv report")
+        key = self.settings.dotenv_prefix + name.upper().replace("-", "_")
+        if not _NAME.fullmatch(key) or not _VALUE.fullmatch(value):
+            raise PluginError(f"{key} cannot be in a dotenv report", remedy="take it from --receipt")
+        try:
+            lines = self.settings.dotenv.read_text(encoding="ascii").splitlines()
+        except FileNotFoundError:
+            lines = []
+        lines = [line for line in lines if line and not line.startswith(f"{key}=")]
+        lines += [f"{key}={value}"] if value else []
+        text = "".join(f"{line}\n" for line in lines)
+        if len(lines) > MOST_VARIABLES or len(text) > MOST_BYTES:
+            raise PluginError(f"the dotenv report has no room for {key}", remedy="give each job a report of its own")
+        self.settings.dotenv.write_text(text, encoding="ascii")
 
     def summary(self, markdown: str) -> None:
         """Nothing: GitLab has no summary of a run."""

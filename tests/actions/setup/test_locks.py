@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -101,16 +100,14 @@ def test_what_is_installed_with_every_extra_has_all_that_it_needs(set_up: Callab
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
-@pytest.mark.parametrize(
-    "platform", ["x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "macos", "x86_64-apple-darwin"]
-)
+@pytest.mark.parametrize("platform", ["x86_64-manylinux_2_35", "aarch64-manylinux_2_35", "aarch64-apple-darwin"])
 def test_there_are_wheels_for_every_runner(tmp_path: Path, version: str, platform: str) -> None:
     runner = ["--python-platform", platform, "--python-version", version, "--target", tmp_path]
     words = ["--dry-run", "--require-hashes", "--only-binary", ":all:", "--no-deps", "--no-config", *runner]
     locks = [word for name in ("all", "build") for word in ("-r", HERE / "locks" / f"{name}.txt")]
     command = [uv(), "pip", "install", *words, *locks]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ})
-    if done.returncode != 0 and re.search("Failed to fetch|error sending request|network", done.stderr):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0 and re.search("Failed to fetch|error sending request", done.stderr):
         missing(f"the package index cannot be reached: {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 import sealpipe
 from support.mounts import make_read_only, tmpfs
-from support.setting_up import PARTS, Done, SetUp
+from support.setting_up import PARTS, Done, SetUp, uv
 
 Make = Callable[..., SetUp]
 
@@ -73,6 +74,24 @@ def test_two_steps_at_once_use_the_same(set_up: Make) -> None:
     assert len(job.left()) == 2, "the one that came second has cleared its own away"
 
 
+def test_a_place_that_is_gone_is_made_again(set_up: Make) -> None:
+    job = set_up("uv", "python3")
+    executable = job().executable
+    shutil.rmtree(executable.resolve().parents[2])
+    assert job().executable == executable
+    assert said(executable) == VERSION
+
+
+def test_files_of_the_workspace_choose_nothing(set_up: Make) -> None:
+    job = set_up("uv", "python3")
+    (job.work / "uv.toml").write_text('no-index = true\nfind-links = ["/nowhere"]\ncache-dir = "evil"\n')
+    (job.work / "pyproject.toml").write_text("this is no TOML")
+    (job.work / ".python-version").write_text("2.7\n")
+    (job.work / "sealpipe.py").write_text("raise SystemExit('of the workspace')")
+    assert said(job().executable) == VERSION
+    assert not (job.work / "evil").exists()
+
+
 @INSTALLERS
 def test_the_checkout_and_the_home_may_be_read_only(
     set_up: Make, checkout: Path, tmp_path: Path, installer: str
@@ -87,16 +106,15 @@ def test_the_checkout_and_the_home_may_be_read_only(
         assert said(job(installer=installer, HOME=str(sealed / "home")).executable) == VERSION
 
 
-def test_without_a_home_or_python_uv_alone_does(set_up: Make) -> None:
-    job = set_up("uv")
-    # uv looks for a Python by itself: here it may take the one that runs these tests.
-    (job.home / "python").mkdir()
-    done = job(HOME="-", UV_PYTHON_PREFERENCE="system", UV_PYTHON_SEARCH_PATH=os.defpath)
-    if done.code == 0:
-        assert said(done.executable) == VERSION
-    else:
-        assert "python" in done.text.lower(), "uv has said that it finds none"
-        assert "uv ended with exit code" in done.error
+def test_without_a_python_uv_finds_or_fetches_one(set_up: Make) -> None:
+    job = set_up()
+    asked = job.home / "asked"
+    # uv looks in more places than PATH; which Python it takes is its own affair.
+    script = f"""case "$*" in *" venv"*|venv*) printf '%s\\n' "$*" > '{asked}'; set -- venv --python '{sys.executable}' venv;; esac
+exec '{uv()}' "$@\""""
+    job.add("uv", script)
+    assert said(job(HOME="-").executable) == VERSION
+    assert "--python >=3.11,<3.14 venv" in asked.read_text()
 
 
 def test_a_python_that_is_too_old_is_passed_over(set_up: Make) -> None:

@@ -1,0 +1,109 @@
+"""Makes the lock files that setup.sh installs from: `python -I actions/_setup/lock.py [--upgrade]`.
+
+It needs uv and a package index. What is locked stays as it is where it still fits; `--upgrade` takes the newest.
+locks/all.txt is sealpipe with every extra; base.txt what it always needs; EXTRA.txt what one extra adds to that;
+build.txt the build backend. They hold for Linux and macOS and for every Python that sealpipe supports, name no index,
+and every line of a file is in all.txt, too, word for word: so any of them go together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LOCKS = HERE / "locks"
+PYTHON = "3.11"
+"""The oldest: a universal lock holds from here on."""
+NO_LOCK = ("all", "dev")
+HEAD = "# Made by `python -I actions/_setup/lock.py`: {}.\n"
+ROW = re.compile(r"^[A-Za-z0-9][^\n]*(?:\n[ \t][^\n]*)*", re.MULTILINE)
+"""A requirement and the lines that go on with it: its hashes."""
+
+
+def project() -> dict[str, Any]:
+    """pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def extras() -> list[str]:
+    """The extras that have a lock of their own."""
+    return sorted(set(project()["project"]["optional-dependencies"]) - {*NO_LOCK})
+
+
+def rows(text: str) -> dict[str, str]:
+    """The requirements of a lock, each with its hashes, by name and marker (one name may have a row a marker)."""
+    return {re.sub(r"==[^ ;\\]+|[ \\\n].*", "", row, flags=re.DOTALL) + _marker(row): row for row in ROW.findall(text)}
+
+
+def main() -> None:
+    """Write all of them, or none: where one cannot be made, uv has said why."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--upgrade", action="store_true", help="take the newest in place of what is locked")
+    upgrade = parser.parse_args().upgrade
+    names = extras()
+    wanted = [word for name in names for word in ("--extra", name)]
+    whole = _compiled("pyproject.toml", LOCKS / "all.txt", wanted, upgrade=upgrade)
+    base = _named("pyproject.toml", [], whole)
+    found = {"all": ("sealpipe with every extra", whole), "base": ("what sealpipe always needs", base)}
+    for name in names:
+        more = _named("pyproject.toml", ["--extra", name], whole)
+        found[name] = (f"what the extra {name} adds", {key: row for key, row in more.items() if key not in base})
+    with tempfile.TemporaryDirectory() as folder:
+        backend = Path(folder, "build.in")
+        backend.write_text("\n".join(project()["build-system"]["requires"]), encoding="utf-8")
+        found["build"] = ("the build backend", _compiled(backend, LOCKS / "build.txt", [], upgrade=upgrade))
+    for file in set(LOCKS.glob("*.txt")) - {LOCKS / f"{name}.txt" for name in found}:
+        file.unlink()
+    for name, (what, locked) in found.items():
+        text = HEAD.format(what) + "".join(f"{row}\n" for row in locked.values())
+        (LOCKS / f"{name}.txt").write_text(text, encoding="utf-8")
+        print(f"{name}: {len(locked)}")  # noqa: T201 - a script
+
+
+def _marker(row: str) -> str:
+    found = re.search(r" ;[^\\\n]*", row)
+    return found[0].rstrip() if found else ""
+
+
+def _compiled(source: str | Path, before: Path, wanted: Iterable[str], *, upgrade: bool) -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "lock.txt")
+        if before.exists():
+            shutil.copy(before, out)
+        _uv(source, "--generate-hashes", *(["--upgrade"] if upgrade else []), *wanted, "--output-file", out)
+        return rows(out.read_text(encoding="utf-8"))
+
+
+def _named(source: str, wanted: Iterable[str], whole: dict[str, str]) -> dict[str, str]:
+    """The rows of the whole lock that a part of it needs."""
+    pins = "\n".join(row.partition(" \\")[0] for row in whole.values())
+    with tempfile.TemporaryDirectory() as folder:
+        constraints = Path(folder, "pins.txt")
+        constraints.write_text(pins, encoding="utf-8")
+        part = {row.partition("==")[0] for row in rows(_uv(source, *wanted, "--constraints", constraints)).values()}
+    return {key: row for key, row in whole.items() if row.partition("==")[0] in part}
+
+
+def _uv(source: str | Path, *words: str | Path) -> str:
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
+    quiet = ["--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--no-config"]
+    command = [uv, "pip", "compile", source, "--universal", "--python-version", PYTHON, *quiet, *words]
+    # Only the index that uv knows by itself, or that its own variables name: what is locked is what is published.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "SEALPIPE_"))}
+    done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+path "secret/data/app/db" { capabilities = ["read"] }

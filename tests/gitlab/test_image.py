@@ -1,0 +1,172 @@
+"""The image, built by a real Docker Engine, and the templates as jobs in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sealpipe_rehearsal.running import Running
+from support import engine as engines
+from support.engine import BASE, CANARY, IMAGE, Engine
+from support.gitlab_pipeline import Pipeline
+from support.gitlab_templates import read_dotenv
+from support.parts import ROOT, missing
+from support.terminal import addresses, opened
+
+READ_ONLY = {"read_only": True, "tmpfs": {"/tmp": ""}, "network_mode": "host"}
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Engine]:
+    folder = tmp_path_factory.getbasetemp()
+    run = folder if worker_id == "master" else folder.parent
+    with engines.shared(run / "engine") as running:
+        yield running
+
+
+def test_a_container_of_any_user_in_group_0_shares_with_a_read_only_root(engine: Engine, service: Running) -> None:
+    key = service.create_key().reveal()
+    for user in (None, "1000680000:0"):
+        environ = {**addresses(service), "SEALPIPE_API_KEY": key, "DB_PASSWORD": "canary-of-a-share"}
+        environ["SEALPIPE_STATE_DIR"] = "/tmp/state"
+        script = 'sealpipe share --field env:DB_PASSWORD --title "$(id -u):$(id -g)" 2>/dev/null'
+        link = engine.run("sh", "-c", script, environment=environ, user=user, **READ_ONLY)
+        assert opened(service, link) == {"DB_PASSWORD": "canary-of-a-share"}
+    titles = [json.loads(seen.body)["title"] for seen in service.seen() if seen.target == "/v1/shares"]
+    assert titles == ["10001:0", "1000680000:0"]
+
+
+def test_its_size_and_how_fast_it_starts(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    image, base = engine.client.images.get(IMAGE), engine.client.images.get(BASE)
+    own = (image.attrs["Size"] - base.attrs["Size"]) / 1e6
+    fresh = [_seconds(engine, "sealpipe", "--version") for _ in range(3)]
+    bare = [_seconds(engine, "true") for _ in range(3)]
+    took = engine.run("sh", "-c", TIMING, **READ_ONLY)
+    with capsys.disabled():
+        print(
+            f"\nimage: {own:.0f} MB over a base of {base.attrs['Size'] / 1e6:.0f} MB; made in {dict(engine.seconds)} s"
+        )
+        print(f"a new container: `sealpipe --version` {min(fresh):.2f} s, `true` {min(bare):.2f} s; within one: {took}")
+    assert own < 130
+    assert min(fresh) - min(bare) < 2
+
+
+TIMING = """python3 -c '
+import subprocess, time
+for words in (["--version"], ["share", "--help"]):
+    began = time.perf_counter()
+    subprocess.run(["sealpipe", *words], stdout=subprocess.DEVNULL, check=True)
+    print(" ".join(words), round(time.perf_counter() - began, 2), "s", end="; ")
+'"""
+
+
+def _seconds(engine: Engine, *command: str) -> float:
+    began = time.monotonic()
+    engine.run(*command, **READ_ONLY)
+    return time.monotonic() - began
+
+
+def test_nothing_of_the_index_that_it_was_built_from_is_in_it(engine: Engine) -> None:
+    image = engine.client.images.get(IMAGE)
+    assert CANARY not in json.dumps([image.history(), image.attrs])
+    script = "grep -rlF canary-of-the-in''dex / --exclude-dir=proc --exclude-dir=sys 2>/dev/null; echo searched"
+    assert engine.run("sh", "-c", script, user="0:0", network_mode="none") == "searched\n"
+
+
+def test_every_module_is_compiled_and_is_never_looked_at_again(engine: Engine) -> None:
+    script = """
+import pathlib, sys
+root = pathlib.Path("/opt/sealpipe/lib")
+sources = [file for file in root.rglob("*.py") if file.name.isidentifier() or file.stem.isidentifier()]
+lacking = [str(file) for file in sources if not list(file.parent.glob(f"__pycache__/{file.stem}.*.pyc"))]
+flags = {file.read_bytes()[4:8] for file in root.rglob("*.pyc")}
+print(len(sources) > 500, lacking, flags)
+"""
+    assert engine.run("python3", "-c", script, **READ_ONLY) == "True [] {b'\\x01\\x00\\x00\\x00'}\n"
+
+
+def test_it_trusts_the_ca_that_it_was_built_with(engine: Engine) -> None:
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    engine.authority.issue_cert("localhost").configure_cert(trusting)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+
+        def answer() -> None:
+            with door.accept()[0] as raw, trusting.wrap_socket(raw, server_side=True) as line:
+                line.sendall(b"trusted")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        script = f"""
+import socket, ssl
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.load_verify_locations(capath="/etc/ssl/certs")
+with socket.create_connection(("127.0.0.1", {port})) as raw, context.wrap_socket(raw, server_hostname="localhost") as line:
+    print(line.recv(99).decode())
+"""
+        assert engine.run("python3", "-c", script, **READ_ONLY) == "trusted\n"
+        thread.join(10)
+
+
+def test_its_structure_is_what_the_test_file_says(engine: Engine) -> None:
+    tool = str(Path(sys.executable).with_name("container-structure-test"))
+    if not Path(tool).exists():
+        missing("container-structure-test is not installed")
+    done = subprocess.run(
+        [tool, "test", "--image", IMAGE, "--config", str(ROOT / "containers/image-tests/image.yaml")],
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **engine.environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASS" in done.stdout
+    labels = engine.client.images.get(IMAGE).labels
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert labels["org.opencontainers.image.version"] == version
+    assert labels["org.opencontainers.image.revision"] == "0" * 40
+
+
+def test_the_templates_run_as_jobs_in_the_image(
+    engine: Engine, pipeline: Pipeline, service: Running, tmp_path: Path
+) -> None:
+    pipeline.variables["DB_PASSWORD"] = "canary-of-a-job"
+    file = pipeline.place / "fields.txt"
+    file.write_text("# a comment\nPassword=env:DB_PASSWORD\n")
+    ran = pipeline.run(
+        ("share", {"stage": "before", "fields-file": "fields.txt", "seal-link": "true"}),
+        ("request", {"stage": "before", "ask": "Password"}),
+        (
+            "collect",
+            {"stage": "after", "requests": "sealpipe-request.json", "to": "dotenv:/tmp/vendor.env#PW=password"},
+        ),
+        ("expire", {"shares": "$SHARE_SHORT_CODE", "rules": [{"when": "always"}]}),
+        docker=engine.environ,
+        tell={
+            "stage": "after",
+            "image": IMAGE,
+            "script": ["id -u", 'sealpipe unseal --link-file link "$(cat sealpipe-link.sealed)"'],
+            "artifacts": {"paths": ["link"]},
+        },
+    )
+    assert ran.code == 0, ran.log
+    assert "tell             > 10001" in ran.log or re.search(r"tell +> 10001", ran.log)
+    assert "WARN 15" in ran.log
+    code = read_dotenv(ran.report("sealpipe-share"))["SHARE_SHORT_CODE"]
+    assert f"expired {code}" in ran.log
+    assert json.loads(ran.artifact("sealpipe-share", "sealpipe-share.json").read_text())["short_code"] == code
+    assert "canary-of-a-job" not in ran.log
+    fragment = ran.artifact("tell", "link").read_text().partition("#")[2].strip()
+    assert len(fragment) > 40
+    assert fragment not in ran.log

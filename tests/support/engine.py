@@ -1,0 +1,199 @@
+"""A real Docker Engine of the tests' own, with the image in it: one a run, shared by the workers.
+
+Everything is in the run's temporary folder: base (debootstrap), wheels, the engine's data. Needs root.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import docker
+import trustme
+
+from support.parts import ROOT, missing, program
+from support.wheel_index import download, serving
+
+BASE, IMAGE = "sealpipe-base:under-test", "sealpipe:under-test"
+SUITE, PYTHON = "bookworm", "3.11"
+PACKAGES = "python3,python3-venv,ca-certificates"
+CANARY = "canary-of-the-index"
+"""The password of the index that the image is built from: nothing of the image may hold it."""
+PATIENCE = 120
+
+
+class Engine:
+    """A running engine that has the image: `url` for clients, `seconds` by what was waited for.
+
+    `authority` is whose certificates the image was built to trust.
+    """
+
+    def __init__(self, url: str, seconds: Mapping[str, float], authority: trustme.CA) -> None:
+        self.url, self.seconds, self.authority = url, seconds, authority
+        self.client = docker.DockerClient(base_url=url, timeout=PATIENCE)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """For clients that are programs."""
+        return {"DOCKER_HOST": self.url, "DOCKER_BUILDKIT": "0"}
+
+    def run(self, *command: str, **options: Any) -> str:
+        """Run a command in a new container of the image; what it wrote to both streams."""
+        output = self.client.containers.run(IMAGE, list(command), remove=True, stdout=True, stderr=True, **options)
+        return bytes(output).decode()
+
+
+@contextmanager
+def shared(place: Path) -> Iterator[Engine]:
+    """The engine of this run: whoever comes first starts it and builds the image, who leaves last ends it."""
+    if os.geteuid() != 0:
+        missing("a Docker Engine can be started by root alone")
+    place.mkdir(exist_ok=True)
+    with _locked(place):
+        about = _about(place)
+        if not about:
+            about = _started(place)
+        _keep(place, {**about, "users": about.get("users", 0) + 1})
+    authority = trustme.CA.from_pem((place / "ca.pem").read_bytes(), (place / "ca.key").read_bytes())
+    engine = Engine(about["url"], about["seconds"], authority)
+    try:
+        yield engine
+    finally:
+        engine.client.close()
+        with _locked(place):
+            about = _about(place)
+            _keep(place, {**about, "users": about["users"] - 1})
+            if about["users"] == 1:
+                _stop(place, about["pid"])
+                (place / "about.json").unlink()
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    with (place / "lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _about(place: Path) -> dict[str, Any]:
+    file = place / "about.json"
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+def _keep(place: Path, about: Mapping[str, Any]) -> None:
+    (place / "about.json").write_text(json.dumps(about))
+
+
+def _started(place: Path) -> dict[str, Any]:
+    programs = [program(name) for name in ("dockerd", "debootstrap", "apt-get", "tar", "mount", "umount")]
+    memory = place / "m"
+    memory.mkdir()
+    # In memory, for debootstrap waits for the disk after every file. Where it cannot be mounted, it only takes longer.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4g", "tmpfs", str(memory)], check=False, capture_output=True)
+    seconds: dict[str, float] = {}
+    authority = trustme.CA(organization_name="a company")
+    authority.cert_pem.write_to_path(str(place / "ca.pem"))
+    authority.private_key_pem.write_to_path(str(place / "ca.key"))
+    process = None
+    try:
+        process = _daemon(programs[0], memory)
+        url = f"unix://{memory}/s"
+        with _timed(seconds, "base"):
+            _bootstrap(memory)
+        client = docker.DockerClient(base_url=url, timeout=600)
+        with _timed(seconds, "import"):
+            client.api.import_image(src=str(memory / "base.tar"), repository=BASE.partition(":")[0], tag="under-test")
+            (memory / "base.tar").unlink()
+        with _timed(seconds, "wheels"):
+            download(memory / "wheels", PYTHON)
+        with _timed(seconds, "build"), serving(memory / "wheels", CANARY) as index:
+            client.images.build(
+                path=str(ROOT),
+                dockerfile="containers/Dockerfile",
+                tag=IMAGE,
+                network_mode="host",
+                rm=True,
+                buildargs={
+                    "BASE": BASE,
+                    "PIP_INDEX_URL": index,
+                    "CA": (place / "ca.pem").read_text(),
+                    "REVISION": "0" * 40,
+                },
+            )
+        client.close()
+    except BaseException:
+        if process is not None:
+            _stop(place, process.pid)
+        raise
+    return {"url": url, "pid": process.pid, "seconds": seconds}
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    seconds[what] = round(time.monotonic() - began, 1)
+
+
+def _daemon(program_: str, memory: Path) -> subprocess.Popen[bytes]:
+    """It says itself when it is ready, as it says it to systemd."""
+    options = ["--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2", "-l", "error"]
+    folders = ["--data-root", str(memory / "d"), "--exec-root", str(memory / "x"), "--pidfile", str(memory / "pid")]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready, (memory / "log").open("wb") as log:
+        ready.bind(str(memory / "n"))
+        ready.settimeout(PATIENCE)
+        process = subprocess.Popen(
+            [program_, *folders, "-H", f"unix://{memory}/s", *options],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "HOME": str(memory), "NOTIFY_SOCKET": f"{memory}/n"},
+            start_new_session=True,
+        )
+        try:
+            while b"READY=1" not in ready.recv(4096):
+                pass
+        except TimeoutError:
+            process.kill()
+            missing(f"no Docker Engine starts here: {(memory / 'log').read_text()[-400:]}")
+    return process
+
+
+def _bootstrap(memory: Path) -> None:
+    """A minimal Debian with Python, from where this machine has its packages, as a tar file."""
+    listed = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)", "Created-By: Packages"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    mirrors = [uri for uri, _, codename in (line.partition(" ") for line in listed.splitlines()) if codename == SUITE]
+    if not mirrors:
+        missing(f"this machine's packages are not from {SUITE}: there is no base to be made")
+    command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(memory / "base"), mirrors[0]]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    subprocess.run(["tar", "-C", str(memory / "base"), "-cf", str(memory / "base.tar"), "."], check=True)
+    shutil.rmtree(memory / "base")
+
+
+def _stop(place: Path, pid: int) -> None:
+    handle = os.pidfd_open(pid)
+    signal.pidfd_send_signal(handle, signal.SIGTERM)
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN)
+    waiting.poll(30_000)
+    os.close(handle)
+    subprocess.run(["umount", "--recursive", "--lazy", str(place / "m")], check=False, capture_output=True)
