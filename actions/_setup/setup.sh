@@ -15,31 +15,15 @@ keep=${SEALPIPE_SETUP_KEEP:-}
 temp=${RUNNER_TEMP:-}
 output=${GITHUB_OUTPUT:-}
 debug=${RUNNER_DEBUG:-}
-here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-checkout=$(cd -P -- "$here/../.." && pwd)
+here=$(unset CDPATH && cd -P -- "${BASH_SOURCE[0]%/*}" && pwd)
+checkout=${here%/*/*}
 
-# Nothing that is started here is given a secret of the step: only what an installer needs, by name.
-for name in $(compgen -e); do
-  case $name in
-    PATH | PWD | HOME | USER | LOGNAME | SHELL | LANG | LC_* | TZ | TMPDIR | XDG_* | LD_LIBRARY_PATH | DYLD_*) ;;
-    [Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy]) ;;
-    [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy] | [Nn][Oo]_[Pp][Rr][Oo][Xx][Yy]) ;;
-    SSL_CERT_FILE | SSL_CERT_DIR | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE | NETRC | PYENV_*) ;;
-    PIP_CONFIG_FILE | PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_FIND_LINKS | PIP_NO_INDEX) ;;
-    PIP_CERT | PIP_CLIENT_CERT | PIP_TRUSTED_HOST | PIP_PROXY | PIP_KEYRING_PROVIDER) ;;
-    PIP_DEFAULT_TIMEOUT | PIP_TIMEOUT | PIP_RETRIES | PIP_CACHE_DIR | PIP_NO_CACHE_DIR) ;;
-    UV_CONFIG_FILE | UV_NO_CONFIG | UV_INDEX* | UV_DEFAULT_INDEX | UV_EXTRA_INDEX_URL | UV_FIND_LINKS) ;;
-    UV_SYSTEM_CERTS | UV_NATIVE_TLS | UV_INSECURE_HOST | UV_KEYRING_PROVIDER | UV_HTTP_* | UV_REQUEST_TIMEOUT) ;;
-    UV_CACHE_DIR | UV_NO_CACHE | UV_OFFLINE | UV_CONCURRENT_* | UV_PYTHON_*) ;;
-    *) [[ ",${keep// /}," == *",$name,"* ]] || unset "$name" 2>/dev/null || export -n "${name?}" ;;
-  esac
-done
+# shellcheck source=/dev/null
+. "$here/secrets.sh"
+keep_only_what_installers_need "$keep"
 
-escaped() { local text=${1//'%'/%25} && text=${text//$'\r'/%0D} && printf '%s' "${text//$'\n'/%0A}"; }
 refuse() { printf '::error title=sealpipe set-up::%s\n' "$(escaped "$1")" && exit 2; }
 tell_debug() { if [[ -n $debug ]]; then printf '::debug::%s\n' "$(escaped "$1")"; fi; }
-# What another program has written: no address with a password, nothing that the runner takes for a command.
-harmless() { sed -E -e 's,(://)[^/@[:space:]]*@,\1***@,g' -e 's/##\[/# #[/g' -e "s/^/$1: /"; }
 
 hand_on() {
   case $1 in *$'\n'* | *$'\r'*) refuse "the path of sealpipe has a line break in it" ;; esac
@@ -53,7 +37,6 @@ version_of() {
 }
 
 # --- a sealpipe that is there already ---------------------------------------------------------------------------------
-
 use_what_is_there() {
   local found version expected
   found=$(type -P -- "$executable") || refuse "executable: there is no program $executable"
@@ -69,7 +52,6 @@ use_what_is_there() {
 }
 
 # --- which Python, and who installs -----------------------------------------------------------------------------------
-
 python='' python_version='' python_pip=''
 probe='import sys
 from importlib.util import find_spec
@@ -134,7 +116,6 @@ use actions/setup-python with python-version: '3.13', or install uv; or give exe
 }
 
 # --- the lock, and the place that goes with it ------------------------------------------------------------------------
-
 locks=()
 choose_locks() {
   local name
@@ -160,10 +141,9 @@ digest() {
 }
 
 # --- the installation -------------------------------------------------------------------------------------------------
-
 work='' child=''
 cleared() {
-  if [[ $child ]]; then kill -- "-$child" 2>/dev/null || true; fi
+  if [[ $child ]] && kill -- "-$child" 2>/dev/null; then wait "$child" 2>/dev/null || true; fi
   if [[ $work ]]; then rm -rf -- "$work"; fi
 }
 
@@ -180,8 +160,7 @@ run() {
   if ((code)); then
     harmless "${1##*/}" < "$work/log"
     refuse "sealpipe could not be installed: $installer ended with exit code $code, what it said is in the log. Is \
-there a package index for $installer ($(if [[ $installer == uv ]]; then printf 'UV_DEFAULT_INDEX'; else
-      printf 'PIP_INDEX_URL'; fi)), a proxy, a CA?"
+there a package index for it (PIP_INDEX_URL, UV_DEFAULT_INDEX), a proxy, a CA?"
   fi
 }
 
@@ -258,9 +237,7 @@ set_up() {
   install_all
   version=$(version_of "$work/venv/bin/sealpipe") || refuse "sealpipe was installed, and does not run"
   # One name is made at once or not at all: of two steps at a time, one takes what the other has made.
-  if ln -sn -- "${work##*/}/venv" "$place" 2>/dev/null; then
-    work=''
-  fi
+  if ln -sn -- "${work##*/}/venv" "$place" 2>/dev/null; then work=''; fi
   [[ -x $place/bin/sealpipe ]] || refuse "$place is in the way"
   hand_on "$place/bin/sealpipe"
   printf 'sealpipe %s is set up by %s in %s s\n' "$version" "$installer" "$((SECONDS - began))"

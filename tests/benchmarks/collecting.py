@@ -110,9 +110,9 @@ def _answers(bench: Bench, number: int, shown: int) -> Iterator[Row]:
     words = bench.python("many_answers.py", str(number), str(bench.runs), bench.folder / f"answers-{shown}")
     found = json.loads(bench.meter.run(Command(words, environ)).out)
     what = f"`Client.collect` of {shown:,} answers; httpx, `json.loads` and cryptography"
-    yield Row(f"answers-{shown}", what, "us CPU each", Pair.of(found["ours"], found["bare"]), 1.5)
+    yield Row(f"answers-{shown}", what, "us CPU each", Pair.of(found["ours"], found["bare"]), 2.0)
     if shown == ANSWERS[0]:
         what = "the same, each into a folder of its own; without"
         yield Row(f"answers-{shown}-dir", what, "us CPU each", Pair.of(found["dir"], found["ours"]))
     memory = Pair.of([found["peak"]["ours"]], [found["peak"]["bare"]])
-    yield Row(f"answers-{shown}-memory", "the same, what Python allocates", "x answer", memory, 6.0, bounds_ours=True)
+    yield Row(f"answers-{shown}-memory", "the same, what Python allocates", "x answer", memory, 5.0, bounds_ours=True)

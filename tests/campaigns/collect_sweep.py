@@ -78,6 +78,7 @@ def main() -> int:
     parser.add_argument("--into", default=ALL, help=f"some of {ALL}")
     parser.add_argument("--every-call", action="store_true", help="not only those that read or change something")
     parser.add_argument("--requests", action="store_true", help="only the requests over HTTP")
+    parser.add_argument("--answers", type=int, default=2, help="submissions of each request")
     parser.add_argument("--at-once", type=int, default=4)
     options = parser.parse_args()
     everything: list[Killed] = []
@@ -86,7 +87,7 @@ def main() -> int:
     print(f" {'an hour later':>13} {'with replace':>12} {'broken':>6} {'s':>5}")
     for name in options.into.split(","):
         with tempfile.TemporaryDirectory() as folder, start() as service, ExitStack() as stack:
-            sweep = Sweep(service, _always(stack, name))
+            sweep = Sweep(service, _always(stack, name), number=options.answers)
             everything += one(name, sweep, Path(folder), options)
     wrong = [each for each in everything if each.wrong()]
     print(f"\n{len(everything)} kills in {time.monotonic() - began:.0f} s: {len(wrong)} broke the promise")

@@ -77,10 +77,12 @@ def play(count: int, into_stores: int, by_commands: int, first: int) -> Counter[
         world = World(made(folder, "world"))
         drawn(batches, world.play, count // BATCH, first)
         figures += world.figures
+        said(figures)
         if into_stores:
             with stores(world) as found:
                 drawn(submissions(), found.play, into_stores, first)
                 found.judge()
+                said(found.figures)
                 figures += Counter({f"into {what}": number for what, number in found.figures.items()})
         if by_commands:
             with start() as service:
@@ -108,6 +110,11 @@ def drawn(strategy: st.SearchStrategy[object], judge: Callable[..., None], count
         judge(one)
 
     every()
+
+
+def said(figures: Counter[str]) -> None:
+    """How far it is."""
+    print(dict(figures), file=sys.stderr, flush=True)
 
 
 def memory() -> Path | None:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sealpipe_rehearsal.running import Running
-from support.hostile import PASSWORD, USER, Hostile, Row, submissions
+from support.hostile import CANARY, LABEL, PASSWORD, USER, Hostile, Row, submissions
 from support.hostile_commands import WAYS as COMMANDS
 from support.hostile_commands import Commands
 from support.hostile_output import harmless, keeps_to_itself
@@ -24,7 +24,11 @@ from support.hostile_stores import stores
 from support.hostile_world import WAYS, Batch, World, batches
 from support.job import Job
 
-quickly = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+def few(count: int) -> settings:
+    """So many examples. They are neither kept nor made smaller: that would take longer than all of them."""
+    phases, checks = [Phase.explicit, Phase.generate], list(HealthCheck)
+    return settings(max_examples=count, phases=phases, deadline=None, database=None, suppress_health_check=checks)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +44,7 @@ def world() -> Iterator[World]:
             os.chdir(before)
 
 
-@quickly
-@settings(max_examples=30)
+@few(20)
 @given(batches)
 def test_on_stdout_and_in_files_is_exactly_what_was_typed_and_nothing_anywhere_else(world: World, batch: Batch) -> None:
     world.play(batch)
@@ -54,8 +57,8 @@ def test_every_label_and_value_that_ever_hurt_anybody(world: World, way: str, *,
 
 
 NAMED = (
-    "LD_PRELOAD", "../../x", "x\nPASSWORD=y", "::add-mask::x", "a<<EOF\nx\nEOF", "\x1b[31m", "\x1b]0;t\x07", "=cmd|' /C",
-    "n" * 300, "##[error]x", "$(touch pwned)", "\x9b2J", "\u202e", "index.json", "a\0b",
+    "LD_PRELOAD", "../../x", "x\nPASSWORD=y", "::add-mask::x", "a<<EOF\nx\nEOF", "\x1b[31m", "\x1b]0;t\x07",
+    "=cmd|' /C", "n" * 300, "##[error]x", "$(touch pwned)", "\x9b2J", "\u202e", "index.json", "a\0b",
 )  # fmt: skip
 
 
@@ -68,6 +71,18 @@ def _answer(text: str) -> Row:
 
 def json_of(fields: tuple[tuple[str, str, str], ...]) -> bytes:
     return json.dumps([{"key": key, "value": value, "type": kind} for key, value, kind in fields]).encode()
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_a_prompt_that_is_answered_twice_or_only_nearly(world: World, way: str) -> None:
+    """The second time with something else, with the same, with nothing; and under labels that look like it."""
+    near = (PASSWORD, PASSWORD.lower(), f"{PASSWORD} ", f"{PASSWORD}\0", PASSWORD.replace(" ", "\u00a0"), "user")
+    pairs = [(label, value) for label in near for value in ("swordfish-9", "other-0815", "")]
+    sent = [
+        ((PASSWORD, "swordfish-9", "password"), (label, value, "x"), (USER, "bob", "text")) for label, value in pairs
+    ]
+    rows = tuple(Row(Hostile(json_of(fields), fields), f"S{at}", None) for at, fields in enumerate(sent))
+    world.play(Batch(rows, way, together=True, lie=None))
 
 
 @pytest.mark.parametrize("count", [1000, 1001, 10_000])
@@ -83,8 +98,7 @@ def test_as_many_fields_as_somebody_likes(world: World, count: int) -> None:
 def test_in_a_store_are_the_intended_keys_with_what_was_typed_byte_for_byte(world: World, name: str) -> None:
     with stores(world, (name,)) as found:
 
-        @quickly
-        @settings(max_examples=12 if name == "aws" else 25)
+        @few(12 if name == "aws" else 25)
         @given(submissions())
         def every(sent: Hostile) -> None:
             found.play(sent)
@@ -97,13 +111,19 @@ def test_in_a_store_are_the_intended_keys_with_what_was_typed_byte_for_byte(worl
 def test_the_command_itself(service: Running, tmp_path: Path, way: str) -> None:
     commands = Commands(Job(tmp_path, service))
 
-    @quickly
-    @settings(max_examples=2)
+    @few(2)
     @given(st.lists(submissions(), min_size=25, max_size=25))
     def every(sent: list[Hostile]) -> None:
         commands.play(sent, way)
 
     every()
+
+
+def test_what_is_masked_is_what_stands_in_the_log(service: Running, tmp_path: Path) -> None:
+    """A value that looks like a command is printed otherwise than it was typed: that form is masked, too."""
+    values = (f"##[error]{CANARY}", f"a ##vso[x]{CANARY}", f"::x\x1b{CANARY}", f'"{CANARY}\\##[', f"\u202e{CANARY}")
+    sent = [tuple((label, value, "x") for label in (PASSWORD, ":", "")) for value in values]
+    Commands(Job(tmp_path, service)).play([Hostile(json_of(each), each) for each in sent], "github")
 
 
 # -- the judges themselves ----------------------------------------------------------------------
@@ -117,7 +137,7 @@ def test_the_judge_of_outputs_objects(bad: str) -> None:
         harmless(f"{bad}\n".encode())
 
 
-@pytest.mark.parametrize("bad", ["xzQ7v", "Lb3x"])
+@pytest.mark.parametrize("bad", [f"x{CANARY}", LABEL])
 def test_the_judge_of_stderr_finds_values_and_labels(bad: str) -> None:
     with pytest.raises(AssertionError):
         keeps_to_itself(f"{bad}\n".encode())

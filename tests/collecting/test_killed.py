@@ -22,7 +22,7 @@ from support.place_fixtures import bao, group, hub
 from support.places import InDotenv, InFile, InGitHub, InVault
 from support.requesting import Caller
 from support.storing import Asked, another_machine, asked_at_once
-from support.straced import only
+from support.straced import failing, only
 from support.sweep import spread
 
 __all__ = ["bao", "group", "hub"]
@@ -130,6 +130,22 @@ def test_what_was_refused_may_be_tried_again(job: Job, repository: InGitHub, gro
     repository.fake.vaults.may_write = True
     request.stores(*repository.single(group))
     assert repository.there(group) == given.values()
+
+
+def test_where_the_ledger_cannot_be_written_nothing_is_sent_and_other_places_get_theirs(
+    job: Job, repository: InGitHub, group: str, tmp_path: Path
+) -> None:
+    request, files = asked_at_once(job), InFile(job.terminal.here)
+    given = request.answer()
+    targets = [*repository.single(group), *files.single(group)]
+    done = request.stores(
+        *targets, more=("--after", "expire"), code=2, under=failing("ftruncate", "ENOSPC", tmp_path / "log")
+    )
+    assert "cannot be written: No space left on device" in done.err
+    assert (repository.there(group), files.there(group)) == ({}, given.values())
+    assert not request.is_over()
+    request.stores(*targets, more=("--after", "expire"))
+    assert (repository.there(group), request.is_over()) == (given.values(), True)
 
 
 def test_the_second_answer_is_not_taken_for_the_first(job: Job, repository: InGitHub, group: str) -> None:

@@ -77,7 +77,7 @@ def test_collecting_each_stores_only_what_is_new(name: str, job: Job, into: Into
 def at_once(service: Running) -> Callable[..., list[Done]]:
     """Run commands as machines of their own; each has read the submissions when the first of them stores any."""
 
-    def run(*commands: tuple[Asked, Sequence[str]]) -> list[Done]:
+    def run(*commands: tuple[Asked, Sequence[str]], apart: bool = True) -> list[Done]:
         together = threading.Barrier(len(commands), timeout=60)
 
         def meet(exchange: Exchange) -> None:
@@ -89,7 +89,11 @@ def at_once(service: Running) -> Callable[..., list[Done]]:
         with Faulty((service.address.host, service.address.port), then=meet) as between:
             started = [
                 request.job.start(
-                    *words, environ={**another_machine(request.job), "SEALPIPE_BASE_URL": between.base_url}
+                    *words,
+                    environ={
+                        **(another_machine(request.job) if apart else {}),
+                        "SEALPIPE_BASE_URL": between.base_url,
+                    },
                 )
                 for request, words in commands
             ]
@@ -148,6 +152,19 @@ def test_two_at_once_store_each_submission_in_its_place_once(
     assert sorted(vault.there(place)["password"] for place in found.values()) == sorted(
         each.password.encode() for each in given.values()
     )
+
+
+def test_two_on_one_machine_take_turns_and_send_what_nobody_can_read_back_once(
+    job: Job, into: Into, group: str, at_once: Callable[..., list[Done]]
+) -> None:
+    place, request = into("github-secret"), asked_at_once(job)
+    given = request.answer()
+    words = request.words(*place.single(group))
+    assert outcomes(at_once((request, words), (request, words), apart=False)) == [
+        "already there",
+        "stored, not read back",
+    ]
+    assert (place.there(group), place.writes(group)) == (given.values(), 2)
 
 
 @pytest.mark.parametrize("name", ["file", "dir", "dotenv"])

@@ -94,8 +94,8 @@ class Repository:
 
 
 def here(workflow: dict[Any, Any]) -> dict[str, Any]:
-    """A workflow as act can run it: our actions at `.sealpipe` with the sealpipe that runs these tests, which a checkout
-    of this repository brings; no other checkout. YAML 1.1 reads `on` as true.
+    """A workflow as act can run it: our actions at `.sealpipe`, with the sealpipe that runs these tests, which a
+    checkout of this repository brings; no other checkout. YAML 1.1 reads `on` as true.
     """
     jobs = {}
     for name, job in workflow["jobs"].items():

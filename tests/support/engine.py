@@ -15,6 +15,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,16 @@ from typing import Any
 import docker
 import trustme
 
+from support.gitlab_pipeline import BASE, IMAGE
 from support.parts import ROOT, missing, program
 from support.wheel_index import download, serving
 
-BASE, IMAGE = "sealpipe-base:under-test", "sealpipe:under-test"
 SUITE, PYTHON = "bookworm", "3.11"
-PACKAGES = "python3,python3-venv,ca-certificates"
+PACKAGES = "python3,python3-venv,ca-certificates,rsync"
+"""The last for gitlab-ci-local, which uses the base to carry files."""
 CANARY = "canary-of-the-index"
 """The password of the index that the image is built from: nothing of the image may hold it."""
-PATIENCE = 120
+PATIENCE = 60
 
 
 class Engine:
@@ -106,18 +108,18 @@ def _started(place: Path) -> dict[str, Any]:
     authority = trustme.CA(organization_name="a company")
     authority.cert_pem.write_to_path(str(place / "ca.pem"))
     authority.private_key_pem.write_to_path(str(place / "ca.key"))
-    process = None
+    pid = 0
     try:
-        process = _daemon(programs[0], memory)
+        pid = _daemon(programs[0], memory)
         url = f"unix://{memory}/s"
-        with _timed(seconds, "base"):
+        with ThreadPoolExecutor() as pool, _timed(seconds, "base and wheels"):
+            wheels = pool.submit(download, memory / "wheels", PYTHON)
             _bootstrap(memory)
+            wheels.result()
         client = docker.DockerClient(base_url=url, timeout=600)
         with _timed(seconds, "import"):
             client.api.import_image(src=str(memory / "base.tar"), repository=BASE.partition(":")[0], tag="under-test")
             (memory / "base.tar").unlink()
-        with _timed(seconds, "wheels"):
-            download(memory / "wheels", PYTHON)
         with _timed(seconds, "build"), serving(memory / "wheels", CANARY) as index:
             client.images.build(
                 path=str(ROOT),
@@ -134,10 +136,9 @@ def _started(place: Path) -> dict[str, Any]:
             )
         client.close()
     except BaseException:
-        if process is not None:
-            _stop(place, process.pid)
+        _stop(place, pid)
         raise
-    return {"url": url, "pid": process.pid, "seconds": seconds}
+    return {"url": url, "pid": pid, "seconds": seconds}
 
 
 @contextmanager
@@ -147,28 +148,23 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
     seconds[what] = round(time.monotonic() - began, 1)
 
 
-def _daemon(program_: str, memory: Path) -> subprocess.Popen[bytes]:
-    """It says itself when it is ready, as it says it to systemd."""
+def _daemon(program_: str, memory: Path) -> int:
+    """Its process id. It says itself when it is ready, as it says it to systemd."""
     options = ["--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2", "-l", "error"]
     folders = ["--data-root", str(memory / "d"), "--exec-root", str(memory / "x"), "--pidfile", str(memory / "pid")]
+    environ = {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "HOME": str(memory), "NOTIFY_SOCKET": f"{memory}/n"}
+    # On its own, for the worker that ends it may not be the one that starts it.
+    command = ["setsid", "--fork", program_, *folders, "-H", f"unix://{memory}/s", *options]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready, (memory / "log").open("wb") as log:
         ready.bind(str(memory / "n"))
         ready.settimeout(PATIENCE)
-        process = subprocess.Popen(
-            [program_, *folders, "-H", f"unix://{memory}/s", *options],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "HOME": str(memory), "NOTIFY_SOCKET": f"{memory}/n"},
-            start_new_session=True,
-        )
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, check=True)
         try:
             while b"READY=1" not in ready.recv(4096):
                 pass
         except TimeoutError:
-            process.kill()
             missing(f"no Docker Engine starts here: {(memory / 'log').read_text()[-400:]}")
-    return process
+    return int((memory / "pid").read_text())
 
 
 def _bootstrap(memory: Path) -> None:
@@ -190,10 +186,11 @@ def _bootstrap(memory: Path) -> None:
 
 
 def _stop(place: Path, pid: int) -> None:
-    handle = os.pidfd_open(pid)
-    signal.pidfd_send_signal(handle, signal.SIGTERM)
-    waiting = select.poll()
-    waiting.register(handle, select.POLLIN)
-    waiting.poll(30_000)
-    os.close(handle)
+    if pid:
+        handle = os.pidfd_open(pid)
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        waiting = select.poll()
+        waiting.register(handle, select.POLLIN)
+        waiting.poll(30_000)
+        os.close(handle)
     subprocess.run(["umount", "--recursive", "--lazy", str(place / "m")], check=False, capture_output=True)

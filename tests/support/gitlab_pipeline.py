@@ -19,7 +19,12 @@ from support.gitlab_templates import FOLDER
 from support.parts import program
 
 PATIENCE = 180
-IMAGE = "sealpipe:under-test"
+BASE, IMAGE = "sealpipe-base:under-test", "sealpipe:under-test"
+SHELL = ("--force-shell-executor", "--shell-isolation")
+# GitLab takes a job with no tag in its list; the schema that this program checks by does not.
+ALWAYS = ("--no-color", "--ignore-schema-paths", "#/definitions/tags/minItems")
+DOCKER = ("--network", "host", "--helper-image", BASE, "--pull-policy", "if-not-present", "--no-umask")
+Include = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -68,21 +73,17 @@ class Pipeline:
         (self.home / ".gitlab-ci-local/variables.yml").write_text(json.dumps({"global": settings}))
         self._commit()
         command = [program("gitlab-ci-local"), "--home", str(self.home)]
-        modes = (
-            ["--force-shell-executor", "--shell-isolation"]
-            if docker is None
-            else [
-                *("--network", "host"),
-                *("--helper-image", IMAGE),
-                *("--pull-policy", "if-not-present"),
-                "--no-umask",
-            ]
-        )
         tools = [str(Path(sys.executable).parent), str(Path(program("node")).parent), os.defpath]
         environ = {"PATH": os.pathsep.join(tools), "HOME": str(self.home), "LANG": "C.UTF-8", **(docker or {})}
         done = subprocess.run(
             # GitLab takes a job with no tag in its list; the schema that this program checks by does not.
-            [*command, *modes, "--no-color", "--ignore-schema-paths", "#/definitions/tags/minItems"],
+            [
+                *command,
+                *(SHELL if docker is None else DOCKER),
+                "--no-color",
+                "--ignore-schema-paths",
+                "#/definitions/tags/minItems",
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 
 PASSWORD, USER = "Staging password", "User name"
 """What is asked for; the ids are `staging_password` and `user`."""
-CANARY, LABEL = "zQ7v", "Lb3x"
-"""In most values and in most labels of the submitter's own: neither may be where values or labels do not belong."""
+CANARY, LABEL = "zQ.7v", "Lb.3x"
+"""In most values and in most labels of the submitter's own: neither may be where values or labels do not belong.
+
+No base64 holds them by chance.
+"""
 
 NASTY = (
     "LD_PRELOAD", "PATH", "BASH_ENV", "__proto__", "constructor", "index.json", "field-1", "staging_password",
@@ -52,6 +55,10 @@ class Hostile(NamedTuple):
     fields: tuple[tuple[str, str, str], ...] | None
     spoilt: str = ""
 
+    def __repr__(self) -> str:
+        shown, whole = repr(self.payload[:400]), len(self.payload)
+        return f"<{self.spoilt or 'sealed'} {shown}{f' and more, {whole} bytes' if whole > 400 else ''}>"
+
 
 class Row(NamedTuple):
     """A submission as a service hands it out: any code, any time that is one."""
@@ -70,7 +77,13 @@ _values = st.one_of(
     texts.map(lambda text: f"{CANARY}{text}"),
     texts,
 )
-_labels = st.one_of(texts.map(lambda text: f"{text}{LABEL}"), texts, st.sampled_from(("password", "user", "")))
+_COMMANDS = ("::add-mask::x", "::", ":", "::stop-commands::t", "##[group]", "##vso[x]y", "a\n::x", "\x1b[2J::x")
+_labels = st.one_of(
+    st.sampled_from(_COMMANDS).map(lambda text: f"{text}{LABEL}"),
+    texts.map(lambda text: f"{text}{LABEL}"),
+    texts,
+    st.sampled_from(("password", "user", "")),
+)
 _types = st.one_of(st.sampled_from(("password", "text", "multiline", "qr")), st.sampled_from(NASTY))
 _others = st.lists(st.tuples(_labels, _values, _types), max_size=3)
 _given = st.one_of(_values, _values, _values, _values, _HUGE)
@@ -93,10 +106,10 @@ def _plain_answers(draw: st.DrawFn) -> list[tuple[str, str, str]]:
 @st.composite
 def _odd_answers(draw: st.DrawFn) -> list[tuple[str, str, str]]:
     """A prompt answered twice, differently or alike, emptily, or by something that only looks like it."""
-    value, near = draw(_values), (PASSWORD.lower(), f"{PASSWORD} ", f"{PASSWORD}\0", "Staging\u00a0password", PASSWORD)
+    value, near = draw(_values), (PASSWORD.lower(), f"{PASSWORD} ", f"{PASSWORD}\0", PASSWORD, PASSWORD)
     rows = [(PASSWORD, value, "password"), (draw(st.sampled_from(near)), draw(st.sampled_from((value, "", "x"))), "x")]
-    rows += [(USER, draw(st.sampled_from(("", "bob", value))), "text")] * draw(st.sampled_from((0, 1, 2)))
-    return rows[draw(st.sampled_from((0, 0, 1))) :]
+    rows += [(USER, draw(st.sampled_from(("", "bob", value))), "text")] * draw(st.sampled_from((0, 1, 1, 2)))
+    return rows[draw(st.sampled_from((0, 0, 0, 1))) :]
 
 
 def _crowd(count: int, label: str, value: str) -> list[tuple[str, str, str]]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import re
 import subprocess
 import termios
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
-from sealpipe.wire import sealed_box
 from sealpipe.wire.encoding import decode_base64url
+from sealpipe_rehearsal.people import NotOpened
 from support.collecting import Asked, ask
 from support.fake_commands import command, read_lines
-from support.hostile import Hostile
+from support.fake_masker import Masker
+from support.hostile import CANARY, USER, Hostile
 from support.hostile_files import files_in
 from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself
+from support.hostile_world import sealed
 from support.job import Job
 from support.terminal import PATIENCE, SEALPIPE
 
@@ -33,8 +37,12 @@ class Commands:
     def play(self, sent: Sequence[Hostile], way: str) -> None:
         """All of them to one request, and collected one way. Raises AssertionError."""
         asked = ask(self._job)
+        public_key = decode_base64url(asked.receipt.public_key)
         for each in sent:
-            asked.send(sealed_box.seal(decode_base64url(asked.receipt.public_key), each.payload))
+            try:
+                asked.send(sealed(each, public_key) or "x")
+            except NotOpened:
+                assert each.spoilt  # the service takes base64 only
         wanted = [list(each.fields) for each in sent if each.fields is not None]
         getattr(self, f"_{way}")(asked, wanted)
         self.figures[f"collect: {way}"] += 1
@@ -64,18 +72,21 @@ class Commands:
             "collect", asked.file(f"{asked.code}.json"), "--pick", "each", GITHUB_ACTIONS="true", CI="true"
         )
         harmless(out)
-        typed = "\n".join(value for fields in wanted for _, value, _ in fields)
+        typed = "\n".join(form for fields in wanted for _, value, _ in fields for form in _forms(value))
+        mask = Masker()
         for line in read_lines(err.decode()):
             found = command(line)
             if found is None:
                 keeps_to_itself(line.encode() + b"\n")
             elif found.name == "add-mask":
-                assert found.data, line
-                assert "\n" not in line
+                assert found.data in typed, line
+                mask.add(found.data)
             else:
                 assert found.name in ("warning", "error"), line
                 keeps_to_itself(found.data.encode() + b"\n")
-        assert typed is not None
+        # The prompt `user` is of type text, and so no secret.
+        shown = [line for line in map(mask, read_lines(out.decode())) if CANARY in line]
+        assert all(line.startswith(f"{USER}: ") for line in shown), shown
 
     def _folder(self, asked: Asked, wanted: Sequence[list[tuple[str, str, str]]]) -> None:
         here = self._job.terminal.here
@@ -140,3 +151,9 @@ class Commands:
         os.close(ours)
         process.wait(PATIENCE)
         return shown
+
+
+def _forms(value: str) -> tuple[str, str, str]:
+    """A value as it is, and as it may stand on stdout."""
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in value)
+    return value, re.sub(r"##(?=(vso)?\[)", r"#\\x23", shown), re.sub(r"##(?=(vso)?\[)", r"#\\u0023", json.dumps(value))

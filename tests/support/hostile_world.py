@@ -28,7 +28,7 @@ from sealpipe.flows.steps import Do, Flow, Send, Tell
 from sealpipe.prompts import Prompt
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys, sealed_box
-from support.hostile import NO_TIMES, PASSWORD, USER, Hostile, Row, rows
+from support.hostile import CANARY, LABEL, NO_TIMES, PASSWORD, USER, Hostile, Row, rows
 from support.hostile_files import Watch, dotenv_says, files_in
 from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows
 
@@ -150,7 +150,7 @@ class World:
 
     def requests(self, batch: Batch) -> dict[str, list[tuple[Row, str | None]] | None]:
         """The service's answers are set; what it hands out for each request, None where it lies about that."""
-        found = [(row, self._sealed(row.sent)) for row in batch.rows]
+        found = [(row, sealed(row.sent, self.pair.public_key)) for row in batch.rows]
         groups = [found] if batch.together else [[each] for each in found]
         requests: dict[str, list[tuple[Row, str | None]] | None] = {}
         self._bodies.clear()
@@ -163,11 +163,10 @@ class World:
                 told[-1] |= batch.lie
             code = f"r{number}x"
             self._bodies[code] = json.dumps({"submissions": [*told, *told[:1]], "count": len(told)}).encode()
-            requests[code] = (
-                None
-                if lies
-                else list({(row.short_code, data): (row, data) for row, data in group[::-1]}.values())[::-1]
-            )
+            distinct: dict[object, tuple[Row, str | None]] = {}
+            for row, data in group:
+                distinct.setdefault((row.short_code, data), (row, data))
+            requests[code] = None if lies else list(distinct.values())
         return requests
 
     def receipt(self, code: str) -> Receipt:
@@ -223,22 +222,6 @@ class World:
             collect_output.show(self.client.session, results, plan, values)
         return out.read()
 
-    def _sealed(self, sent: Hostile) -> str | None:
-        to = _OTHER.public_key if sent.spoilt == "another key" else self.pair.public_key
-        data = sealed_box.seal(to, sent.payload)
-        raw = encoding.decode_base64(data)
-        spoilt: dict[str, str | None] = {
-            "no base64": "::add-mask::\x1b[31m",
-            "nothing": "",
-            "null": None,
-            "cut": data[: len(data) // 8 * 4],
-            "longer": encoding.encode_base64(raw + b"x"),
-            "another version": encoding.encode_base64(b"\2" + raw[1:]),
-            "short": encoding.encode_base64(raw[:40]),
-            "off the curve": encoding.encode_base64(raw[:20] + bytes(40) + raw[60:]),
-        }
-        return spoilt.get(sent.spoilt, data)
-
     # -- what must come of it ------------------------------------------------------------------
 
     def _opened(self, group: Sequence[tuple[Row, str | None]] | None) -> list[Hostile]:
@@ -283,9 +266,9 @@ class World:
         text = self.stdout(plan, results, "text", stored=True)
         if text:
             harmless(text, tabs=3)
-        assert not any(canary in text for canary in (b"zQ7v", b"Lb3x"))
+        assert not any(canary in text for canary in (CANARY.encode(), LABEL.encode()))
         told = self.stdout(plan, results, "json", stored=True)
-        assert b"zQ7v" not in told
+        assert CANARY.encode() not in told
         as_json(told)
         expected: dict[str, bytes] = {}
         dotenv: dict[Path, dict[str, str]] = {}
@@ -340,7 +323,7 @@ class World:
             if not name.startswith(inside):
                 assert re.fullmatch(r"state/[0-9a-f]{32}\.jsonl", name), name
                 assert content.isascii()
-                assert b"zQ7v" not in content
+                assert CANARY.encode() not in content
         assert len(found) - sum(name.startswith(inside) for name in found) <= len(requests)
 
     @contextmanager
@@ -350,6 +333,24 @@ class World:
         yield
         for folder in (*self.here.iterdir(), *self.state.iterdir()):
             shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+
+
+def sealed(sent: Hostile, public_key: bytes) -> str | None:
+    """The box, and what became of it."""
+    to = _OTHER.public_key if sent.spoilt == "another key" else public_key
+    data = sealed_box.seal(to, sent.payload)
+    raw = encoding.decode_base64(data)
+    spoilt: dict[str, str | None] = {
+        "no base64": "::add-mask::\x1b[31m",
+        "nothing": "",
+        "null": None,
+        "cut": data[: len(data) // 8 * 4],
+        "longer": encoding.encode_base64(raw + b"x"),
+        "another version": encoding.encode_base64(b"\2" + raw[1:]),
+        "short": encoding.encode_base64(raw[:40]),
+        "off the curve": encoding.encode_base64(raw[:20] + bytes(40) + raw[60:]),
+    }
+    return spoilt.get(sent.spoilt, data)
 
 
 def _taken(sent: Hostile, takes: Sequence[Take]) -> list[dict[str, str]] | None:

@@ -131,7 +131,8 @@ class _InAws(Place):
         self.aws, self.url = aws, aws.url
 
     def environ(self, url: str = "") -> Mapping[str, str]:
-        more = {"AWS_EC2_METADATA_DISABLED": "true", "SEALPIPE_PLUGIN_AWS__ENDPOINT_URL": url or self.url}
+        more = {"AWS_SECRET_ACCESS_KEY": "made-up-k3y-of-the-tests", "AWS_EC2_METADATA_DISABLED": "true"}
+        more |= {"SEALPIPE_PLUGIN_AWS__ENDPOINT_URL": url or self.url}
         return {**ENVIRON, **more}
 
 

@@ -17,7 +17,7 @@ PARTS = ("pyproject.toml", "README.md", "LICENSE", "core", "plugins", "actions")
 """Of the checkout, what an installation reads."""
 
 PROGRAMS = (
-    *("awk", "bash", "cut", "dirname", "find", "grep", "ln", "mkdir", "mktemp"),
+    *("awk", "bash", "cut", "find", "grep", "ln", "mkdir", "mktemp"),
     *("rm", "sed", "sh", "sha256sum", "sort", "tr", "uname", "xargs"),
 )
 """Everything that setup.sh starts beside Python and uv."""

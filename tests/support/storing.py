@@ -49,9 +49,16 @@ class Asked:
         """`collect RECEIPT` into these targets."""
         return ["collect", str(self.receipt), *(word for target in targets for word in ("--to", target))]
 
-    def stores(self, *targets: str, more: Sequence[str] = (), code: int = 0, **environ: str | None) -> Done:
+    def stores(
+        self,
+        *targets: str,
+        more: Sequence[str] = (),
+        code: int = 0,
+        under: Sequence[str] = (),
+        **environ: str | None,
+    ) -> Done:
         """Collect into these targets, with that exit code. No value shows in any output."""
-        done = self.job.run(*self.words(*targets), *more, **environ)
+        done = self.job.run(*self.words(*targets), *more, under=under, **environ)
         assert done.code == code, done
         assert MARK not in done.out + done.err, done
         return done

@@ -20,12 +20,14 @@ from support.parts import ROOT, missing
 LOCKS = ROOT / "actions/_setup/locks"
 PARTS = ("build", "base", "aws", "github", "op", "vault", "yaml")
 USER = "builder"
+GLIBC = 36
+"""The minor version of the base's C library."""
 
 
 def download(folder: Path, python: str) -> None:
     """The locked wheels for this Python on this machine's Linux, by this machine's own pip."""
     arch = platform.machine()
-    fits = [f"manylinux{name}_{arch}" for name in ("2014", "_2_17", "_2_28", "_2_34")]
+    fits = [f"manylinux2014_{arch}", *(f"manylinux_2_{minor}_{arch}" for minor in range(17, GLIBC + 1))]
     words = [word for name in fits for word in ("--platform", name)]
     files = [word for part in PARTS for word in ("-r", str(LOCKS / f"{part}.txt"))]
     command = [sys.executable, "-m", "pip", "download", "-q", "--require-hashes", "--only-binary=:all:", "--no-deps"]

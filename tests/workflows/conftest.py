@@ -1,4 +1,4 @@
-"""Fixtures: a repository whose workflows act runs, the service and the Vault that they meet, and what jobs are given."""
+"""Fixtures: a repository whose workflows act runs, and what its jobs meet: the service, a Vault, a mail server."""
 
 from __future__ import annotations
 

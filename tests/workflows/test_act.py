@@ -123,10 +123,14 @@ def test_docs_credentials_from_a_vendor_on_a_schedule(
     service.submitter().submit(link, VENDORS)
     collected = collect()
     assert (collected.code, "outcome=collected" in collected.log) == (0, True), collected.log
+    stored_at = bao.call("GET", "secret/metadata/vendor/acme")["current_version"]
     assert bao.call("GET", "secret/data/vendor/acme")["data"] == STORED
     with account(service, key) as client:
         assert [row.short_code for row in client.iter_requests(status="expired")] == [request.short_code]
     assert STORED["password"] not in collected.log
+    again = collect()
+    assert (again.code, "outcome=collected" in again.log) == (0, True), again.log
+    assert bao.call("GET", "secret/metadata/vendor/acme")["current_version"] == stored_at
 
 
 def test_docs_vault_to_recipient_with_the_roles_and_policies_of_the_page(

@@ -93,3 +93,35 @@ def test_a_pin_says_its_version_and_one_version_has_one_pin() -> None:
     assert len(re.findall(r"uses: (?!OWNER)[\w.-]+/[\w./-]+@", text)) == len(
         re.findall(r"uses: (?!OWNER)\S+@[0-9a-f]{40}  # v\d", text)
     )
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_no_expression_stands_in_a_script(file: Path) -> None:
+    read = yaml.safe_load(file.read_text(encoding="utf-8"))
+    jobs = read["jobs"].values() if "jobs" in read else [read["runs"]]
+    assert [step for job in jobs for step in job.get("steps", []) if "${{" in step.get("run", "")] == []
+
+
+def test_every_script_stops_at_what_fails_and_none_traces() -> None:
+    for file in scripts():
+        text = file.read_text(encoding="utf-8")
+        sourced = not text.startswith("#!")
+        assert sourced or re.search(r"^set (\+x )?-eu(o pipefail)?$", text, re.MULTILINE), file
+        assert not re.search(r"\bset -[a-z]*x|\bbash -[a-z]*x|-o xtrace", text), file
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("actionlint", "${{ no.such.context }}", "undefined variable"),
+        ("zizmor", "${{ github.event.issue.title }}", "template-injection"),
+    ],
+)
+def test_they_find_what_they_should(tmp_path: Path, name: str, text: str, said: str) -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))
+    workflow["on"] = workflow.pop(True)
+    workflow["jobs"]["gate"]["steps"][-1]["run"] = f"echo {text}"
+    bad = tmp_path / "bad.yml"
+    bad.write_text(yaml.safe_dump(workflow))
+    with pytest.raises(AssertionError, match=said):
+        lint(name, *(["--offline"] if name == "zizmor" else []), bad)

@@ -7,22 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from sealpipe.api.created import CreatedShare as CreatedShare
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedShare:
-    """A share as its creation answered (specification: Share create response).
-
-    `custody` is `none`, `stored` or `failed`, None where the service did not say. `replayed` tells that an
-    earlier sending of the same bytes had created it.
-    """
-
-    short_code: str
-    expires_at: datetime | None
-    custody: str | None
-    replayed: bool
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from sealpipe.api.models import Page, Pagination
 from sealpipe.api.operation import Answer
 from sealpipe.errors import ProtocolError, UsageError
 from sealpipe.times import parse_time
+
+if TYPE_CHECKING:
+    from sealpipe.api.models import Page
 
 T = TypeVar("T")
 
@@ -92,6 +94,8 @@ def rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
     """One page of a list whose rows stand under `name`; the figures of its pagination where there are any."""
+    from sealpipe.api.models import Page, Pagination  # most commands list nothing
+
     if not isinstance(members.get(name), list):
         raise ProtocolError(f"the service's list has no array of {name}")
     paging = mapping(members, "pagination")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sealpipe.api import reading, writing
-from sealpipe.api.models import CreatedShare, Page, ShareInfo
+from sealpipe.api.created import CreatedShare
 from sealpipe.api.operation import Answer, Operation, Resend
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
 from sealpipe.wire.link import segment
+
+if TYPE_CHECKING:
+    from sealpipe.api.models import Page, ShareInfo
 
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 
@@ -114,6 +118,8 @@ def _info(answer: Answer) -> ShareInfo:
 
 
 def _item(members: Mapping[str, object]) -> ShareInfo:
+    from sealpipe.api.models import ShareInfo  # who shares needs none of it
+
     return ShareInfo(
         reading.short_code(members),
         reading.moment(members, "expired_at"),

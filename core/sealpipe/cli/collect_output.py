@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -199,8 +198,13 @@ def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]
         if field.key not in plain[each.short_code]
     ]
     # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
-    forms = dict.fromkeys(form for text in typed for form in (text, output.printable(text), json.dumps(text)[1:-1]))
+    forms = dict.fromkeys(form for text in typed for form in (text, _shown(text), output.in_json(text)))
     yield from map(Secret, forms)
+
+
+def _shown(text: str) -> str:
+    """A value as it stands in its line, behind its label."""
+    return output.harmless(f"-{output.printable(text)}")[1:]
 
 
 def _open(field: Field) -> str:

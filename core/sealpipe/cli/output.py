@@ -117,14 +117,23 @@ def harmless(line: str) -> str:
     return line.replace("::", ":\\x3a", 1) if line.lstrip().startswith("::") else line
 
 
+def in_json(text: str) -> str:
+    """Text as it stands in a JSON result, between its quotes."""
+    return _uncommanding(json.dumps(text)[1:-1])
+
+
 _COMMAND = r"##(?=(?:vso)?\[)"
 
 
 def _json(members: Mapping[str, Any]) -> str:
     # ASCII only: a terminal's control characters, and those of bidirectional text, stay escaped. What the service
     # says may be among the members: it does not say our schema.
-    text = json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})
-    return (re.sub(_COMMAND, r"#\\u0023", text) if "##" in text else text) + "\n"
+    return _uncommanding(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
+
+
+def _uncommanding(text: str) -> str:
+    """JSON text that says the same, and holds nothing that a CI runner takes for a command."""
+    return re.sub(_COMMAND, r"#\\u0023", text) if "##" in text else text
 
 
 def _write(descriptor: int, text: str) -> None:

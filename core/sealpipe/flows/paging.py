@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from sealpipe.api.models import Page
 from sealpipe.errors import ProtocolError
 from sealpipe.flows.steps import Flow
+
+if TYPE_CHECKING:
+    from sealpipe.api.models import Page
 
 T = TypeVar("T")
 

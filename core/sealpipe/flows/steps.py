@@ -8,31 +8,27 @@ the flow.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sealpipe.api.operation import Operation
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """Put one operation on the network, once, within `timeout` seconds."""
 
     operation: Operation[Any]
     timeout: float
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Let `seconds` pass."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Do:
+class Do(NamedTuple):
     """Work that may block: a plugin, an fsync, sealing a large value.
 
     `changing`: it changes something elsewhere, and whoever cancels it lets it end for a while.
@@ -42,8 +38,7 @@ class Do:
     changing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(NamedTuple):
     """A callback of the caller's, where the caller is: in its thread, in its event loop.
 
     What it returns is awaited where the driver can, and means nothing.

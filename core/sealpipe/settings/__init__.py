@@ -173,9 +173,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
         Setting("rate", "Requests a minute: a number, `plan`, or `unset` (no access).", parsing.limit, metavar="N"),
         Setting("keys", "API keys: a number, or `plan`.", parsing.limit, metavar="N"),
-        Setting(
-            "shares", "Usable shares at a time: a number, or `plan` (no limit).", parsing.limit, metavar="N"
-        ),
+        Setting("shares", "Usable shares at a time: a number, or `plan` (no limit).", parsing.limit, metavar="N"),
         Setting("view_protection", "Whether a passcode may be set.", choices=("on", "off")),
         Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
         Setting("zero_knowledge_feature", "Whether the plan stores wraps.", choices=("on", "off")),

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,32 +50,33 @@ class Runner:
             "WITH": f"[{extras}]" if extras else "",
         }
 
-    def seconds(self, command: str, *, new: bool = True, cold: bool = True) -> float:
-        """Run it: in a new RUNNER_TEMP, and with an empty cache, too."""
+    def cost(self, command: str, *, new: bool = True, cold: bool = True) -> tuple[float, float]:
+        """Run it: in a new RUNNER_TEMP, and with an empty cache, too. Seconds on the clock, and of CPU."""
         for folder, gone in ((self.temp, new), (self.home, cold)):
             if gone:
                 shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, exist_ok=True)
-        began = time.monotonic()
+        began, before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
         subprocess.run(["bash", "-c", command], env=self.environ, cwd=self.temp, check=True, stdout=subprocess.DEVNULL)
-        return time.monotonic() - began
+        after = getrusage(RUSAGE_CHILDREN)
+        return time.monotonic() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def measured(folder: Path, extras: str, runs: int) -> Iterator[tuple[str, list[float]]]:
-    """The rows: seconds with uv, and with pip; medians of runs by turns."""
+def measured(folder: Path, extras: str, runs: int) -> Iterator[tuple[str, list[list[float]]]]:
+    """The rows: what uv costs, and what pip; medians of runs by turns."""
     runners = [Runner(folder / each, each, extras) for each in INSTALLERS]
-    found: dict[str, list[list[float]]] = {}
+    found: dict[str, list[list[tuple[float, float]]]] = {}
     for _ in range(runs):
         for number, (name, runner) in enumerate(zip(INSTALLERS, runners, strict=True)):
-            for what, seconds in (
-                ("first step, cold", runner.seconds(OURS)),
-                ("first step, warm", runner.seconds(OURS, cold=False)),
-                ("every later step", runner.seconds(OURS, new=False, cold=False)),
-                ("a venv and install, cold", runner.seconds(THEIRS[name])),
-                ("a venv and install, warm", runner.seconds(THEIRS[name], cold=False)),
+            for what, cost in (
+                ("first step, cold", runner.cost(OURS)),
+                ("first step, warm", runner.cost(OURS, cold=False)),
+                ("every later step", runner.cost(OURS, new=False, cold=False)),
+                ("a venv and install, cold", runner.cost(THEIRS[name])),
+                ("a venv and install, warm", runner.cost(THEIRS[name], cold=False)),
             ):
-                found.setdefault(what, [[] for _ in INSTALLERS])[number].append(seconds)
-    yield from ((what, [median(each) for each in both]) for what, both in found.items())
+                found.setdefault(what, [[] for _ in INSTALLERS])[number].append(cost)
+    yield from ((what, [[*map(median, zip(*each, strict=True))] for each in both]) for what, both in found.items())
 
 
 def main() -> None:
@@ -90,8 +92,9 @@ def main() -> None:
     print(f"{system}, {', '.join(map(' '.join, versions))}, extras {chosen.extras}, median of {chosen.runs}")
     print(f"load average {os.getloadavg()[0]:.1f} at the start\n\n| set-up | uv | pip |\n| --- | --: | --: |")
     with tempfile.TemporaryDirectory(prefix="sealpipe-measure-") as folder:
-        for what, seconds in measured(Path(folder), chosen.extras, chosen.runs):
-            print(f"| {what} | {' | '.join(f'{each:.2f} s' for each in seconds)} |")
+        for what, costs in measured(Path(folder), chosen.extras, chosen.runs):
+            cells = (f"{wall:.2f} s ({cpu:.2f} s CPU)" for wall, cpu in costs)
+            print(f"| {what} | {' | '.join(cells)} |")
 
 
 def _tools() -> list[list[str]]:

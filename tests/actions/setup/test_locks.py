@@ -113,12 +113,12 @@ def test_there_are_wheels_for_every_runner(tmp_path: Path, version: str, platfor
 
 
 def test_shellcheck_finds_nothing() -> None:
-    done = subprocess.run([program("shellcheck"), HERE / "setup.sh"], capture_output=True, text=True, check=False)
+    done = subprocess.run([program("shellcheck"), *HERE.glob("*.sh")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
 def test_the_script_is_for_the_bash_of_macos() -> None:
-    text = (HERE / "setup.sh").read_text()
+    text = "".join(file.read_text() for file in HERE.glob("*.sh"))
     newer = r"\bmapfile\b|\breadarray\b|declare -[An]|local -[An]|\$\{\w+(\^|,|@)|&>>|\|&|\bcoproc\b|wait -[np]|EPOCH"
     assert re.findall(newer, text) == []
     assert "set -x" not in text

@@ -110,8 +110,8 @@ def test_without_a_python_uv_finds_or_fetches_one(set_up: Make) -> None:
     job = set_up()
     asked = job.home / "asked"
     # uv looks in more places than PATH; which Python it takes is its own affair.
-    script = f"""case "$*" in *" venv"*|venv*) printf '%s\\n' "$*" > '{asked}'; set -- venv --python '{sys.executable}' venv;; esac
-exec '{uv()}' "$@\""""
+    instead = f"printf '%s\\n' \"$*\" > '{asked}'; set -- venv --python '{sys.executable}' venv"
+    script = f"if [ $1 = venv ]; then {instead}; fi\nexec '{uv()}' \"$@\""
     job.add("uv", script)
     assert said(job(HOME="-").executable) == VERSION
     assert "--python >=3.11,<3.14 venv" in asked.read_text()

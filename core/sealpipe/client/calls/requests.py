@@ -8,15 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sealpipe.api import requests as api
-from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow
 from sealpipe.secret import Secret, closed
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
+    from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
     from sealpipe.flows.expire_request import EndedRequest
 
 
@@ -45,6 +44,7 @@ def create_request(
     that the service renders. Repeated under one idempotency key until it is settled. Raises UsageError,
     PointError, ServiceError; ProtocolError where the service has it under another public key.
     """
+    from sealpipe.api import requests as api
     from sealpipe.wire.keys import public_key as checked  # loads cryptography
 
     checked(public_key)
@@ -73,6 +73,8 @@ def list_requests(
 
     With `status="expired"`, of those that have ended (gaps: both lists).
     """
+    from sealpipe.api import requests as api
+
     return call(api.list_page(page, limit, status), session.budget())
 
 
@@ -86,6 +88,8 @@ def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
 
     One that has ended still answers, with `expires_at` and `public_key` None.
     """
+    from sealpipe.api import requests as api
+
     return call(api.get(short_code), session.budget())
 
 
@@ -94,6 +98,8 @@ def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
 
     `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Who sent it is not known. Raises Missing.
     """
+    from sealpipe.api import requests as api
+
     return call(api.submissions(short_code), session.budget())
 
 
@@ -103,6 +109,8 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
     An active request expires; one that has expired is removed for good, WITH ITS SUBMISSIONS. So it is sent once,
     whatever comes back, and never repeated; after OutcomeUnknown, look with `get_request` and do not call this again.
     """
+    from sealpipe.api import requests as api
+
     return call(api.delete(short_code), session.budget(), most=1)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
-from sealpipe.api.models import CreatedShare, Page, ShareInfo
+from sealpipe.api.created import CreatedShare
 from sealpipe.flows import expire as expiring
 from sealpipe.flows import resume as resuming
 from sealpipe.flows import share as sharing
@@ -24,6 +24,7 @@ from sealpipe.state.outbox import Outbox
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
+    from sealpipe.api.models import Page, ShareInfo
     from sealpipe.flows.delivering import Deliverable
     from sealpipe.flows.request import SecureRequest
 

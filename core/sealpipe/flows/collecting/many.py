@@ -100,8 +100,11 @@ def _until_over(
         left, open_works = plan.wait - (clock() - started), _open(works)
         if not open_works or passed >= plan.wait:  # the last look at each comes when time is out, not before
             break
-        pause = min(left, waiting.pause(clock() - started, len(open_works)))
-        yield from _wait(pause, left, len(open_works), tell, tick)
+        number = len(open_works)
+        pause = min(left, waiting.pause(clock() - started, number))
+        if allowance.leaves(pause, number, left) < min(2 * number, waiting.BURST):
+            pause = left  # the last look is at each of them, and at its state: it comes in place of this one
+        yield from _wait(pause, left, number, tell, tick)
     for work in _open(works):
         yield from work.give_up()
 

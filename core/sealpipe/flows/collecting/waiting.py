@@ -29,6 +29,11 @@ class Allowance:
         self._clock = clock
         self._left, self._at = BURST, clock()
 
+    def leaves(self, pause: float, looks: int, left: float) -> float:
+        """How many may leave at once after `left` seconds, if so many looks leave after `pause` of them."""
+        now = min(BURST, self._left + (self._clock() - self._at) * RATE)
+        return min(BURST, min(BURST, now + pause * RATE) - looks + (left - pause) * RATE)
+
     def take(self, requests: int) -> float:
         """Seconds until so many may leave. They count as gone."""
         now = self._clock()

@@ -1,0 +1,61 @@
+"""The pipelines on the page are ones that GitLab and the templates take."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sealpipe.reference import parse
+from sealpipe.settings import parsing
+from support.gitlab_templates import Template
+from support.parts import ROOT, missing
+
+PAGE = (ROOT / "docs/ci/gitlab.md").read_text(encoding="utf-8")
+PIPELINES: list[dict[str, Any]] = [
+    yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: pipeline["stages"][0])
+def test_a_pipeline_of_the_page_is_one(pipeline: dict[str, Any], tmp_path: Path) -> None:
+    jobs: dict[str, Any] = {}
+    for include in pipeline["include"]:
+        assert include["ref"] == "0" * 40
+        assert (ROOT / include["file"]).exists()
+        inputs = {"tags": ["linux"], **include["inputs"]}
+        jobs |= Template.read(Path(include["file"]).stem).filled(
+            **{name.replace("-", "_"): value for name, value in inputs.items()}
+        )
+    stages = {*pipeline["stages"], ".post"}
+    assert {job["stage"] for job in jobs.values()} <= stages
+    whole = tmp_path / "pipeline.json"
+    whole.write_text(json.dumps({**pipeline, **jobs}))
+    tool = Path(sys.executable).with_name("check-jsonschema")
+    if not tool.exists():
+        missing("check-jsonschema is not installed")
+    done = subprocess.run(
+        [tool, "--builtin-schema", "vendor.gitlab-ci", whole], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_its_references_and_prompts_are_ones() -> None:
+    inputs = {include["file"]: include["inputs"] for pipeline in PIPELINES for include in pipeline["include"]}
+    sink = parse(inputs["containers/gitlab/collect.yml"]["to"])
+    assert sink.name == "vault"
+    asked = [parsing.ask(line) for line in inputs["containers/gitlab/request.yml"]["ask"].splitlines()]
+    assert len(asked) == 2
+
+
+def test_every_build_argument_of_the_page_is_one_of_the_dockerfile() -> None:
+    declared = set(re.findall(r"^ARG (\w+)", (ROOT / "containers/Dockerfile").read_text(), re.MULTILINE))
+    table = PAGE.partition("| `--build-arg` |")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`([A-Z_]+)`", table))
+    assert named == declared | {"HTTPS_PROXY", "NO_PROXY"}
