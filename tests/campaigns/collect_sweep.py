@@ -47,6 +47,13 @@ def _cluster() -> Iterator[places.Place]:
 
 
 @contextmanager
+def _hub() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as hub:
+        hub.vaults.places["acme", "app"].limit = 10**6  # all runs share one repository; GitHub has 100 in each
+        yield hub
+
+
+@contextmanager
 def _keyring() -> Iterator[places.Place]:
     with tempfile.TemporaryDirectory() as home, secret_service(Path(home)) as session:
         yield places.InKeyring(session)
@@ -62,7 +69,7 @@ def _always(stack: ExitStack, name: str) -> Makes:
         "aws-sm": lambda: places.InAwsSm(stack.enter_context(moto())),
         "aws-ssm": lambda: places.InAwsSsm(stack.enter_context(moto())),
         "k8s": lambda: stack.enter_context(_cluster()),
-        "github-secret": lambda: places.InGitHub(stack.enter_context(FakeGitHub())),
+        "github-secret": lambda: places.InGitHub(stack.enter_context(_hub())),
         "gitlab-variable": lambda: places.InGitLab(stack.enter_context(FakeGitLab())),
         "keyring": lambda: stack.enter_context(_keyring()),
     }

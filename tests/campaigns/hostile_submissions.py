@@ -31,8 +31,9 @@ from hypothesis import strategies as st
 from sealpipe_rehearsal.server import start
 from support.hostile import submissions
 from support.hostile_commands import WAYS, Commands
+from support.hostile_expected import BATCH, batches
 from support.hostile_stores import stores
-from support.hostile_world import BATCH, World, batches
+from support.hostile_world import World, memory
 from support.job import Job
 
 PER_COMMAND = 12
@@ -115,12 +116,6 @@ def drawn(strategy: st.SearchStrategy[object], judge: Callable[..., None], count
 def said(figures: Counter[str]) -> None:
     """How far it is."""
     print(dict(figures), file=sys.stderr, flush=True)
-
-
-def memory() -> Path | None:
-    """Where files are made: in memory, where the system has such a folder."""
-    shared = Path("/dev/shm")
-    return shared if shared.is_dir() else None
 
 
 def made(folder: str, name: str) -> Path:

@@ -19,9 +19,10 @@ from sealpipe_rehearsal.running import Running
 from support.hostile import CANARY, LABEL, PASSWORD, USER, Hostile, Row, submissions
 from support.hostile_commands import WAYS as COMMANDS
 from support.hostile_commands import Commands
+from support.hostile_expected import WAYS, Batch, batches
 from support.hostile_output import harmless, keeps_to_itself
 from support.hostile_stores import stores
-from support.hostile_world import WAYS, Batch, World, batches
+from support.hostile_world import World, memory
 from support.job import Job
 
 
@@ -35,7 +36,7 @@ def few(count: int) -> settings:
 def world() -> Iterator[World]:
     """One for all: whatever is in its folder after a batch was judged, and is gone."""
     before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
         root = Path(folder, "world")
         root.mkdir(mode=0o700)
         try:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from sealpipe.wire import encoding, keys, sealed_box
+
 PASSWORD, USER = "Staging password", "User name"
 """What is asked for; the ids are `staging_password` and `user`."""
 CANARY, LABEL = "zQ.7v", "Lb.3x"
@@ -56,8 +58,8 @@ class Hostile(NamedTuple):
     spoilt: str = ""
 
     def __repr__(self) -> str:
-        shown, whole = repr(self.payload[:400]), len(self.payload)
-        return f"<{self.spoilt or 'sealed'} {shown}{f' and more, {whole} bytes' if whole > 400 else ''}>"
+        shown, whole = repr(self.payload[:150]), len(self.payload)
+        return f"<{self.spoilt or 'sealed'} {shown}{f' and more, {whole} bytes' if whole > 150 else ''}>"
 
 
 class Row(NamedTuple):
@@ -212,3 +214,26 @@ NO_TIMES: tuple[Any, ...] = (
     1.5, [], {}, True, "0001-01-01T00:00:00+23:00", "\uff19999-12-31T23:59:59Z", "2026-11-21T10:00:00Z\n", "\ud800",
 )  # fmt: skip
 rows = st.builds(Row, submissions(), codes, st.sampled_from(TIMES))
+
+
+# -- the box that it comes in --------------------------------------------------------------------
+
+_OTHER = keys.from_seed(bytes(range(1, 33)))
+
+
+def sealed(sent: Hostile, public_key: bytes) -> str | None:
+    """The box, and what became of it."""
+    to = _OTHER.public_key if sent.spoilt == "another key" else public_key
+    data = sealed_box.seal(to, sent.payload)
+    raw = encoding.decode_base64(data)
+    spoilt: dict[str, str | None] = {
+        "no base64": "::add-mask::\x1b[31m",
+        "nothing": "",
+        "null": None,
+        "cut": data[: len(data) // 8 * 4],
+        "longer": encoding.encode_base64(raw + b"x"),
+        "another version": encoding.encode_base64(b"\2" + raw[1:]),
+        "short": encoding.encode_base64(raw[:40]),
+        "off the curve": encoding.encode_base64(raw[:20] + bytes(40) + raw[60:]),
+    }
+    return spoilt.get(sent.spoilt, data)

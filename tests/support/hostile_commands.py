@@ -17,10 +17,9 @@ from sealpipe_rehearsal.people import NotOpened
 from support.collecting import Asked, ask
 from support.fake_commands import command, read_lines
 from support.fake_masker import Masker
-from support.hostile import CANARY, USER, Hostile
+from support.hostile import CANARY, USER, Hostile, sealed
 from support.hostile_files import files_in
 from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself
-from support.hostile_world import sealed
 from support.job import Job
 from support.terminal import PATIENCE, SEALPIPE
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from support.hostile import CANARY, LABEL
@@ -83,3 +85,36 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     assert len(members) == len(pairs), [name for name, _ in pairs]
     return members
+
+
+class Stream:
+    """A file in memory that stands for stdout or stderr."""
+
+    def __init__(self) -> None:
+        self.file = os.fdopen(os.memfd_create("stream"), "w+", encoding="utf-8")
+
+    def read(self) -> bytes:
+        return self._read
+
+    def close(self) -> None:
+        self.file.flush()
+        self._read = os.pread(self.file.fileno(), 1 << 30, 0)
+        self.file.close()
+
+
+@contextmanager
+def umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def stream() -> Iterator[Stream]:
+    stream = Stream()
+    try:
+        yield stream
+    finally:
+        stream.close()

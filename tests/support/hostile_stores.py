@@ -18,8 +18,9 @@ from support import places
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.hostile import PASSWORD, USER, Hostile, Row
+from support.hostile_expected import Batch
 from support.hostile_output import keeps_to_itself
-from support.hostile_world import Batch, World
+from support.hostile_world import World
 from support.openbao import dev_server
 from support.secret_service import secret_service
 
@@ -48,13 +49,17 @@ class Stores:
         assert bool(result.submissions) == (wanted is not None)
         assert len(result.stored) + len(result.failures) == (len(targets) if wanted else 0)
         assert all(isinstance(error, Unsupported) for error in result.failures), result.failures
-        assert not (result.failures and wanted and all(map(_for_anybody, wanted.values())))
+        refused = [error.message for error in result.failures]
+        assert not (refused and wanted and all(map(_for_anybody, wanted.values()))), refused
         for name, (place, _) in self._places.items():
             single = [target.partition("#")[0] for target in place.single(group)]
             keys = {_plain(key) for each in result.stored if each.target in single for key in each.keys}
             there = place.there(group)
-            assert there == {key: (wanted or {})[key].encode() for key in keys}, (name, there, wanted)
-            if keys:
+            # A store that refuses one value may have taken the other before: never anything else.
+            intended = {key: value.encode() for key, value in (wanted or {}).items()}
+            assert keys <= there.keys(), (name, there, wanted)
+            assert there.items() <= intended.items(), (name, there, wanted)
+            if there:
                 self._stored[name].add(group)
             self.figures[f"{name}: {'stored' if keys else 'refused' if wanted else 'not usable'}"] += 1
 
@@ -94,7 +99,7 @@ def stores(world: World, names: tuple[str, ...] = ()) -> Iterator[Stores]:
             "k8s": lambda: _k8s(stack),
             "github-secret": lambda: _github(stack),
             "gitlab-variable": lambda: _gitlab(stack),
-            "keyring": lambda: _keyring(stack, world.root.parent),
+            "keyring": lambda: _keyring(stack),
         }
         found = {}
         for name in names or made:
@@ -140,6 +145,7 @@ def _k8s(stack: ExitStack) -> tuple[places.Place, Names]:
 
 def _github(stack: ExitStack) -> tuple[places.Place, Names]:
     hub = stack.enter_context(FakeGitHub())
+    hub.vaults.places["acme", "app"].limit = 1_000_000  # GitHub takes a hundred
     kept = hub.vaults.places["acme", "app"].opened
     return places.InGitHub(hub), lambda: {name.partition("_")[0].lower() for name in kept}
 
@@ -150,6 +156,7 @@ def _gitlab(stack: ExitStack) -> tuple[places.Place, Names]:
     return places.InGitLab(lab), lambda: {row["key"].partition("_")[0].lower() for row in kept}
 
 
-def _keyring(stack: ExitStack, home: Path) -> tuple[places.Place, Names]:
+def _keyring(stack: ExitStack) -> tuple[places.Place, Names]:
+    home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     place = places.InKeyring(stack.enter_context(secret_service(home)))
     return place, place.services

@@ -1,7 +1,6 @@
 """Hostile submissions through the real collecting, on this machine: opened, picked, written to stdout and into files.
 
-Everything is real but the network: what the service says is answered in this process. What must come of it is said
-here from how each submission was made; nothing of the code under test is asked.
+Everything is real but the network: what the service says is answered in this process.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from hypothesis import strategies as st
+from typing import Any
 
 from sealpipe import Client
 from sealpipe.api.operation import Answer, Operation
@@ -25,85 +22,14 @@ from sealpipe.flows.collecting import many
 from sealpipe.flows.collecting.planning import CollectPlan, plan_collect
 from sealpipe.flows.collecting.result import Collected, worst
 from sealpipe.flows.steps import Do, Flow, Send, Tell
-from sealpipe.prompts import Prompt
 from sealpipe.state.receipt import Receipt
-from sealpipe.wire import encoding, keys, sealed_box
-from support.hostile import CANARY, LABEL, NO_TIMES, PASSWORD, USER, Hostile, Row, rows
+from sealpipe.wire import encoding, keys
+from support.hostile import CANARY, LABEL, Hostile, Row, sealed
+from support.hostile_expected import PROMPTS, WAYS, Batch, Take, anybodys, folder_of, taken
 from support.hostile_files import Watch, dotenv_says, files_in
-from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows
+from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
 
-BATCH = 25
-PROMPTS = (Prompt("staging_password", PASSWORD, "password"), Prompt("user", USER, "text"))
-MOST_FILES = 1000
 _MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")
-_PLAIN = re.compile(r"[A-Za-z0-9._-]+")
-_WHITE = " \t\n\r\v\f"
-_OTHER = keys.from_seed(bytes(range(1, 33)))
-
-
-class Take(NamedTuple):
-    """A target: its sink, its folder, each key with the label of its value (None: the one field), its parameters."""
-
-    sink: str
-    folder: str
-    keys: Mapping[str, str | None]
-    selector: str
-    params: str = ""
-
-    def text(self, place: str) -> str:
-        end = {"file": ".pw", "dotenv": ".env", "dir": ""}[self.sink]
-        return f"{self.sink}:{self.folder}/{place}{end}{self.params}{self.selector}"
-
-
-_BOTH = {"PASSWORD": PASSWORD, "USER_NAME": USER}
-WAYS: Mapping[str, tuple[tuple[Take, ...], bool]] = {
-    "by ids": (
-        (
-            Take("file", "f", {"": PASSWORD}, "#staging_password"),
-            Take("dotenv", "e", _BOTH, "#PASSWORD=staging_password,USER_NAME=user"),
-            Take("dir", "d", {"staging_password": PASSWORD, "user": USER}, "#*"),
-        ),
-        True,
-    ),
-    "by labels": (
-        (
-            Take("file", "f", {"": PASSWORD}, f"#x={PASSWORD}"),
-            Take("dotenv", "e", _BOTH, f"#PASSWORD={PASSWORD},USER_NAME={USER}"),
-            Take("dir", "d", {"password": PASSWORD}, f"#password={PASSWORD}"),
-        ),
-        False,
-    ),
-    "optional, trimmed": (
-        (
-            Take("file", "f", {"": PASSWORD}, "#staging_password", "?optional=1&trim=1"),
-            Take("dotenv", "e", _BOTH, "#PASSWORD=staging_password,USER_NAME=user", "?optional=1&trim=1"),
-        ),
-        True,
-    ),
-    "the one field": ((Take("file", "f", {"": None}, ""),), False),
-    "a folder by ids": ((), True),
-    "a folder": ((), False),
-}
-"""How results are taken, and whether by a receipt. Without a target, into --dir."""
-
-
-class Batch(NamedTuple):
-    """Submissions of one request (`together`), or each of a request of its own; `lie` is what the service says once."""
-
-    rows: tuple[Row, ...]
-    way: str
-    together: bool
-    lie: Any
-
-
-_LIES = (*({"created_at": time} for time in NO_TIMES), {"data": 1}, {"short_code": ["x"]}, {"data": {"a": "b"}})
-batches = st.builds(
-    Batch,
-    st.lists(rows, min_size=BATCH, max_size=BATCH).map(tuple),
-    st.sampled_from(sorted(WAYS)),
-    st.booleans(),
-    st.sampled_from((None,) * 200 + _LIES),
-)
 
 
 class World:
@@ -180,7 +106,7 @@ class World:
 
     def collect(self, plan: CollectPlan) -> tuple[list[Collected], bytes]:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
-        with _stream() as err, redirect_stderr(err.file), self.watch.on(), _umask(0):
+        with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_output.Progressing()
             flow = many.collect(self.client.session, plan, progress, tick=progress.tick)
             results = self._run(flow)
@@ -218,7 +144,7 @@ class World:
 
     def stdout(self, plan: CollectPlan, results: Sequence[Collected], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
-        with _stream() as out, redirect_stdout(out.file):
+        with stream() as out, redirect_stdout(out.file):
             collect_output.show(self.client.session, results, plan, values)
         return out.read()
 
@@ -274,17 +200,17 @@ class World:
         dotenv: dict[Path, dict[str, str]] = {}
         failures = 0
         for result, (code, group) in zip(results, requests.items(), strict=True):
-            usable = [(row, taken) for row, _ in group or () if (taken := _taken(row.sent, takes)) is not None]
+            usable = [(row, found) for row, _ in group or () if (found := taken(row.sent, takes)) is not None]
             assert [each.short_code for each in result.submissions] == [row.short_code for row, _ in usable]
             assert len(result.unreadable) == len(group or ()) - len(usable)
             markers = [each.marker for each in result.submissions]
             assert len({*markers}) == len(markers)
-            for (row, taken), marker in zip(usable, markers, strict=True):
+            for (row, found), marker in zip(usable, markers, strict=True):
                 assert _MARKER.fullmatch(marker)
                 place = marker if plan.pick == "each" else code
                 if not takes:
-                    expected |= _folder_of(row, f"out/{marker}", by_receipt=by_receipt)
-                for take, values in zip(takes, taken, strict=True):
+                    expected |= folder_of(row, f"out/{marker}", by_receipt=by_receipt)
+                for take, values in zip(takes, found, strict=True):
                     name = f"{take.folder}/{place}"
                     if take.sink == "file" and values:
                         expected[f"{name}.pw"] = values[""].encode()
@@ -292,7 +218,7 @@ class World:
                         expected |= {f"{name}/{key}": value.encode() for key, value in values.items()}
                     elif values:
                         path = self.here / f"{name}.env"
-                        if path.exists() or _anybodys(values):
+                        if path.exists() or anybodys(values):
                             assert path.exists(), (path, values)
                             expected[f"{name}.env"] = path.read_bytes()
                             dotenv[path] = values
@@ -335,106 +261,11 @@ class World:
             shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
 
-def sealed(sent: Hostile, public_key: bytes) -> str | None:
-    """The box, and what became of it."""
-    to = _OTHER.public_key if sent.spoilt == "another key" else public_key
-    data = sealed_box.seal(to, sent.payload)
-    raw = encoding.decode_base64(data)
-    spoilt: dict[str, str | None] = {
-        "no base64": "::add-mask::\x1b[31m",
-        "nothing": "",
-        "null": None,
-        "cut": data[: len(data) // 8 * 4],
-        "longer": encoding.encode_base64(raw + b"x"),
-        "another version": encoding.encode_base64(b"\2" + raw[1:]),
-        "short": encoding.encode_base64(raw[:40]),
-        "off the curve": encoding.encode_base64(raw[:20] + bytes(40) + raw[60:]),
-    }
-    return spoilt.get(sent.spoilt, data)
-
-
-def _taken(sent: Hostile, takes: Sequence[Take]) -> list[dict[str, str]] | None:
-    """What each target gets of it; None where it does not answer what is taken of it."""
-    if sent.fields is None or (not takes and len(sent.fields) > MOST_FILES):
-        return None
-    taken = []
-    for take in takes:
-        values: dict[str, str] = {}
-        for key, label in take.keys.items():
-            if label is None and len(sent.fields) != 1:
-                return None
-            found = {value for name, value, _ in sent.fields if label in (name, None)}
-            if len(found) > 1:
-                return None
-            value = found.pop() if found else ""
-            value = value.strip(_WHITE) if "trim" in take.params else value
-            if not value and "optional" not in take.params:
-                return None
-            values |= {key: value} if value else {}
-        taken.append(values)
-    return taken
-
-
-def _anybodys(values: Mapping[str, str]) -> bool:
-    """Whether every reader of dotenv files knows them."""
-    return all(_PLAIN.fullmatch(value) and len(value) < 60_000 for value in values.values())
-
-
-def _folder_of(row: Row, place: str, *, by_receipt: bool) -> dict[str, bytes]:
-    """What `--dir` makes of a submission: a file for each field under a name of ours, and one that tells which."""
-    ids = {prompt.text: prompt.id for prompt in PROMPTS} if by_receipt else {}
-    fields = row.sent.fields or ()
-    names = [ids.pop(key, f"field-{number}") for number, (key, _, _) in enumerate(fields, 1)]
-    files = {f"{place}/{name}": value.encode() for name, (_, value, _) in zip(names, fields, strict=True)}
-    index = {
-        "schema": 1,
-        "short_code": row.short_code,
-        "created_at": _utc(row.created_at),
-        "fields": [
-            {"file": name, "key": key, "type": kind} for name, (key, _, kind) in zip(names, fields, strict=True)
-        ],
-    }
-    return {**files, f"{place}/index.json": (json.dumps(index) + "\n").encode()}
-
-
-def _utc(time: str | None) -> str | None:
-    known = {"2026-11-21T10:00:00.123456789+14:00": "2026-11-20T20:00:00Z"}
-    known |= {"2026-11-21 10:00:00-23:59": "2026-11-22T09:59:00Z"}
-    return None if time is None else known.get(time, time)
-
-
 def _part(size: int) -> str:
     return encoding.encode_base64url(os.urandom(size))
 
 
-class _Stream:
-    """A file in memory that stands for stdout or stderr."""
-
-    def __init__(self) -> None:
-        self.file = os.fdopen(os.memfd_create("stream"), "w+", encoding="utf-8")
-
-    def read(self) -> bytes:
-        return self._read
-
-    def close(self) -> None:
-        self.file.flush()
-        self._read = os.pread(self.file.fileno(), 1 << 30, 0)
-        self.file.close()
-
-
-@contextmanager
-def _umask(mask: int) -> Iterator[None]:
-    before = os.umask(mask)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-@contextmanager
-def _stream() -> Iterator[_Stream]:
-    stream = _Stream()
-    try:
-        yield stream
-    finally:
-        stream.close()
+def memory() -> Path | None:
+    """Where so many files are best made: in memory, where the system has such a folder."""
+    shared = Path("/dev/shm")
+    return shared if shared.is_dir() else None
