@@ -76,9 +76,10 @@ def play(count: int, into_stores: int, by_commands: int, first: int) -> Counter[
     figures: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
         world = World(made(folder, "world"))
-        drawn(batches, world.play, count // BATCH, first)
-        figures += world.figures
-        said(figures)
+        if count:
+            drawn(batches, world.play, count // BATCH, first)
+            figures += world.figures
+            said(figures)
         if into_stores:
             with stores(world) as found:
                 drawn(submissions(), found.play, into_stores, first)
