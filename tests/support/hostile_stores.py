@@ -55,10 +55,8 @@ class Stores:
             single = [target.partition("#")[0] for target in place.single(group)]
             keys = {_plain(key) for each in result.stored if each.target in single for key in each.keys}
             there = place.there(group)
-            # A store that refuses one value may have taken the other before: never anything else.
-            intended = {key: value.encode() for key, value in (wanted or {}).items()}
-            assert keys <= there.keys(), (name, there, wanted)
-            assert there.items() <= intended.items(), (name, there, wanted)
+            # All or nothing, where one target holds both; and never anything else.
+            assert there == {key: (wanted or {})[key].encode() for key in keys}, (name, there, wanted)
             if there:
                 self._stored[name].add(group)
             self.figures[f"{name}: {'stored' if keys else 'refused' if wanted else 'not usable'}"] += 1

@@ -110,7 +110,7 @@ class _Secret:
     def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
         """A new version, which becomes the current one only in place of the one that it was made from."""
         if place.raw is None:
-            return self._create(tries)
+            return self._create()
         base, sent = place.version, next_one(place.raw["content"], self._wanted, self._mode, self._locator)
         token = self._token(base, tries)
         stages = {"VersionStages": [STAGE], "ClientRequestToken": token}
@@ -134,11 +134,12 @@ class _Secret:
                 return current == token  # the first version of all is current at once
         return bool(self._ask("update_secret_version_stage", WRITE, expected=_MOVED, **move))
 
-    def _create(self, tries: int) -> str | None:
+    def _create(self) -> str | None:
         if self._locator.body.startswith("arn:"):
             raise BadReference(f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN")
         sent = content_of(None, self._wanted, self._locator)
-        token, tags = self._token("", tries), _tags("", self._marker)
+        # A token of this attempt alone: to one that comes again AWS says yes, and two would take the secret for theirs.
+        token, tags = str(uuid.uuid4()), _tags("", self._marker)
         asked = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **sent}
         if not self._ask("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **asked):
             return None

@@ -57,7 +57,7 @@ class AwsSsmSink(OnAws, Sink):
         ]
         if len(parameters) > 1:
             for each in parameters:  # before the first is written, none may stand in the way
-                each.allowed()
+                each.check()
         receipts = [each.store() for each in parameters]
         version = ",".join(receipt.version for receipt in receipts)
         return Receipt(locator, version, already=all(receipt.already for receipt in receipts))
@@ -76,10 +76,11 @@ class _Parameter:
         self._value = _value(data, locator)
         self._made = False
 
-    def allowed(self) -> None:
-        """Conflict where the mode does not allow what is there."""
+    def check(self) -> None:
+        """Conflict where the mode does not allow what is there, Unsupported where AWS would not take the value."""
         place = self._look()
-        missing(place.there, self._wanted, mode=self._mode, marked=marked(place.markers, self._marker))
+        if missing(place.there, self._wanted, mode=self._mode, marked=marked(place.markers, self._marker)):
+            self._as_it_was(place)
 
     def store(self) -> Receipt:
         """Bring it to hold the value."""
@@ -104,9 +105,8 @@ class _Parameter:
         return Place(there, str(found.get("Version", "")), self._markers())
 
     def _write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - one value
-        asked = {"Name": self._name, "Value": self._value, "Type": "SecureString"}
+        asked = {"Name": self._name, "Value": self._value, "Type": "SecureString", **self._as_it_was(place)}
         if place.there is None:
-            self._fits(STANDARD)
             done = self._ask(
                 "put_parameter",
                 self._locator,
@@ -120,13 +120,16 @@ class _Parameter:
                 return None
             self._made = True
         else:
-            done = self._ask("put_parameter", self._locator, WRITE, Overwrite=True, **asked, **self._as_it_was())
+            done = self._ask("put_parameter", self._locator, WRITE, Overwrite=True, **asked)
         version = str(done.get("Version", ""))
         self._read_back(version)
         return version
 
-    def _as_it_was(self) -> dict[str, str]:
-        """What AWS would set anew, were it not told: the KMS key, and the tier."""
+    def _as_it_was(self, place: Place) -> dict[str, str]:
+        """What AWS would set anew, were it not told: the KMS key, and the tier. Unsupported for a value too long."""
+        if place.there is None:
+            self._fits(STANDARD)
+            return {}
         asked = [{"Key": "Name", "Option": "Equals", "Values": [self._name]}]
         found = self._ask("describe_parameters", self._locator, ParameterFilters=asked).get("Parameters") or [{}]
         self._fits(STANDARD if found[0].get("Tier") == "Standard" else ADVANCED)

@@ -128,13 +128,21 @@ class TestMarkers:
         assert put(environ, "aws-sm:db", {"4": "x"}, "merge", marker=names[4]).already
         assert markers(vendor, "db") == names[2:]
 
-    def test_the_token_tells_nothing_of_the_value(self, environ: dict[str, str], front: Front) -> None:
-        tokens = []
+    def test_the_token_tells_nothing_of_the_value(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         for name, value in (("one", "1"), ("two", "2")):
-            put(environ, f"aws-sm:{name}", {"pin": value})
-            tokens += [asked.parameters.get("ClientRequestToken") for asked in front.asked]
-            front.asked.clear()
+            vendor.create_secret(
+                Name=name, SecretString="{}", ClientRequestToken="made-of-the-same-version-as-the-other"
+            )
+            put(environ, f"aws-sm:{name}", {"pin": value}, "merge")
+        tokens = [asked.parameters.get("ClientRequestToken") for asked in front.asked]
         assert len(set(filter(None, tokens))) == 1
+
+    def test_who_makes_a_secret_can_tell_whether_it_was_him(self, environ: dict[str, str], front: Front) -> None:
+        """AWS says yes to a token that it has seen with the same content, as if it had made the secret again."""
+        for name in ("one", "two"):
+            put(environ, f"aws-sm:{name}", {"pin": "1"})
+        tokens = [asked.parameters.get("ClientRequestToken") for asked in front.asked]
+        assert len(set(filter(None, tokens))) == 2
 
     def test_a_value_that_somebody_set_back_can_be_replaced_again(self, vendor: Any, environ: dict[str, str]) -> None:
         first = made(vendor, "db", "old")

@@ -194,6 +194,15 @@ class TestRefusals:
         refused(environ, "aws-ssm:/big", {"": "x" * 8193}, Unsupported, "AWS keeps 8192 bytes", "replace")
         assert "Overwrite" not in "".join(asked.body for asked in front.asked)
 
+    def test_of_several_none_is_stored_where_one_is_more_than_its_tier_holds(
+        self, vendor: Any, environ: dict[str, str], front: Front
+    ) -> None:
+        made(vendor, "/app/there", "old")
+        for long in ("new", "there"):
+            values = {"user": "deploy", long: "x" * 4097}
+            refused(environ, "aws-ssm:/app/", values, Unsupported, "AWS keeps 4096 bytes", "replace")
+        assert [asked.operation for asked in front.asked if asked.operation.startswith("Put")] == []
+
     @pytest.mark.parametrize(
         ("target", "given", "kind", "words"),
         [
