@@ -8,18 +8,31 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import boto3
 import httpx
+from botocore.loaders import JSONFileLoader
 
 from support.parts import missing
 
 REGION = "eu-west-1"
 KEYS = {"aws_access_key_id": "AKIAMADEUP", "aws_secret_access_key": "made-up"}
 ENVIRON = {"AWS_ACCESS_KEY_ID": "AKIAMADEUP", "AWS_SECRET_ACCESS_KEY": "made-up", "AWS_REGION": REGION}
+
+_load = JSONFileLoader.load_file
+
+
+@cache
+def _described(path: str) -> Any:
+    return _load(JSONFileLoader(), path)
+
+
+# Every session of the SDK reads the same descriptions of services again, a quarter of a second each time.
+JSONFileLoader.load_file = lambda _, path: _described(path)
 
 
 class Moto:
@@ -30,11 +43,16 @@ class Moto:
 
     def client(self, service: str, region: str = REGION, **keys: str) -> Any:
         """The vendor's own client, to set up and to compare with."""
-        return boto3.session.Session(region_name=region, **{**KEYS, **keys}).client(service, endpoint_url=self.url)
+        return _client(self.url, service, region, frozenset({**KEYS, **keys}.items()))
 
     def reset(self) -> None:
         """Forget everything."""
         assert httpx.post(f"{self.url}/moto-api/reset", trust_env=False, timeout=60).status_code == 200
+
+
+@cache
+def _client(url: str, service: str, region: str, keys: frozenset[tuple[str, str]]) -> Any:
+    return boto3.session.Session(region_name=region, **dict(keys)).client(service, endpoint_url=url)
 
 
 @contextmanager
