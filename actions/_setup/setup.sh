@@ -4,7 +4,8 @@
 #   SEALPIPE_SETUP_INSTALLER   auto, uv or pip
 #   SEALPIPE_SETUP_EXECUTABLE  a sealpipe that is there already: nothing is installed
 #   SEALPIPE_SETUP_KEEP        names of more variables that the installer is given
-# Appends `executable=PATH` to GITHUB_OUTPUT. Exit code 2 where it cannot be set up; nothing was sent then.
+# Appends `executable=PATH` to GITHUB_OUTPUT. Exit code 2 where it cannot be set up, and `error-code=2`; nothing was sent
+# then.
 set +x -euo pipefail
 umask 077
 
@@ -22,7 +23,11 @@ checkout=${here%/*/*}
 . "$here/secrets.sh"
 keep_only_what_installers_need "$keep"
 
-refuse() { printf '::error title=sealpipe set-up::%s\n' "$(escaped "$1")" && exit 2; }
+refuse() {
+  printf '::error title=sealpipe set-up::%s\n' "$(escaped "$1")"
+  printf 'error-code=2\n' >> "${output:-/dev/null}"
+  exit 2
+}
 tell_debug() { if [[ -n $debug ]]; then printf '::debug::%s\n' "$(escaped "$1")"; fi; }
 
 hand_on() {

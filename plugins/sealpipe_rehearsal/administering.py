@@ -33,10 +33,11 @@ def key() -> None:
 @options("rehearsal", only=("port",), common=())
 def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_register: bool, **values: Any) -> None:  # noqa: FBT001
     """Make an API key at the running service; the credential is the result, shown this once."""
-    from sealpipe_rehearsal.door import FORM_SCOPES, SCOPES, register_key
+    from sealpipe_rehearsal.door import FORM_SCOPES, register_key
+    from sealpipe_rehearsal.door import scopes as every_scope
 
-    scopes = SCOPES if EVERY in scope else scope or FORM_SCOPES
-    credential = _at_door(
+    scopes = tuple(at_door(port, every_scope)) if EVERY in scope else scope or FORM_SCOPES
+    credential = at_door(
         port,
         lambda origin: register_key(
             origin,
@@ -61,7 +62,7 @@ def list_(port: int, **values: Any) -> None:
     """Every key, oldest first; revoked ones stay listed."""
     from sealpipe_rehearsal.door import list_keys
 
-    keys = [_told(each) for each in _at_door(port, list_keys)]
+    keys = [_told(each) for each in at_door(port, list_keys)]
     if values["output"] == "json":
         output.json_result({"keys": keys})
         return
@@ -75,7 +76,7 @@ def revoke(key_id: str, port: int, **values: Any) -> None:
     """Revoke a key: its next call is refused, and its slot is free at once."""
     from sealpipe_rehearsal.door import revoke_key
 
-    _tell(_at_door(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
+    _tell(at_door(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
 
 
 @key.command(cls=Command, context_settings=OPAQUE)
@@ -85,7 +86,7 @@ def grant(key_id: str, port: int, **values: Any) -> None:
     """Approve custody `account` for a key that asked for it, as one of its holder's devices does."""
     from sealpipe_rehearsal.door import grant_custody
 
-    _tell(_at_door(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
+    _tell(at_door(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
 
 
 @click.command(cls=Command)
@@ -98,7 +99,7 @@ def account(port: int, account: str, org: str | None, output: str, **changes: An
     name = account if org is None else f"org:{org}"
     given = {_MEMBERS.get(member, member): value for member, value in changes.items() if value is not None}
     given = {member: value == "on" if value in ("on", "off") else value for member, value in given.items()}
-    _tell(_at_door(port, lambda origin: set_account(origin, name, at_once=False, **given)), as_json=output == "json")
+    _tell(at_door(port, lambda origin: set_account(origin, name, at_once=False, **given)), as_json=output == "json")
 
 
 _MEMBERS = {"rate": "requests_per_minute", "keys": "api_keys"}
@@ -108,7 +109,8 @@ def _origin(port: int) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def _at_door(port: int, ask: Callable[[str], Any]) -> Any:
+def at_door(port: int, ask: Callable[[str], Any]) -> Any:
+    """What the control door at a port answers, or the error that tells the user why not."""
     from sealpipe_rehearsal.door import DoorError
 
     try:
@@ -128,7 +130,7 @@ def _refused(error: DoorError, port: int) -> SealpipeError:
     if error.status is None:
         return UsageError(said, remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
     if error.status == 404:
-        return UsageError(said, remedy="`sealpipe rehearsal key list` tells which keys there are")
+        return UsageError(said, remedy="`sealpipe rehearsal key list` and `webhook list` tell which there are")
     return UsageError(said)
 
 

@@ -1,4 +1,4 @@
-"""`sealpipe rehearse` and `sealpipe rehearsal serve | key create`."""
+"""`sealpipe rehearse` and `sealpipe rehearsal serve | key | account | webhook`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sealpipe.cli import output
 from sealpipe.cli.options import Command, Family, options
 from sealpipe.errors import SettingError, UsageError
 from sealpipe_rehearsal.administering import account, key
+from sealpipe_rehearsal.webhook_commands import webhook
 
 if TYPE_CHECKING:
     from sealpipe_rehearsal.listening import Address
@@ -26,6 +27,7 @@ def rehearse(
     output: str,
     keep: bool,  # noqa: FBT001
     faults: str | None,
+    extended: bool,  # noqa: FBT001
 ) -> None:
     """Rehearse on a local service, without an account.
 
@@ -33,7 +35,7 @@ def rehearse(
     out of its link. With one, the command runs with SEALPIPE_* pointing at a fresh service, and its exit code
     is passed on. With --faults, things go wrong on purpose.
     """
-    running = _start(service_tag or "svc", faults)
+    running = _start(service_tag or "svc", faults, extended=extended)
     with running:
         if command:
             from sealpipe_rehearsal.rehearsing import run_command
@@ -60,13 +62,13 @@ def rehearsal() -> None:
 
 
 @rehearsal.command(cls=Command)
-@options("rehearsal", only=("port", "state", "faults"), common=("service_tag",))
-def serve(port: int, state: str | None, service_tag: str | None, faults: str | None) -> None:
+@options("rehearsal", only=("port", "state", "faults", "extended", "signature_header"), common=("service_tag",))
+def serve(port: int, state: str | None, service_tag: str | None, faults: str | None, **more: Any) -> None:
     """Run the service until it is interrupted. With --state it remembers, across restarts, too."""
     server = _server()
     try:
         file = Path(state) if state else None
-        ended_by = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults))
+        ended_by = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults), **more)
     except server.StateUnusable as error:
         raise SettingError(f"the state file cannot be used: {error}", remedy="name another with --state") from None
     except OSError as error:
@@ -78,6 +80,7 @@ def serve(port: int, state: str | None, service_tag: str | None, faults: str | N
 
 rehearsal.add_command(key)
 rehearsal.add_command(account)
+rehearsal.add_command(webhook)
 
 
 def _announce(address: Address) -> None:
@@ -87,10 +90,10 @@ def _announce(address: Address) -> None:
     output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
 
 
-def _start(service_tag: str, faults: str | None) -> Running:
+def _start(service_tag: str, faults: str | None, *, extended: bool) -> Running:
     server = _server()
     try:
-        return server.start(service_tag=service_tag, faults=_plan(faults))  # type: ignore[no-any-return]
+        return server.start(service_tag=service_tag, faults=_plan(faults), extended=extended)  # type: ignore[no-any-return]
     except OSError as error:
         raise SettingError(f"no port of 127.0.0.1 can be had: {error.strerror}") from None
 

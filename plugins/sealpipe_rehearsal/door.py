@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -66,7 +67,7 @@ def register_key(
     base: str,
     *,
     name: str,
-    scopes: Iterable[str] = SCOPES,
+    scopes: Iterable[str] | None = None,
     custody: str = "self",
     register: bool = True,
     account: str = "default",
@@ -74,14 +75,16 @@ def register_key(
 ) -> Secret:
     """Mint a key for a running service and register it there; the full three-part credential.
 
-    `custody` is `none`, `self` or `account`. With `register=False` the custody public key is held back,
+    `scopes` None is every one that the service has. `custody` is `none`, `self` or `account`.
+    With `register=False` the custody public key is held back,
     so that the key's effective level stays at none. `organization` makes it a team key, which acts inside
     that organisation. The secrets never leave this process. Raises DoorError, whose `error_code` is 98 or 100
     where the plan does not allow another key.
     """
     from .keys import mint  # here, so that asking the door loads no cryptography
 
-    minted = mint(at_control_door(base, "GET", "")["service_tag"])
+    about = at_control_door(base, "GET", "")
+    minted = mint(about["service_tag"])
     at_control_door(
         base,
         "POST",
@@ -90,7 +93,7 @@ def register_key(
             "key_id": minted.key_id,
             "auth_sha256": minted.auth_sha256,
             "name": name,
-            "scopes": list(scopes),
+            "scopes": about["scopes"] if scopes is None else list(scopes),
             "custody": custody,
             "custody_public_key": minted.custody_public_key if register and custody != "none" else None,
             "account": account,
@@ -131,6 +134,47 @@ def revoke_key(base: str, key_id: str) -> dict[str, Any]:
     """Revoke a key: its next call is refused."""
     revoked: dict[str, Any] = at_control_door(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
     return revoked
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A webhook endpoint as it was made or rotated: `secret` is shown this once, `header` is what it signs in."""
+
+    id: str
+    url: str
+    header: str
+    secret: Secret = field(repr=False)
+
+
+def add_webhook(base: str, url: str, *, account: str = "default") -> Webhook:
+    """A new endpoint for an account's events. DoorError where its plan has no room, or the address will not do."""
+    return _webhook(at_control_door(base, "POST", "/webhooks", {"url": url, "account": account}))
+
+
+def rotate_webhook(base: str, webhook_id: str) -> Webhook:
+    """A new secret for an endpoint; the one before signs beside it for 24 hours."""
+    return _webhook(at_control_door(base, "POST", f"/webhooks/{quote(webhook_id, safe='')}/rotate"))
+
+
+def remove_webhook(base: str, webhook_id: str) -> None:
+    """Remove an endpoint, with all that was still to be sent there."""
+    at_control_door(base, "DELETE", f"/webhooks/{quote(webhook_id, safe='')}")
+
+
+def list_webhooks(base: str) -> dict[str, Any]:
+    """`webhooks`, oldest first and without secrets, and the name of the header that they are signed in."""
+    told: dict[str, Any] = at_control_door(base, "GET", "/webhooks")
+    return told
+
+
+def _webhook(told: Mapping[str, Any]) -> Webhook:
+    return Webhook(told["id"], told["url"], told["signature_header"], Secret(told["secret"]))
+
+
+def scopes(base: str) -> list[str]:
+    """Every scope that a key of this service can have."""
+    known: list[str] = at_control_door(base, "GET", "")["scopes"]
+    return known
 
 
 def advance_clock(base: str, seconds: float) -> None:

@@ -42,7 +42,7 @@ def sealpipe_rehearsal(
     """sealpipe's service as a local copy that has seen nothing yet, and the people at the other end of its links.
 
     .base_url .link_base_url .api_key .credential(scopes=, custody=) .client() .environ() .recipient .submitter
-    .advance(seconds) .faults(...) .seen() .events() .set_account(...)
+    .advance(seconds) .faults(...) .seen() .events() .set_account(...) .webhook(url) .deliveries() .extend()
     """
     from sealpipe_rehearsal.for_tests import Rehearsal
 

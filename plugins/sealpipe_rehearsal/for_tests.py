@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sealpipe.secret import Secret
 
-from .door import SCOPES
 from .service.log import Event, Note, Seen
 
 if TYPE_CHECKING:
     from sealpipe import AsyncClient, Client
 
+    from .door import Webhook
     from .people import Recipient, Submitter
     from .running import Running
+    from .service.delivering import Delivery
 
 
 class Rehearsal:
@@ -34,6 +35,7 @@ class Rehearsal:
         self._ending = contextlib.ExitStack()
         running.mend()
         running.reset()
+        running.service.extended = False
 
     def __repr__(self) -> str:
         return f"<Rehearsal at {self.base_url}>"
@@ -61,12 +63,18 @@ class Rehearsal:
         return self._api_key
 
     def credential(
-        self, *, scopes: Iterable[str] = SCOPES, custody: str = "self", account: str = "default", name: str = "test"
+        self,
+        *,
+        scopes: Iterable[str] | None = None,
+        custody: str = "self",
+        account: str = "default",
+        name: str = "test",
     ) -> Secret:
         """A new API key, all three parts of it. `custody` is `none`, `self` or `account`.
 
-        `scopes` are the specification's (`shares:read`, ...); none at all is allowed. Another `account` sees
-        nothing of what this one's keys make. A plan allows so many keys (`business` 5): `set_account(api_keys=50)`.
+        `scopes` are the specification's (`shares:read`, ...), every one if left out; none at all is allowed. Another
+        `account` sees nothing of what this one's keys make. A plan allows so many keys (`business` 5):
+        `set_account(api_keys=50)`.
         """
         return self._running.create_key(name=name, scopes=scopes, custody=custody, account=account)
 
@@ -131,6 +139,18 @@ class Rehearsal:
         more goes wrong. The names are those of `service.faults.FAULTS`; for a wrong one, ValueError says the nearest.
         """
         self._running.set_faults(*rows)
+
+    def extend(self) -> None:
+        """Offer in this test, from now on, what the specification does not show: access log, capabilities and more."""
+        self._running.service.extended = True
+
+    def webhook(self, url: str, *, account: str = "default") -> Webhook:
+        """Have an account's events posted to your receiver, http on this machine; `.secret` and `.header` sign them."""
+        return self._running.add_webhook(url, account=account)
+
+    def deliveries(self) -> list[Delivery]:
+        """What was, and is to be, sent to webhook endpoints, oldest first; what is under way is waited for."""
+        return self._running.deliveries()
 
     def seen(self) -> list[Seen]:
         """Every request that the service received in this test, oldest first; `bytes(request)` is all of one."""

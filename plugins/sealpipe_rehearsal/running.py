@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Self
 from sealpipe.secret import Secret
 
 from . import door
+from .door import Webhook
 from .listening import Address, Server
 from .service.context import Service
+from .service.delivering import Delivery
 from .service.fault_plan import Progress
 from .service.fault_rows import parse
 from .service.log import Event, Note, Seen
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 10
 _STOP_SECONDS = 10
+_DELIVERY_SECONDS = 20
 
 
 class Running:
@@ -35,6 +38,7 @@ class Running:
             target=server.run, kwargs={"sockets": [sock]}, name="sealpipe-rehearsal", daemon=True
         )
         self._thread.start()
+        service.deliverer.wake()  # what was due when it ended
         if not server.ready.wait(_START_SECONDS):
             self.stop()
             raise RuntimeError("the rehearsal service did not start")
@@ -63,13 +67,13 @@ class Running:
         self,
         *,
         name: str = "rehearsal",
-        scopes: Iterable[str] = door.SCOPES,
+        scopes: Iterable[str] | None = None,
         custody: str = "self",
         register: bool = True,
         account: str = "default",
         organization: str | None = None,
     ) -> Secret:
-        """A new key, registered through the control door; the full three-part credential."""
+        """A new key, registered through the control door; the full three-part credential. `scopes` None: every one."""
         return door.register_key(
             self.origin,
             name=name,
@@ -107,6 +111,23 @@ class Running:
         from .people import Submitter  # as above
 
         return Submitter(self.origin)
+
+    def add_webhook(self, url: str, *, account: str = "default") -> Webhook:
+        """A webhook endpoint that gets an account's events; its id, and its secret, shown this once."""
+        return door.add_webhook(self.origin, url, account=account)
+
+    def rotate_webhook(self, webhook_id: str) -> Webhook:
+        """A new secret for an endpoint; the one before signs beside it for 24 hours."""
+        return door.rotate_webhook(self.origin, webhook_id)
+
+    def remove_webhook(self, webhook_id: str) -> None:
+        """Send nothing there any more."""
+        door.remove_webhook(self.origin, webhook_id)
+
+    def deliveries(self) -> list[Delivery]:
+        """What was, and is to be, sent to webhook endpoints, oldest first; what is under way is waited for."""
+        self.service.deliverer.settle(_DELIVERY_SECONDS)
+        return self.service.deliverer.all()
 
     def seen(self) -> list[Seen]:
         """Every request that the service received, oldest first, the control door's left out."""
@@ -148,6 +169,7 @@ class Running:
         """Finish what is in flight, close the port and the state. Twice is once."""
         self._server.should_exit = True
         self._thread.join(_STOP_SECONDS)
+        self.service.deliverer.stop()
         self.service.store.close()
 
     def __enter__(self) -> Self:

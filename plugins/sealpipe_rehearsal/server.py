@@ -15,6 +15,7 @@ from .service.context import Service, nothing_happens
 from .service.fault_rows import FaultPlanError, parse
 from .service.log import Log
 from .service.store import StateUnusable, Store
+from .service.webhooks import SIGNATURE_HEADER
 
 __all__ = ["Address", "FaultPlanError", "Running", "StateUnusable", "serve", "start"]
 
@@ -29,18 +30,21 @@ def start(
     token_bytes: Callable[[int], bytes] = secrets.token_bytes,
     at: Callable[[str], None] = nothing_happens,
     faults: Iterable[Mapping[str, object]] = (),
+    extended: bool = False,
+    signature_header: str = SIGNATURE_HEADER,
 ) -> Running:
     """Start a service in a background thread. Port 0 takes a free one; `state` None keeps it in memory.
 
     Raises ValueError for a host that is not loopback or a tag that cannot be one, OSError where the port
     is taken, StateUnusable for a state file that cannot be used, FaultPlanError for a row of `faults` that
-    cannot be. `at` is `Service.at`: it is called at named moments of a call.
+    cannot be. `at` is `Service.at`: it is called at named moments of a call. `extended` offers what the
+    specification does not show (docs/rehearsal.md); `signature_header` is what webhooks are signed in.
     """
     rows = parse(list(faults))
     sock = listen(host, port)
     service: Service | None = None
     try:
-        service = _service(state, service_tag, clock, token_bytes, at)
+        service = _service(state, service_tag, clock, token_bytes, at, extended, signature_header)
         service.faults.set(rows)
         return Running(service, Server(config_of(service)), sock)
     except BaseException:
@@ -58,6 +62,8 @@ def serve(
     *,
     host: str = LOOPBACK,
     faults: Iterable[Mapping[str, object]] = (),
+    extended: bool = False,
+    signature_header: str = SIGNATURE_HEADER,
 ) -> int:
     """Run a service until SIGINT or SIGTERM; the number of the signal that ended it (0 for none).
 
@@ -66,7 +72,8 @@ def serve(
     rows = parse(list(faults))
     sock = listen(host, port)
     try:
-        service = _service(state, service_tag, system_clock, secrets.token_bytes, nothing_happens)
+        happens = nothing_happens
+        service = _service(state, service_tag, system_clock, secrets.token_bytes, happens, extended, signature_header)
     except BaseException:
         sock.close()
         raise
@@ -74,10 +81,12 @@ def serve(
     address = Address(*sock.getsockname()[:2])
     server = Server(config_of(service), lambda: announce(address))
     try:
+        service.deliverer.wake()  # what was due when it ended
         with ended_by_signals(server):
             server.run(sockets=[sock])
     finally:
         sock.close()
+        service.deliverer.stop()
         service.store.close()
     return server.ended_by
 
@@ -88,7 +97,14 @@ def _service(
     clock: Callable[[], datetime],
     token_bytes: Callable[[int], bytes],
     at: Callable[[str], None],
+    extended: bool,  # noqa: FBT001  # both callers name it so
+    signature_header: str,
 ) -> Service:
     if not re.fullmatch(r"[a-z0-9]+", tag, re.ASCII):
         raise ValueError(f"a service tag is lower-case letters and digits, not {tag!r}")
-    return Service(Store(state), Clock(clock), Log(), tag, token_bytes, at)
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", signature_header, re.ASCII):
+        raise ValueError(f"a header's name is letters, digits and -, not {signature_header!r}")
+    store = Store(state)
+    return Service(
+        store, Clock(clock), Log(), tag, token_bytes, at, extended=extended, signature_header=signature_header
+    )

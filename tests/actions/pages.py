@@ -30,6 +30,13 @@ REFERENCES = {
 }
 """Inputs that may name a plugin whose packages have to be installed."""
 
+SETUP_FAILED = {
+    "outcome": " || 'failed'",
+    "error-code": " || steps.setup.outputs.error-code",
+    "executable": " || steps.setup.outputs.executable",
+}
+"""What an output is where the first step failed, so that there was no second."""
+
 MARK = "<!-- made from action.yml by `python tests/actions/pages.py` -->"
 
 
@@ -100,10 +107,7 @@ def _input(each: Input) -> str:
 
 
 def _output(name: str, about: str) -> str:
-    value = f"steps.run.outputs.{name}"
-    value += (
-        " || 'failed'" if name == "outcome" else " || steps.setup.outputs.executable" if name == "executable" else ""
-    )
+    value = f"steps.run.outputs.{name}{SETUP_FAILED.get(name, '')}"
     return f"  {name}:\n    description: {json.dumps(about)}\n    value: ${{{{ {value} }}}}\n"
 
 

@@ -98,6 +98,16 @@ def test_inputs_that_contradict_each_other_stop_before_anything_is_asked(
     assert service.seen() == []
 
 
+@pytest.mark.parametrize("name", ["SEALPIPE_COLLECT_TO", "SEALPIPE_COLLECT_DIR"])
+def test_a_place_in_the_environment_contradicts_a_map_too(
+    job: Start, actions: Path, service: Running, env: dict[str, str], name: str
+) -> None:
+    step = job().uses(actions / "collect", {"requests": "x", "map": "a=b"}, {**env, name: "file:x"})
+    assert (step.code, step.outputs["outcome"]) == (2, "failed")
+    assert f"map and {name} of the environment go to different places" in step.annotations("error")[0]
+    assert service.seen() == []
+
+
 def test_expire_ends_shares_and_requests_and_goes_on_after_a_failure(
     job: Start, actions: Path, env: dict[str, str]
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sealpipe_rehearsal.running import Running
 from support.fake_runner import FakeRunner
+from support.parts import ROOT
 from support.terminal import opened
 
 Start = Callable[..., FakeRunner]
@@ -33,6 +34,8 @@ def test_the_link_works_in_its_job_and_is_hidden_in_its_log(
     assert step.outputs["short-code"] in runner.text
     assert step.outputs["short-code"] in html.unescape(runner.summary)
     assert "Staging" in runner.summary
+    for plain in (service.link_base_url, step.outputs["short-code"], "Staging", "deploy"):
+        assert runner.mask(plain) == plain, "what is no secret is not masked"
     assert "means nothing" not in runner.text, "what the action hands to itself is not sealpipe's"
 
 
@@ -151,9 +154,10 @@ def test_a_sealpipe_that_cannot_be_run_fails_the_step_in_words(job: Start, actio
 def test_a_set_up_that_fails_is_an_outcome_too(job: Start, actions: Path, tmp_path: Path) -> None:
     broken = tmp_path / "checkout" / "actions"
     shutil.copytree(actions, broken)
-    (broken / "_setup" / "setup.sh").write_text("exit 2\n")
-    step = job().uses(broken / "share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": "k"})
-    assert (step.code, step.outputs["outcome"]) == (2, "failed")
+    shutil.copytree(ROOT / "actions" / "_setup", broken / "_setup", dirs_exist_ok=True)
+    step = job().uses(broken / "share", {"fields": "text:x", "executable": "/no/such"}, {"SEALPIPE_API_KEY": "k"})
+    assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")
+    assert "there is no program /no/such" in step.annotations("error")[0]
 
 
 def test_a_dry_run_tells_what_it_would_do_and_sends_nothing(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,16 @@ def test_a_value_with_the_delimiter_in_it_and_one_too_large_are_not_written() ->
     assert files.entry("a", "b") != files.entry("a", "b"), "the delimiter is a fresh one"
 
 
+def test_a_summary_that_the_runner_would_drop_is_not_begun(tmp_path: Path) -> None:
+    file = tmp_path / "summary"
+    environ = {"GITHUB_STEP_SUMMARY": str(file)}
+    assert files.add_summary(environ, "x" * (files.SUMMARY_LIMIT - 2))
+    assert not files.add_summary(environ, "é\n")
+    assert file.stat().st_size == files.SUMMARY_LIMIT - 2
+    assert files.add_summary(environ, "é")
+    assert files.add_summary({}, "nowhere"), "a step without one is none that failed"
+
+
 @given(TEXT)
 def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(text: str) -> None:
     assert command(telling.harmless(telling.printable(text))) is None
@@ -37,7 +49,7 @@ def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(t
 @given(TEXT)
 def test_a_cell_of_the_summary_holds_no_markup(text: str) -> None:
     shown = telling.cell(text)
-    assert not set("<>[]()`*|!@:\n\r_~\\'\"") & set(shown)
+    assert not set("<>[]()`*|!@:.\n\r_~\\'\"") & set(shown)
 
 
 def test_no_value_is_taken_for_an_option_or_for_two() -> None:

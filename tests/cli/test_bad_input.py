@@ -138,6 +138,7 @@ OPTIONS = {
     "half a view": Bad([*FIELD, "--views", "1.5"], "--views", "from 1 up"),
     "an event that is none": Bad([*FIELD, "--notify-on", "opened"], "'opened' is no event", "choose from viewed"),
     "a custody that is none": Bad([*FIELD, "--custody", "maybe"], "--custody", "share --help"),
+    "a secret where one of a few words belongs": Bad([*FIELD, "--custody", HIDDEN], "none of auto, require", "--help"),
     "an unknown option": Bad([*FIELD, "--expire-in", "1h"], "--expire-in", "--expires-in"),
     "a value in an unknown option": Bad([*FIELD, f"--password={HIDDEN}"], "--password", "share --help"),
     "a bare word": Bad([HIDDEN], "1 word(s) too many", "share --help"),
@@ -262,6 +263,32 @@ def test_a_credential_file_that_others_may_write_is_refused(user: Terminal, serv
     assert "chmod 600" in refused(user, service, bad)
 
 
+EARLIER = f"{AUTH[:-1][::-1]}A"
+PREVIOUS = f"{GOOD}.{EARLIER}"
+
+
+@pytest.mark.parametrize("part", ["auth secret", "custody secret", "custody secret of the one before"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("share", *FIELD, "--title"),
+        ("share", *FIELD, "--description"),
+        ("request", "-a", "Password", "--title"),
+        ("request", "-a", "Password", "--description"),
+        ("request", "-a"),
+    ],
+)
+def test_the_credential_is_in_no_text_that_goes_out_in_clear(
+    user: Terminal, service: Running, words: tuple[str, ...], part: str
+) -> None:
+    _, auth, custody = user.environ["SEALPIPE_API_KEY"].split(".")
+    secret = {"auth secret": auth, "custody secret": custody}.get(part, EARLIER)
+    done = user.sealpipe(*words, f"Release {secret} of today", SEALPIPE_API_KEY_PREVIOUS=PREVIOUS)
+    assert (done.code, done.out, service.seen(), user.outbox()) == (2, "", [], [])
+    assert "holds the credential: nothing was sent" in done.err
+    assert secret not in done.err
+
+
 # -- short codes --------------------------------------------------------------------------------
 
 
@@ -281,6 +308,36 @@ def test_any_other_short_code_is_one_encoded_segment(user: Terminal, service: Ru
     assert seen.target.count("/") == 3
     assert not set("?# ") & set(seen.target)
     assert (done.code, done.out) == (6, "")
+
+
+LINK_KEY = "1AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_abcde"
+CARRIES_ITS_KEY = {
+    "a share link": f"http://127.0.0.1:1/s/aBc#{LINK_KEY}",
+    "an access link": f"http://127.0.0.1:1/s/r/aBc#{LINK_KEY}",
+    "what stands behind its last slash": f"aBc#{LINK_KEY}",
+    "a link that lost its end": f"http://127.0.0.1:1/s/aBc#{LINK_KEY[:-6]}",
+    "a credential": f"{GOOD}.{LINK_KEY[1:]}",
+}
+
+
+@pytest.mark.parametrize("name", CARRIES_ITS_KEY)
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(f"shares {each}" for each in ("show", "expire", "log")),
+        *(f"requests {each}" for each in ("show", "expire")),
+        "collect",
+    ],
+)
+def test_a_link_with_its_key_is_no_short_code_and_the_service_never_gets_it(
+    user: Terminal, service: Running, command: str, name: str
+) -> None:
+    word = CARRIES_ITS_KEY[name]
+    for given in [word, f"code:{word}"] if command == "collect" else [word]:
+        done = user.sealpipe(*command.split(), given)
+        assert (done.code, done.out, service.seen()) == (2, "", [])
+        assert "no short code: nothing was sent" in done.err
+        assert LINK_KEY[1:20] not in done.err
 
 
 def test_nothing_is_sent_where_the_service_is_only_half_known(bare: Terminal, service: Running) -> None:

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 
-import jwt as pyjwt
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sealpipe_rehearsal.running import Running
 from support.fake_slack import FakeSlack
 from support.fake_web import Reply
 from support.gitlab_pipeline import Pipeline
 from support.gitlab_templates import read_dotenv
+from support.gitlab_vendor import ANSWERED, SUBMITS, log_in
 from support.openbao import Bao
 from support.terminal import Terminal, created, opened
 
 CANARY = "canary-7f3a91"
 ODD = 'Zoë\'s "5$$" `touch pwned`; $(touch pwned) | \\ # {x}'
-
-VENDOR = """
-import os
-from sealpipe_rehearsal.people import Submitter
-origin = os.environ["SEALPIPE_BASE_URL"].removesuffix("/v1")
-link = os.environ["SEALPIPE_LINK_BASE_URL"] + "/r/" + os.environ["REQUEST_SHORT_CODE"]
-Submitter(origin).submit(link, {"Staging password": "canary-of-the-vendor", "User name": "acme"})
-"""
 
 
 def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
@@ -121,44 +110,15 @@ def test_what_a_vendor_submits_is_stored_by_a_later_job_that_logs_in_to_vault_by
                 "after": "expire",
             },
         ),
-        vendor={"stage": "vendor", "script": ['python -c "$VENDOR"'], "variables": {"VENDOR": VENDOR}},
+        vendor=SUBMITS,
     )
     assert ran.code == 0, ran.log
     stored = one_bao.call("GET", "secret/data/vendor/acme")["data"]
-    assert stored == {"password": "canary-of-the-vendor", "user": "acme"}
-    assert "canary-of-the-vendor" not in ran.log
+    assert stored == ANSWERED
+    assert ANSWERED["password"] not in ran.log
     code = json.loads(ran.artifact("ask", "sealpipe-request.json").read_text())["short_code"]
     assert read_dotenv(ran.report("ask"))["REQUEST_SHORT_CODE"] == code
     assert any(seen.method == "DELETE" and seen.target.endswith(code) for seen in service.seen())
-
-
-def log_in(pipeline: Pipeline, bao: Bao) -> None:
-    """OpenBao trusts this project's tokens, and the job has one, as GitLab would have made it."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    bao.call("POST", "sys/auth/gitlab", {"type": "jwt"})
-    bao.call("POST", "auth/gitlab/config", {"jwt_validation_pubkeys": [public.decode()]})
-    rules = (
-        'path "secret/data/vendor/*" { capabilities = ["create", "read", "update"] }',
-        'path "secret/metadata/vendor/*" { capabilities = ["read", "patch"] }',
-    )
-    bao.call("PUT", "sys/policies/acl/vendor", {"policy": "\n".join(rules)})
-    role = {
-        "role_type": "jwt",
-        "user_claim": "project_path",
-        "bound_audiences": ["vault.example"],
-        "bound_claims": {"project_path": "acme/app", "ref_protected": "true"},
-        "token_policies": ["vendor"],
-    }
-    bao.call("POST", "auth/gitlab/role/app", role)
-    now = int(time.time())
-    claims = {"aud": "vault.example", "project_path": "acme/app", "ref_protected": "true", "iat": now, "exp": now + 300}
-    pipeline.variables |= {
-        "VAULT_ADDR": bao.addr,
-        "VAULT_AUTH_PATH": "gitlab",
-        "VAULT_AUTH_ROLE": "app",
-        "VAULT_ID_TOKEN": pyjwt.encode(claims, key, algorithm="RS256"),
-    }
 
 
 def test_a_request_that_nobody_has_answered_is_a_warning_and_whatever_else_fails_is_none(

@@ -15,7 +15,9 @@ import yaml
 from sealpipe.reference import parse
 from sealpipe.settings import parsing
 from support.gitlab_templates import Template
+from support.mailbox import PASSWORD, USER, Mailbox
 from support.parts import ROOT, missing
+from support.terminal import Terminal
 
 PAGE = (ROOT / "docs/ci/gitlab.md").read_text(encoding="utf-8")
 PIPELINES: list[dict[str, Any]] = [
@@ -52,6 +54,30 @@ def test_its_references_and_prompts_are_ones() -> None:
     assert sink.name == "vault"
     asked = [parsing.ask(line) for line in inputs["containers/gitlab/request.yml"]["ask"].splitlines()]
     assert len(asked) == 2
+
+
+def test_the_jobs_of_its_loop_hand_over_to_each_recipient_once(user: Terminal, tmp_path: Path) -> None:
+    (loop,) = re.findall(r"^```sh\n(awk .*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    everybody = [f"person-{number}@example.com" for number in range(5)]
+    user.file("recipients.txt", "".join(f"{address}\n" for address in everybody))
+    with Mailbox(tmp_path) as mailbox:
+        mail = {
+            "SEALPIPE_CA_FILE": str(mailbox.ca_file),
+            "SEALPIPE_PLUGIN_EMAIL__HOST": mailbox.host,
+            "SEALPIPE_PLUGIN_EMAIL__PORT": str(mailbox.port),
+            "SEALPIPE_PLUGIN_EMAIL__USERNAME": USER,
+            "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD,
+            "SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example",
+            "DB_PASSWORD": "canary-of-many",
+        }
+        shares = []
+        for node in (1, 2):
+            before = len(mailbox.received)
+            job = {"GITLAB_CI": "true", "CI_NODE_INDEX": str(node), "CI_NODE_TOTAL": "2"}
+            done = user.run(["sh", "-ec", loop], environ={**mail, **job})
+            assert done.code == 0, done
+            shares.append([address for got in mailbox.received[before:] for address in got.recipients])
+    assert shares == [everybody[::2], everybody[1::2]]
 
 
 def test_every_build_argument_of_the_page_is_one_of_the_dockerfile() -> None:

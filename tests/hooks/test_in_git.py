@@ -108,6 +108,15 @@ def test_a_commit_is_stopped_by_its_content_and_by_its_message(repository: Git, 
         assert text.rpartition("#1")[2] not in said
 
 
+def test_a_symbolic_link_is_read_as_git_keeps_it(repository: Git, installed: Path) -> None:
+    text = found_by()["link-with-key"][0]
+    (installed / "link").symlink_to(text)
+    done = repository("nothing here\n", "a message")
+    assert done.returncode != 0
+    assert "link:1 link-with-key\n" in done.stdout + done.stderr
+    assert text.rpartition("#1")[2] not in done.stdout + done.stderr
+
+
 def test_a_clean_commit_passes(repository: Git, installed: Path) -> None:
     done = repository(f"clean {os.urandom(4).hex()}\n", "nothing to hide: see https://links.example/AbC")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -25,6 +25,14 @@ def service(one_service: Running) -> Running:
 
 
 @pytest.fixture
+def extended(service: Running) -> Iterator[Running]:
+    """The same with what the specification does not show, as `--extended` offers it."""
+    service.service.extended = True
+    yield service
+    service.service.extended = False
+
+
+@pytest.fixture
 def caller() -> Iterator[Callable[..., Api]]:
     """Make an Api for a service; keyword arguments go to create_key."""
     made: list[Api] = []

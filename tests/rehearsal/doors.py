@@ -82,7 +82,7 @@ class InProcess(Door):
         store.change(
             "PRAGMA synchronous=OFF", {}
         )  # no power fails here, and a campaign starts again thousands of times
-        self.service = Service(store, Clock(self.now), Log(), "svc", self.token_bytes)
+        self.service = Service(store, Clock(self.now), Log(), "svc", self.token_bytes, extended=True)
 
     def shut(self) -> None:
         self.service.store.close()
@@ -100,7 +100,7 @@ class OverASocket(Door):
     """The service as it runs, and a connection for each call, which sends headers as they stand."""
 
     def open(self) -> None:
-        self._running = start(state=self.state, clock=self.now, token_bytes=self.token_bytes)
+        self._running = start(state=self.state, clock=self.now, token_bytes=self.token_bytes, extended=True)
         self.service = self._running.service
 
     def shut(self) -> None:

@@ -16,7 +16,9 @@ def look(model: Model, what: str, code: str) -> Told:
     if closed := _closed(model, thing):
         return closed
     if isinstance(thing, Share):
-        told: dict[str, Any] = {"passcode_required": thing.verifier is not None, "timed_view": None}
+        wanted = thing.verifier is not None
+        told: dict[str, Any] = {"passcode_required": wanted, "timed_view": None}
+        told["attempts_left"] = thing.attempts if wanted else None
     else:
         told = {"passcode_required": thing.passcode is not None, "title": "T"}
     return 200, {"short_code": code, "expired_at": model.text(thing.expires), **told}

@@ -159,6 +159,7 @@ def test_account_switches_change_one_by_one(service: Running) -> None:
             "webhooks": 11,
             "shares": None,
             "view_protection": False,
+            "access_log_days": 365,
         },
     }
 

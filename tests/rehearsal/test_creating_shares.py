@@ -88,6 +88,7 @@ def test_a_share_is_201_with_three_members(api: Api) -> None:
     "gap.share-members",
 )
 @pytest.mark.parametrize(("name", "value"), rows(REJECTED), ids=lambda value: ascii(value)[:40])
+@pytest.mark.usefixtures("extended")
 def test_a_member_that_breaks_its_rule_is_named(api: Api, name: str, value: Any) -> None:
     response = api.create(**{name: value})
     assert refusal(response) == (400, 19)
@@ -114,6 +115,7 @@ def test_a_member_that_keeps_its_rule_is_accepted(api: Api, name: str, value: An
 
 
 @pytest.mark.spec("rules.19-token", "envelope.error")
+@pytest.mark.usefixtures("extended")
 def test_all_rejected_members_are_named_at_once(api: Api) -> None:
     response = api.create(data=..., access_token=1, title=[], notify_on=["x"])
     reasons = response.json()["additional_data"]

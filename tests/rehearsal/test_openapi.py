@@ -18,7 +18,7 @@ from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.service import gateway, openapi
 from sealpipe_rehearsal.service.checks import SCHEMAS, Check
 from sealpipe_rehearsal.service.refusals import GATEWAY, REFUSALS
-from sealpipe_rehearsal.service.rules import REQUEST, SHARE
+from sealpipe_rehearsal.service.rules import REQUEST, SHARE, SHARE_EXTENDED
 
 MINTING = {"no_api_access", "key_allowance"}
 """What only the app's form refuses with, where keys are made: no call of the API does."""
@@ -60,10 +60,25 @@ def test_it_is_a_valid_openapi_document(document: dict[str, Any]) -> None:
 def test_its_operations_are_the_routes_and_no_others(document: dict[str, Any]) -> None:
     described = {(method.upper(), path) for path, each in document["paths"].items() for method in each}
     assert described == {(route.method, "/" + "/".join(route.path)) for route in gateway.ROUTES}
-    assert set(openapi.HANDLERS) == {route.handler for route in gateway.ROUTES}
+    assert set(openapi.HANDLERS) == {route.handler for route in (*gateway.ROUTES, *gateway.EXTENDED_ROUTES)}
     for route in gateway.ROUTES:
         operation = document["paths"]["/" + "/".join(route.path)][route.method.lower()]
         assert operation["description"] == f"Scope: {route.scope}"
+
+
+@pytest.mark.usefixtures("extended")
+def test_an_extended_service_describes_what_else_it_offers(service: Running, document: dict[str, Any]) -> None:
+    told = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False).json()
+    OpenAPIV31SpecValidator(told).validate()
+    assert told["paths"].keys() - document["paths"].keys() == {"/shares/{shortCode}/access-log", "/capabilities"}
+    log = told["paths"]["/shares/{shortCode}/access-log"]["get"]
+    assert log["description"] == "Scope: audit:read"
+    assert {"limit", "cursor", "from", "to"} < {each["name"] for each in log["parameters"]}
+    for path in ("/shares", "/requests"):
+        names = {each["name"] for each in told["paths"][path]["get"]["parameters"]}
+        assert names - {each["name"] for each in document["paths"][path]["get"]["parameters"]} == {"status"}
+    body = told["paths"]["/shares"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert list(body["properties"]) == list(SHARE_EXTENDED)
 
 
 def test_its_refusals_are_the_tables_and_no_others(document: dict[str, Any]) -> None:
@@ -110,7 +125,7 @@ def test_a_body_has_the_members_that_have_a_rule(document: dict[str, Any], path:
 
 CHECKS = {
     f"{what}.{name}": rule.check
-    for what, rules in (("share", SHARE), ("request", REQUEST))
+    for what, rules in (("share", SHARE_EXTENDED), ("request", REQUEST))
     for name, rule in rules.items()
 }
 NEAR = [

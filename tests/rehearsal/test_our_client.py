@@ -169,6 +169,7 @@ def client_key(service: Running) -> Secret:
     return service.create_key(account="another")
 
 
+@pytest.mark.usefixtures("extended")
 def test_a_request_lives_expires_and_is_gone(service: Running, client: Client) -> None:
     made = client.create_request(**REQUEST, expires_at=IN_2099)
     assert (made.expires_at, made.public_key, made.replayed) == (IN_2099, PUBLIC_KEY, False)

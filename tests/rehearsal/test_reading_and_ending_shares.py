@@ -114,6 +114,7 @@ def test_pages_cover_everything_once(api: Api) -> None:
 
 @pytest.mark.spec("share.list.answer", "share.used-up", "share.exhausted", "share.states", "gap.lists.status")
 @pytest.mark.parametrize("end", ENDINGS)
+@pytest.mark.usefixtures("extended")
 def test_what_ended_leaves_the_list_and_is_in_the_list_of_ended(
     service: Running, api: Api, end: Callable[[Running, Api], str]
 ) -> None:
@@ -125,6 +126,7 @@ def test_what_ended_leaves_the_list_and_is_in_the_list_of_ended(
     assert api.http.get("/shares?status=expired").json()["pagination"]["total"] == 1
 
 
+@pytest.mark.usefixtures("extended")
 def test_the_list_of_ended_is_newest_ending_first(service: Running, api: Api) -> None:
     last = api.created()
     codes = []

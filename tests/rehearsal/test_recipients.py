@@ -26,6 +26,7 @@ def opening(service: Running, code: str, **proof: Any) -> tuple[int, Any]:
 
 
 @pytest.mark.spec("share.access_counts_left", "share.exhausted", "rules.stores-verbatim", "gap.reading")
+@pytest.mark.usefixtures("extended")
 def test_the_token_gets_the_ciphertext_and_spends_a_view(service: Running, api: Api) -> None:
     code = api.created(access_counts_left=2, title="T", description="D", timed_view=9)
     assert opening(service, code) == (

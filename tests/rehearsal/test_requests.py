@@ -105,6 +105,7 @@ def test_pages_cover_everything_once(api: Api) -> None:
 
 @pytest.mark.spec("request.list.active", "request.states", "request.expired.readable", "gap.lists.status")
 @pytest.mark.parametrize("end", ENDINGS)
+@pytest.mark.usefixtures("extended")
 def test_what_ended_leaves_the_list_and_stays_readable(
     service: Running, api: Api, end: Callable[[Running, Api], str]
 ) -> None:
@@ -213,6 +214,7 @@ def test_all_submissions_are_in_one_answer(service: Running, api: Api) -> None:
     "scopes.requests-write",
 )
 @pytest.mark.parametrize("end", ENDINGS)
+@pytest.mark.usefixtures("extended")
 def test_the_first_delete_expires_and_keeps_what_was_submitted(
     service: Running, api: Api, end: Callable[[Running, Api], str]
 ) -> None:

@@ -91,6 +91,7 @@ def test_from_settings_reads_it(rotation: Rotation, monkeypatch: pytest.MonkeyPa
         assert client.collect(code).status == "collected"
 
 
+@pytest.mark.usefixtures("extended")
 def test_it_is_never_sent(rotation: Rotation, proxied: Callable[..., Faulty]) -> None:
     server = proxied()
     code = rotation.request(rotation.previous)
@@ -160,6 +161,7 @@ def test_in_python_a_malformed_one_is_the_same_error(rotation: Rotation) -> None
 # -- what depends on it ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("extended")
 def test_nothing_depends_on_it_and_the_list_is_empty(rotation: Rotation) -> None:
     rotation.request(rotation.job.api_key)
     assert rotation.listed() == (0, [])
@@ -182,6 +184,7 @@ def test_what_depends_on_it_is_listed_from_every_page_and_the_exit_code_tells(ro
     assert "4 request(s) still need the key before this one" in done.error["message"]
 
 
+@pytest.mark.usefixtures("extended")
 def test_of_ended_requests_what_was_submitted_tells_the_key(rotation: Rotation) -> None:
     answered, empty, ours = (
         rotation.request(key) for key in (rotation.previous, rotation.previous, rotation.job.api_key)

@@ -23,6 +23,14 @@ def service() -> Iterator[Running]:
 
 
 @pytest.fixture
+def extended(service: Running) -> Iterator[Running]:
+    """The same with what the specification does not show, such as the lists of what has ended."""
+    service.service.extended = True
+    yield service
+    service.service.extended = False
+
+
+@pytest.fixture
 def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
     """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
     with ExitStack() as stack:

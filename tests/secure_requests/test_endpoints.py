@@ -116,6 +116,7 @@ def test_a_request_is_read_and_tells_the_services_clock(call: Caller, job: Job) 
     assert abs(seen.told_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
+@pytest.mark.usefixtures("extended")
 def test_one_that_has_ended_is_read_without_time_and_key(call: Caller, job: Job) -> None:
     code = made(job)
     call("expire_request", code)

@@ -17,6 +17,7 @@ import pytest
 from sealpipe import AsyncClient, Client, Missing, NotDelivered, OutcomeUnknown, StateError, UsageError, errors
 from sealpipe.flows import expire_request as expiring
 from sealpipe.state.kept import Record, Sent
+from sealpipe.times import format_time
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says
 from support.job import Job, ended
@@ -184,6 +185,27 @@ def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_anot
     with client_of(job) as client:
         client.delete_request(code)
     assert caller("expire_request", code, keep=tmp_path / "kept").outcome == "already-expired"
+    assert (deletes(server), still_there(job, code)) == (1, codes)
+
+
+@pytest.mark.parametrize("folder", ["kept", None], ids=["with a folder", "in one process"])
+def test_what_was_told_to_be_over_gets_no_other_delete_though_it_is_said_to_be_active(
+    folder: str | None, proxied: Proxied, call_at: CallAt, job: Job, tmp_path: Path
+) -> None:
+    """A cache, or a service restored from a backup."""
+    code = made(job)
+    codes = submitted(job, code, "one")
+    with client_of(job) as client:
+        before = client.get_request(code)
+    assert before.expires_at is not None
+    server = proxied()
+    caller, keep = dataclasses.replace(call_at(server.base_url), deadline=1.0), folder and tmp_path / folder
+    assert caller("expire_request", code, keep=keep).outcome == "expired"
+    stale = rewrites(public_key=before.public_key, expired_at=format_time(before.expires_at))
+    server.plan(then=lambda exchange: (passes if exchange.received.target.endswith("submissions") else stale)(exchange))
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown, match="told before that it has expired, and now tells otherwise"):
+            caller("expire_request", code, keep=keep)
     assert (deletes(server), still_there(job, code)) == (1, codes)
 
 

@@ -93,6 +93,7 @@ def test_pages_are_named_and_all_walks_them(job: Job, codes: list[str]) -> None:
     assert told["pagination"]["total"] == 3
 
 
+@pytest.mark.usefixtures("extended")
 def test_what_has_ended_is_listed_when_asked_for(job: Job, codes: list[str]) -> None:
     assert job.run("requests", "expire", codes[1]).code == 0
     assert job.run("requests", "list", "--status", "expired").out == f"{codes[1]}\texpired\t-\n"

@@ -77,11 +77,20 @@ class Job:
 
     def shares(self) -> list[str]:
         """The short code of every share of this account that there ever was."""
-        return self.live_shares() + self._codes("&status=expired")
+        live = self.live_shares()
+        ended = "SELECT short_code FROM shares WHERE space = :space AND ended_at IS NOT NULL ORDER BY ended_at DESC"
+        return live + [row["short_code"] for row in self.service.service.store.rows(ended, {"space": self.account})]
 
     def live_shares(self) -> list[str]:
         """The short codes of those that can still be opened."""
-        return self._codes("")
+        connection = http.client.HTTPConnection(self.service.address.host, self.service.address.port, timeout=PATIENCE)
+        try:
+            header = {"Authorization": f"Bearer {self.api_key.rpartition('.')[0]}"}
+            connection.request("GET", "/v1/shares?limit=100", headers=header)
+            answer = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        return [share["short_code"] for share in answer["shares"]]
 
     def opens(self, link: str) -> bool:
         """Whether a link shows its recipient the secret. Spends its view."""
@@ -90,16 +99,6 @@ class Job:
     def untouched(self) -> bool:
         """Whether there is nothing where a share would have left something, beside the service and the state."""
         return True
-
-    def _codes(self, query: str) -> list[str]:
-        connection = http.client.HTTPConnection(self.service.address.host, self.service.address.port, timeout=PATIENCE)
-        try:
-            header = {"Authorization": f"Bearer {self.api_key.rpartition('.')[0]}"}
-            connection.request("GET", f"/v1/shares?limit=100{query}", headers=header)
-            answer = json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
-        return [share["short_code"] for share in answer["shares"]]
 
 
 def ended(process: subprocess.Popen[bytes]) -> Done:

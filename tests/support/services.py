@@ -26,6 +26,14 @@ def service(one_service: Running) -> Running:
 
 
 @pytest.fixture
+def extended(service: Running) -> Iterator[Running]:
+    """The same with what the specification does not show, as `--extended` offers it."""
+    service.service.extended = True
+    yield service
+    service.service.extended = False
+
+
+@pytest.fixture
 def bare(tmp_path: Path) -> Terminal:
     """A terminal where nothing of sealpipe is set."""
     return Terminal(tmp_path)

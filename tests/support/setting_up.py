@@ -44,8 +44,8 @@ class Done:
 
     @property
     def error(self) -> str:
-        """The one annotation, where it was refused and handed nothing on."""
-        assert (self.code, self.handed_on) == (2, []), self.text
+        """The one annotation, where it was refused and handed on nothing but that."""
+        assert (self.code, self.handed_on) == (2, [("error-code", "2")]), self.text
         found = [each for line in read_lines(self.text) if (each := command(line))]
         (error,) = [each.data for each in found if each.name == "error"]
         return error

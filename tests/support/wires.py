@@ -51,7 +51,7 @@ def tls(context: ssl.SSLContext, service: tuple[str, int]) -> Wire:
 
     def serve(client: socket.socket) -> None:
         with context.wrap_socket(client, server_side=True) as secure, socket.create_connection(service) as upstream:
-            _pump_both(secure, upstream)
+            pump_both(secure, upstream)
 
     return Wire(serve)
 
@@ -74,10 +74,10 @@ class Proxy(Wire):
         self.heard += head
         client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
         with socket.create_connection((LOOPBACK, self._port)) as upstream:
-            _pump_both(client, upstream, self.heard)
+            pump_both(client, upstream, self.heard)
 
 
-def _pump_both(client: socket.socket, upstream: socket.socket, heard: bytearray | None = None) -> None:
+def pump_both(client: socket.socket, upstream: socket.socket, heard: bytearray | None = None) -> None:
     back = threading.Thread(target=_pump, args=(upstream, client), daemon=True)
     back.start()
     _pump(client, upstream, heard)

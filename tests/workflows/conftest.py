@@ -19,9 +19,9 @@ from support.act import Repository
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.openbao import Bao, dev_server
 from support.parts import ROOT
-from support.services import one_service, service
+from support.services import extended, one_service, service
 
-__all__ = ["endpoint", "one_service", "service"]
+__all__ = ["endpoint", "extended", "one_service", "service"]
 
 VAULT = ROOT / "docs" / "ci" / "vault"
 CLAIMS = {"iss": "ci.example", "repository": "acme/app", "environment": "handover"}

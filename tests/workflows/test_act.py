@@ -45,6 +45,7 @@ def mailed(mailbox: Mailbox, ran: Ran) -> str:
     return str(link)
 
 
+@pytest.mark.usefixtures("extended")
 def test_a_link_crosses_jobs_an_answer_reaches_openbao_and_a_failure_ends_what_is_open(
     repository: Repository, service: Running, bao: Bao, key: str
 ) -> None:
@@ -87,6 +88,7 @@ def test_docs_a_link_for_a_contractor_on_release(
     assert link.partition("#")[2] not in ran.log
 
 
+@pytest.mark.usefixtures("extended")
 def test_docs_credentials_from_a_vendor_on_a_schedule(
     repository: Repository,
     service: Running,

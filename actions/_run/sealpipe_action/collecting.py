@@ -45,10 +45,13 @@ def collect(step: Step) -> int:
 
 def _check(step: Step, requests: Sequence[str], wanted: Sequence[Wanted]) -> None:
     stored = step.given["to"] or step.given["dir"]
+    elsewhere = next((name for name in ("SEALPIPE_COLLECT_TO", "SEALPIPE_COLLECT_DIR") if step.environ.get(name)), "")
     if not requests:
         raise Refused("no request is named", "give its short code, or the file of its receipt, in `requests`")
     if wanted and stored:
         raise Refused("map and to (or dir) go to different places", "use two steps: what is stored stays collectable")
+    if wanted and elsewhere:
+        raise Refused(f"map and {elsewhere} of the environment go to different places", "take one of them away")
     if wanted and (len(requests) > 1 or step.given["pick"] == "each"):
         raise Refused("map takes the one answer of one request", "use a step for each request")
     if not wanted and not stored and not step.on("dry-run"):

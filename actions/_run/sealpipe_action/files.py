@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 
 LIMIT = 900_000
 """Bytes of an output: the runner takes 1 MB of a whole job."""
+SUMMARY_LIMIT = 1024 * 1024
+"""Bytes of a step's summary: the runner drops one that is larger, whole."""
 
 
 def entry(name: str, value: str, delimiter: str | None = None) -> str:
@@ -23,9 +26,14 @@ def set_outputs(environ: Mapping[str, str], values: Mapping[str, str]) -> None:
     _append(environ, "GITHUB_OUTPUT", "".join(entry(name, value) for name, value in values.items()))
 
 
-def add_summary(environ: Mapping[str, str], markdown: str) -> None:
-    """Add to the run's summary."""
+def add_summary(environ: Mapping[str, str], markdown: str) -> bool:
+    """Add to the run's summary; nothing, and False, where that would be more than the runner takes."""
+    file = Path(environ.get("GITHUB_STEP_SUMMARY") or os.devnull)
+    there = file.stat().st_size if file.exists() else 0
+    if there + len(markdown.encode("utf-8", "replace")) > SUMMARY_LIMIT:
+        return False
     _append(environ, "GITHUB_STEP_SUMMARY", markdown)
+    return True
 
 
 def _append(environ: Mapping[str, str], variable: str, text: str) -> None:

@@ -84,8 +84,8 @@ class Step:
     def finish(self) -> None:
         """Set what is left to set, and the summary."""
         self.hand_on(self.outputs)
-        if self.summary and self.on("summary"):
-            files.add_summary(self.environ, self.summary)
+        if self.summary and self.on("summary") and not files.add_summary(self.environ, self.summary):
+            telling.annotate("notice", "there is no summary: it is larger than the runner takes")
 
 
 def text_of(path: str, name: str) -> str:

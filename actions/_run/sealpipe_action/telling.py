@@ -78,10 +78,10 @@ def table(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def cell(text: str) -> str:
-    """Text as nothing but text, in HTML and in Markdown."""
+    """Text as nothing but text, in HTML and in Markdown: no `www.` of a stranger becomes a link."""
     short = text if len(text) <= _CELL else text[:_CELL] + " ..."
     plain = html.escape(printable(short))
-    return re.sub(r"[^\w\s&;.,-]|_", lambda sign: f"&#{ord(sign[0])};", plain.replace("&#x27;", "&apos;"))
+    return re.sub(r"[^\w\s&;,-]|_", lambda sign: f"&#{ord(sign[0])};", plain.replace("&#x27;", "&apos;"))
 
 
 def write(data: bytes) -> None:

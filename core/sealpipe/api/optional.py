@@ -16,7 +16,7 @@ from sealpipe.api.operation import Answer, Operation, Resend, succeeded
 from sealpipe.api.refusals import error_code
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
-from sealpipe.wire.link import segment
+from sealpipe.wire.link import called
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ def access_log(
     return Operation(
         name="read the access log",
         method="GET",
-        path=f"/shares/{segment(short_code)}/access-log",
+        path=f"/shares/{called(short_code)}/access-log",
         resend=Resend.READ,
         decode=_if_offered(_log),
         query={name: value for name, value in given.items() if value is not None},

@@ -14,7 +14,7 @@ from sealpipe.errors import KeySwapped, ProtocolError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.times import format_time
 from sealpipe.wire.encoding import encode_base64url
-from sealpipe.wire.link import segment
+from sealpipe.wire.link import called
 
 T = TypeVar("T")
 
@@ -99,13 +99,13 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
 
 def get(short_code: str) -> Operation[RequestInfo]:
     """GET /v1/requests/{shortCode}: changes nothing. One that has ended answers, too, without time and key."""
-    path = f"/requests/{segment(short_code)}"
+    path = f"/requests/{called(short_code)}"
     return Operation("read the request", "GET", path, Resend.READ, _about(short_code, _info))
 
 
 def submissions(short_code: str) -> Operation[Submissions]:
     """GET /v1/requests/{shortCode}/submissions: all of them in one answer of up to 64 MiB."""
-    path = f"/requests/{segment(short_code)}/submissions"
+    path = f"/requests/{called(short_code)}/submissions"
     return Operation("read the submissions", "GET", path, Resend.READ, _submissions, limit=SUBMISSIONS_LIMIT)
 
 
@@ -114,7 +114,7 @@ def delete(short_code: str) -> Operation[DeletedRequest]:
 
     On a connection of its own: a kept one could be half closed, and then nobody would know whether it arrived.
     """
-    path = f"/requests/{segment(short_code)}"
+    path = f"/requests/{called(short_code)}"
     decode = _about(short_code, _deleted)
     return Operation("expire the request", "DELETE", path, Resend.NEVER, decode, own_connection=True)
 

@@ -11,7 +11,7 @@ from sealpipe.api.created import CreatedShare
 from sealpipe.api.operation import Answer, Operation, Resend
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
-from sealpipe.wire.link import segment
+from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
@@ -92,12 +92,12 @@ def list_page(page: int = 1, limit: int = 25) -> Operation[Page[ShareInfo]]:
 
 def get(short_code: str) -> Operation[ShareInfo]:
     """GET /v1/shares/{shortCode}: metadata only; spends no view."""
-    return Operation("read the share", "GET", f"/shares/{segment(short_code)}", Resend.READ, _info)
+    return Operation("read the share", "GET", f"/shares/{called(short_code)}", Resend.READ, _info)
 
 
 def expire(short_code: str) -> Operation[None]:
     """DELETE /v1/shares/{shortCode}: the link stops working at once. May be repeated: then it is 404/1."""
-    return Operation("expire the share", "DELETE", f"/shares/{segment(short_code)}", Resend.REPEATABLE, _expired)
+    return Operation("expire the share", "DELETE", f"/shares/{called(short_code)}", Resend.REPEATABLE, _expired)
 
 
 def _created(answer: Answer) -> CreatedShare:

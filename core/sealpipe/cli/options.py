@@ -44,6 +44,16 @@ OPAQUE = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 """Context settings of a command that takes a short code: it is opaque, and may begin with a dash."""
 
 
+class OneOf(click.Choice[str]):
+    """One of a few words. Anything else is not echoed: it may be a secret, such as a seed behind `request --key`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            raise click.BadParameter(f"it is none of {', '.join(self.choices)}.", ctx, param) from None
+
+
 class SettingType(click.ParamType[Any]):
     """Parses with the setting's own function; its errors are ours, and name the option."""
 
@@ -87,7 +97,7 @@ def _option(setting: Setting, command: str) -> Callable[[Function], Function]:
     if setting.flag:
         return click.option(*names, is_flag=True, **shown)
     if setting.choices:
-        kind: click.ParamType[Any] = click.Choice(setting.choices)
+        kind: click.ParamType[Any] = OneOf(setting.choices)
     else:
         kind = SettingType(setting)
         shown["metavar"] = setting.metavar

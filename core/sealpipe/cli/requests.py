@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,7 @@ from sealpipe.cli.options import OPAQUE, Command, Family, options
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
-    from sealpipe.api.models import RequestInfo, Submission
+    from sealpipe.api.models import Page, RequestInfo, Submission
     from sealpipe.client.sync import Client
     from sealpipe.flows.expire_request import EndedRequest
 
@@ -34,15 +34,10 @@ def list_(status: str, sealed_to: str | None, **values: Any) -> None:
     The last column tells whose key they are sealed to: this credential's, the previous one's, or another. With
     --sealed-to previous, all that still need the key before this one: while there are any, it ends with 15.
     """
-    ended: Literal["expired"] | None = "expired" if status == "expired" else None
     with _client(values) as client:
         known = _known_keys(client)
-        every = values["all"] or sealed_to is not None
-        found = pages.fetch(
-            {**values, "all": every},
-            lambda page, limit: client.list_requests(page=page, limit=limit, status=ended),
-            lambda limit: _only(client, sealed_to, client.iter_requests(limit=limit, status=ended)),
-        )
+        asked = {**values, "all": values["all"] or sealed_to is not None}
+        found = _active(client, asked, sealed_to) if status == "active" else _ended(client, asked, sealed_to)
     pages.show("requests", found, values, members=lambda row: _members(row, known), line=lambda row: _line(row, known))
     if sealed_to is not None:
         from sealpipe.cli.sealed_to import check_free
@@ -119,6 +114,27 @@ def _folder(values: Mapping[str, Any]) -> Path:
     from sealpipe.state.place import state_folder
 
     return state_folder(os.environ, values["state_dir"]) / "requests"
+
+
+def _active(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+    return pages.fetch(
+        asked,
+        lambda page, limit: client.list_requests(page=page, limit=limit),
+        lambda limit: _only(client, sealed_to, client.iter_requests(limit=limit)),
+    )
+
+
+def _ended(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+    from sealpipe.cli.ended import Ended
+
+    ended = Ended(client)
+    found = pages.fetch(
+        asked,
+        lambda page, limit: ended.page(client.list_requests(page=page, limit=limit, status="expired")),
+        lambda limit: _only(client, sealed_to, ended.rows(client.iter_requests(limit=limit, status="expired"))),
+    )
+    ended.tell(must=sealed_to is not None)
+    return found
 
 
 def _only(client: Client, which: str | None, rows: Iterable[RequestInfo]) -> Iterable[RequestInfo]:

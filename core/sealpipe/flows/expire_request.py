@@ -160,7 +160,7 @@ class Ending:
 
     def _end(self, told_at: datetime | None, started: datetime) -> Flow[None]:
         earlier = self._record.sent
-        if earlier is not None and self._left_of(earlier, told_at) > timedelta(0):
+        if self._record.over or (earlier is not None and self._left_of(earlier, told_at) > timedelta(0)):
             yield from self._learn(None)
             return
         try:
@@ -218,6 +218,8 @@ class Ending:
         sent = self._record.sent
         until = "" if sent is None else f" before {format_time(sent.at + GRACE)}"
         first = "it is not known whether a DELETE that was sent before has arrived" if error is None else error.message
+        if self._record.over:
+            first = "the service told before that it has expired, and now tells otherwise"
         unknown = OutcomeUnknown(
             f"request {self._code}: {first}; at the last look, {trouble}",
             remedy=f"run `sealpipe requests expire {self._code}` again, at any time: it looks, and sends no other "

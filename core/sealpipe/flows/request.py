@@ -42,6 +42,7 @@ CANDIDATES: Final = 20
 
 def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, **notes: object) -> Flow[SecureRequest]:
     """The whole way to a collect link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
+    session.check_clear(plan.title, plan.description, *(each.text for each in plan.prompts))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if plan.addressing is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sealpipe import settings
 from sealpipe.credential import Credential
-from sealpipe.errors import CredentialError, SettingError
+from sealpipe.errors import CredentialError, SettingError, UsageError
 from sealpipe.flows.retry import Budget
 from sealpipe.secret import Secret
 
@@ -42,6 +42,20 @@ class Session:
     def budget(self) -> Budget:
         """Time and tries for one call, from now on."""
         return Budget(self.deadline)
+
+    def check_clear(self, *texts: str | None) -> None:
+        """UsageError where text that the service gets in clear holds a secret of ours. None of it is shown.
+
+        In CI a title may be made of what others wrote, a commit's or a merge request's title, and GitLab fills in a
+        variable that is named there, the credential's as well.
+        """
+        for credential in (self.credential, self.previous):
+            for secret in (credential.auth_secret, credential.custody_secret) if credential is not None else ():
+                if secret is not None and any(secret.reveal() in text for text in texts if text):
+                    raise UsageError(
+                        "a text that the service gets in clear holds the credential: nothing was sent",
+                        remedy="see what the title, the description and the prompts are made of, and who chooses that",
+                    )
 
     def close(self) -> None:
         """Let plugins go of what they hold, where there was a registry at all. Blocks."""

@@ -67,6 +67,7 @@ class Share(Undelivered):
 
 def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
     """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
+    session.check_clear(plan.title, plan.description)
     sealed = yield from prepare(plan, session)
     leaving = oversight.outgoing(
         replace(plan, expires_at=sealed.expires_at), sealed.labels, [str(each) for each in sealed.recipients]

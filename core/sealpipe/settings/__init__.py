@@ -158,6 +158,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
     "rehearse": (
         Setting("keep", "Go on serving afterwards.", flag=True),
         Setting("faults", "Plan of what goes wrong on purpose (TOML).", metavar="FILE"),
+        Setting("extended", "Offer what the specification does not show, too.", flag=True),
     ),
     "key": (
         Setting("name", "The key's name.", default="rehearsal"),
@@ -178,9 +179,18 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
         Setting("zero_knowledge_feature", "Whether the plan stores wraps.", choices=("on", "off")),
     ),
+    "webhook": (Setting("account", "Whose events.", default="default", metavar="NAME"),),
     "rehearsal": (
         Setting("port", "Port on 127.0.0.1.", parsing.port, "8765", "N"),
         Setting("state", "SQLite file that survives a restart; in memory without it.", metavar="FILE"),
         Setting("faults", "Plan of what goes wrong on purpose (TOML).", metavar="FILE"),
+        Setting("extended", "Offer what the specification does not show, too.", flag=True),
+        Setting(
+            "signature_header",
+            "Header that signs webhooks.",
+            parsing.header_name,
+            default="X-Service-Signature",
+            metavar="NAME",
+        ),
     ),
 }

@@ -81,6 +81,13 @@ def limit(text: str) -> int | str:
     return text if text in ("plan", "unset") else count(text)
 
 
+def header_name(text: str) -> str:
+    """The name of an HTTP header."""
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", text, re.ASCII):
+        raise UsageError("a header's name is letters, digits and -")
+    return text
+
+
 def port(text: str) -> int:
     """A TCP port."""
     number = count(text)

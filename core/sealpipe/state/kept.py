@@ -45,6 +45,7 @@ class Record(ABC):
     def __init__(self) -> None:
         self._turn = threading.RLock()  # whoever cancels a call may close its record while a thread still writes
         self.sent: Sent | None = None
+        self.over = False  # a DELETE has expired it: whatever a look says later, another one would destroy
         self.purging = False
         self._kept: set[str] = set()
         self._places: dict[tuple[str, str], str] = {}
@@ -104,8 +105,9 @@ class Record(ABC):
                 self.sent = Sent(parse_time(at), None if told is None else parse_time(told))
             case {"purging": bool(purging)}:
                 self.purging = purging
-            case {"settled": _}:
+            case {"settled": outcome}:
                 self.sent = None
+                self.over = self.over or outcome == "expired"
             case {"placing": {"marker": str(marker), "place": str(place), "state": str(state)}}:
                 self._places[marker, place] = state
             case _:
@@ -236,6 +238,8 @@ class _InMemory(Record):
             with self._guard:
                 if self.sent is None and not self.purging and not self._places:
                     self._events.pop(self._name, None)
+                    if self.over:
+                        self._events[self._name] = [{"settled": "expired"}]
                 self._busy.discard(self._name)
 
     def __del__(self) -> None:

@@ -5,6 +5,8 @@ Specification: Client-side encryption, "URL fragment and link"; gaps: "links of 
 
 from __future__ import annotations
 
+import re
+from typing import Final
 from urllib.parse import quote
 
 from sealpipe.errors import EncodingError, FragmentError, SeedError, UsageError
@@ -12,6 +14,8 @@ from sealpipe.wire.derive import KEY_SIZE, CustodySeed
 from sealpipe.wire.encoding import decode_base64url, encode_base64url, exactly
 
 FRAGMENT_VERSION = "1"
+_SECRET: Final = re.compile(r"#1?[A-Za-z0-9_-]{32,}|_sk_live_")
+"""What a link's fragment, whole or damaged, and a credential look like in the midst of other text."""
 
 
 def encode_fragment(content_key: bytes) -> str:
@@ -84,6 +88,21 @@ def segment(short_code: str) -> str:
     except UnicodeEncodeError:
         pass
     raise UsageError("that is no short code: it is not text", remedy=remedy)
+
+
+def called(short_code: str) -> str:
+    """`segment` for a call: UsageError, too, for a link with its key or a credential, which must not be sent."""
+    refuse_secret(short_code)
+    return segment(short_code)
+
+
+def refuse_secret(short_code: str) -> None:
+    """UsageError where somebody gave a link with its key, or a credential, as a short code. Shows none of it."""
+    if isinstance(short_code, str) and _SECRET.search(short_code):
+        raise UsageError(
+            "that is a link with its key, or a credential, and no short code: nothing was sent",
+            remedy="give the short code alone: of a link, what stands before its # and behind the last /",
+        )
 
 
 def _decoded(body: str) -> bytes | None:

@@ -15,6 +15,7 @@ from .checks import Check, Rule, count, matching, p256_point, read_object, rejec
 from .context import Incoming, Service
 from .credentials import (
     CUSTODY_LEVELS,
+    EXTENDED_SCOPES,
     FORM_CUSTODY,
     FORM_SCOPES,
     MAX_NAME,
@@ -49,10 +50,14 @@ def name_of_account(value: object) -> str | None:
     return name_of_key(value) or (f"must not begin with {ORGANIZATION}" if taken else None)
 
 
-def scopes(value: object) -> str | None:
+def scopes_of(known: tuple[str, ...]) -> Check:
     """A set of known scopes; none at all is allowed, and then every endpoint refuses the key."""
-    known = isinstance(value, list) and all(scope in SCOPES for scope in value)
-    return None if known else f"must be an array of {', '.join(SCOPES)}"
+
+    def check(value: object) -> str | None:
+        fits = isinstance(value, list) and all(scope in known for scope in value)
+        return None if fits else f"must be an array of {', '.join(known)}"
+
+    return check
 
 
 def number(value: object) -> str | None:
@@ -69,12 +74,13 @@ _KEY = {
     "key_id": Rule(matching(r"[A-Za-z0-9_-]{16}", "must be 16 characters of base64url"), required=True),
     "auth_sha256": Rule(matching(r"[0-9a-f]{64}", "must be SHA-256 in lower-case hex"), required=True),
     "name": Rule(name_of_key, required=True),
-    "scopes": Rule(scopes),
+    "scopes": Rule(scopes_of(SCOPES)),
     "custody": Rule(one_of(CUSTODY_LEVELS)),
     "custody_public_key": Rule(p256_point),
     "account": Rule(name_of_account),
     "organization": Rule(name_of_account),
 }
+_KEY_EXTENDED = {**_KEY, "scopes": Rule(scopes_of(EXTENDED_SCOPES))}
 _ACCOUNT = {
     "plan": Rule(one_of(PLANS)),
     **dict.fromkeys(NUMBERS, Rule(number)),
@@ -98,7 +104,7 @@ def members_of(rules: Mapping[str, Rule], incoming: Incoming) -> dict[str, Any]:
 
 def create_key(service: Service, incoming: Incoming) -> Answer:
     """POST /rehearsal/keys: as the app's form does it, which starts with `shares:write` and custody `self`."""
-    members = members_of(_KEY, incoming)
+    members = members_of(_KEY_EXTENDED if service.extended else _KEY, incoming)
     key = Key(
         key_id=members["key_id"].strip(),
         account=members.get("account", DEFAULT_ACCOUNT),

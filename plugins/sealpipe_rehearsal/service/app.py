@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from . import control, faults, gateway, recipient, submitter
+from . import control, faults, gateway, owner, pages, recipient, submitter
 from .context import Incoming, Service
 from .credentials import without_custody_part
 from .exchange import LINE, Exchange
@@ -28,11 +28,6 @@ from .refusals import GATEWAY, Answer, answer
 _logger = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_PAGE = """<!doctype html>
-<meta charset="utf-8">
-<title>Rehearsal</title>
-<p>This is the link of a rehearsal share. Its page comes later; opening this link has spent no view.
-"""
 
 
 def build(service: Service) -> Starlette:
@@ -67,14 +62,14 @@ class _Endpoint:
 
     async def _answer(self, incoming: Incoming, request: Request) -> Response | None:
         door, private = _door(incoming)
-        target = _target(request)
+        target = pages.without_key(_target(request))
         fault = self._service.faults.take(incoming.method, incoming.segments[1:]) if _is_api(incoming) else None
         if not private:
             self._service.log.request(_seen(self._service, incoming, target, fault))
         if door is not gateway.handle and (reason := _from_outside(incoming, own_page=not private)):
             return _response(answer(403, {"message": reason}))
-        if door is _page:
-            return Response(_PAGE, media_type="text/html", headers={"cache-control": "no-store"})
+        if page := pages.find(incoming.method, incoming.segments):
+            return pages.page(page, self._service.tag)
         if fault is not None:
             line = request.scope["state"][LINE]
             exchange = Exchange(line, lambda: self._carried_out(door, incoming, target), self._service.made_to_fail)
@@ -103,8 +98,6 @@ def _door(incoming: Incoming) -> tuple[Door, bool]:
             return _submitter, False
         case ("rehearsal", *_):
             return control.handle, True
-        case ("s", _) | ("s", "r", _) if incoming.method == "GET":
-            return _page, False
     return _nothing, False
 
 
@@ -130,10 +123,8 @@ def _submitter(service: Service, incoming: Incoming) -> Answer:
             return submitter.open_form(service, code, incoming)
         case "POST", (code, "submit"):
             return submitter.submit(service, code, incoming)
-    return GATEWAY["no_route"]
-
-
-def _page(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # a door like the others
+        case "GET", (code, "submissions"):
+            return owner.show(service, code)
     return GATEWAY["no_route"]
 
 
@@ -184,6 +175,7 @@ def _incoming(request: Request, body: bytes) -> Incoming:
         query=dict(request.query_params),
         headers=tuple((name.lower(), value) for name, value in request.headers.items()),
         body=body,
+        address=request.client.host if request.client else "",
     )
 
 
@@ -196,4 +188,5 @@ def _seen(service: Service, incoming: Incoming, target: str, fault: Row | None) 
 
 
 def _response(reply: Answer) -> Response:
-    return Response(reply.body, reply.status, dict(reply.headers), media_type="application/json")
+    kind = "application/json" if reply.body else None
+    return Response(reply.body, reply.status, dict(reply.headers), media_type=kind)

@@ -21,11 +21,15 @@ def system_clock() -> datetime:
 
 
 class Clock:
-    """`source` plus what it was advanced by. The advance lives as long as the process."""
+    """`source` plus what it was advanced by. The advance lives as long as the process.
+
+    `moved` is called after each advance, by whoever advanced it.
+    """
 
     def __init__(self, source: Callable[[], datetime] = system_clock) -> None:
         self._source = source
         self._ahead = timedelta()
+        self.moved: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
@@ -43,6 +47,7 @@ class Clock:
             if self._source() + ahead > _LATEST:
                 raise OverflowError(f"the clock goes no further than {_LATEST.year}")
             self._ahead = ahead
+        self.moved()
 
     def reset(self) -> None:
         """Back to the source's time."""
@@ -58,6 +63,11 @@ def parse_rfc3339(text: str) -> datetime | None:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def from_timestamp(seconds: float) -> datetime:
+    """The moment that is so many seconds after 1970 began, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def format_rfc3339(moment: datetime) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 
-from . import administration, openapi
+from . import administration, openapi, webhook_control
 from .checks import Rule, read_object
 from .clock import format_rfc3339
 from .context import Incoming, Service
+from .credentials import EXTENDED_SCOPES, SCOPES
 from .fault_rows import FaultPlanError, parse
 from .refusals import Answer, Refused, answer
 
@@ -37,12 +38,14 @@ def handle(service: Service, incoming: Incoming) -> Answer:
 def about(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal"""
     now = format_rfc3339(service.clock.now())
-    return answer(200, {"service": "sealpipe rehearsal", "service_tag": service.tag, "now": now})
+    scopes = EXTENDED_SCOPES if service.extended else SCOPES
+    told = {"service": "sealpipe rehearsal", "service_tag": service.tag, "now": now}
+    return answer(200, told | {"extended": service.extended, "scopes": list(scopes)})
 
 
 def read_openapi(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal/openapi.json: /v1 as an OpenAPI 3.1 document."""
-    return answer(200, openapi.document())
+    return answer(200, openapi.document(extended=service.extended))
 
 
 def advance_clock(service: Service, incoming: Incoming) -> Answer:
@@ -127,6 +130,11 @@ _ROUTES: Mapping[tuple[str, tuple[str, ...]], Callable[..., Answer]] = {
     ("POST", ("keys", "*", "custody")): administration.register_custody,
     ("POST", ("keys", "*", "grant")): administration.grant_custody,
     ("POST", ("accounts", "*")): administration.set_account,
+    ("GET", ("webhooks",)): webhook_control.list_all,
+    ("POST", ("webhooks",)): webhook_control.add,
+    ("GET", ("webhooks", "deliveries")): webhook_control.deliveries,
+    ("DELETE", ("webhooks", "*")): webhook_control.remove,
+    ("POST", ("webhooks", "*", "rotate")): webhook_control.rotate,
     ("POST", ("clock",)): advance_clock,
     ("POST", ("reset",)): reset,
     ("GET", ("log",)): read_log,

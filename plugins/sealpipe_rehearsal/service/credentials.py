@@ -22,6 +22,8 @@ SCOPES = (
     "stats:read",
     "webhooks:manage",
 )
+EXTENDED_SCOPES = (*SCOPES, "audit:read")
+"""Those of a service that has an access log (gaps: newer endpoints)."""
 CUSTODY_LEVELS: Mapping[str, int] = {"none": 0, "self": 1, "account": 2}
 MAX_NAME = 256
 FORM_SCOPES, FORM_CUSTODY = ("shares:write",), "self"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import requests, shares, stats
+from . import access_log, capabilities, mcp, requests, shares, stats
 from .context import Call, Handler, Incoming, Service
 from .credentials import find_key, mark, read_bearer, secret_matches
 from .log import Note
@@ -16,11 +16,11 @@ CODE = "{shortCode}"
 
 @dataclass(frozen=True)
 class Route:
-    """A row of the specification's table of endpoints."""
+    """A row of the specification's table of endpoints. Without a `scope` it needs none, or says itself which."""
 
     method: str
     path: tuple[str, ...]
-    scope: str
+    scope: str | None
     handler: Handler
 
     def codes(self, method: str, segments: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -50,12 +50,24 @@ ROUTES = (
     Route("GET", ("stats",), "stats:read", stats.show),
 )
 
+# JSON-RPC, where each tool has a scope of its own; the protocol has two more methods on that path.
+MCP_ROUTES = (
+    Route("POST", ("mcp",), None, mcp.post),
+    Route("GET", ("mcp",), None, mcp.not_offered),
+    Route("DELETE", ("mcp",), None, mcp.not_offered),
+)
+# Not in the specification (gaps: newer endpoints).
+EXTENDED_ROUTES = (
+    Route("GET", ("shares", CODE, "access-log"), access_log.SCOPE, access_log.show),
+    Route("GET", ("capabilities",), None, capabilities.show),
+)
+
 
 def handle(service: Service, incoming: Incoming) -> Answer:
     """Answer a call under /v1."""
     try:
         call = _authenticated(service, incoming)
-        route, codes = _routed(incoming)
+        route, codes = _routed(incoming, extended=service.extended)
         for check in CHECKS:
             check(call, route)
         return route.handler(Call(service, incoming, call.key, call.account, codes))
@@ -90,8 +102,8 @@ def _authenticated(service: Service, incoming: Incoming) -> Call:
     return Call(service, incoming, key, account)
 
 
-def _routed(incoming: Incoming) -> tuple[Route, tuple[str, ...]]:
-    for route in ROUTES:
+def _routed(incoming: Incoming, *, extended: bool) -> tuple[Route, tuple[str, ...]]:
+    for route in (*ROUTES, *MCP_ROUTES, *(EXTENDED_ROUTES if extended else ())):
         codes = route.codes(incoming.method, incoming.segments[1:])
         # An empty code names nothing; only DELETE has a refusal of its own for it.
         if codes is not None and (all(codes) or route.method == "DELETE"):
@@ -107,6 +119,8 @@ def _rate(call: Call, _: Route) -> None:
 
 
 def _scope(call: Call, route: Route) -> None:
+    if route.scope is None:
+        return
     if route.scope not in call.key.scopes:
         refuse("scope_missing")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlite3 import Row
 
+from . import events
 from .context import Call, Service
 from .paging import Page, read_page
 
@@ -16,6 +17,8 @@ _SETTLE = {
     what: f"UPDATE {what} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND expires <= :now"  # noqa: S608  # names from above
     for what in TABLES
 }
+_TO_NOTIFY = """SELECT short_code, notify_on FROM shares
+                WHERE ended_at IS NULL AND expires <= :now AND notify_on IS NOT NULL"""
 _LISTS = {
     (what, state): f"""SELECT * FROM {what} WHERE space = :space AND ended_at IS {test}
                        ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608  # names from above and here
@@ -28,6 +31,8 @@ _COUNT = "SELECT live, ended FROM counts WHERE what = :what AND space = :space"
 def settle(service: Service) -> None:
     """Mark what has ended by time."""
     now = service.clock.timestamp()
+    for row in service.store.rows(_TO_NOTIFY, {"now": now}):
+        events.notify(service, row, "expired")
     for statement in _SETTLE.values():
         service.store.change(statement, {"now": now})
 
@@ -39,9 +44,14 @@ def count(service: Service, what: str, space: str) -> dict[str, int]:
 
 
 def page(call: Call, what: str) -> tuple[list[Row], dict[str, int]]:
-    """A page of the list and its figures: newest first, or with `status=expired` what ended last first."""
+    """A page of the list and its figures: newest first, or with `status=expired` what ended last first.
+
+    The specification has no `status`: a service that is not `extended` passes it by.
+    """
     query = call.incoming.query
-    state = "ended" if query.get("status") == "expired" else "live"
+    state = "live"
+    if call.service.extended:
+        state = "ended" if query.get("status") == "expired" else "live"
     wanted: Page = read_page(query)
     with call.service.store.transaction():
         settle(call.service)

@@ -8,43 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import gateway, requests, shares, stats
-from .checks import SCHEMAS, Rule, Schema, filled_text, rfc3339
+from . import access_log, capabilities, gateway, requests, shares, stats
+from .checks import SCHEMAS, Rule, Schema
 from .context import Handler
+from .openapi_schemas import (
+    CAPABILITIES,
+    FIGURE,
+    JSON,
+    LOG,
+    LOG_QUERY,
+    TEXT,
+    TIME,
+    a_page,
+    arrays,
+    or_null,
+    strict,
+)
 from .paging import DEFAULT_LIMIT, MAX_LIMIT
 from .refusals import GATEWAY, REFUSALS
-from .rules import ENCRYPTION_TYPE, REQUEST, SHARE
-
-JSON = "application/json"
-TEXT: Schema = SCHEMAS[filled_text]
-TIME: Schema = SCHEMAS[rfc3339]
-FIGURE: Schema = {"type": "integer", "minimum": 0}
-
-
-def or_null(schema: Schema) -> Schema:
-    """The schema, or null."""
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def strict(**members: Schema) -> Schema:
-    """An object with these members, all of them and no other."""
-    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
-
-
-def arrays(schema: Schema) -> Schema:
-    """An array of those."""
-    return {"type": "array", "items": schema}
-
-
-def a_page(name: str, item: Schema) -> Schema:
-    """An answer of a list."""
-    at_least_one = {"type": "integer", "minimum": 1}
-    limit = {**at_least_one, "maximum": MAX_LIMIT}
-    figures = strict(page=at_least_one, limit=limit, total_pages=FIGURE, total=FIGURE)
-    return strict(**{name: arrays(item), "pagination": figures})
+from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED
 
 
 @dataclass(frozen=True)
@@ -55,6 +40,7 @@ class Described:
     refusals: tuple[str, ...] = ()
     body: Mapping[str, Rule] = field(default_factory=dict)
     paged: bool = False
+    query: Mapping[str, Schema] = field(default_factory=dict)
 
 
 _CREATES = ("validation", "idempotency_key_missing", "idempotency_other_body", "idempotency_in_flight")
@@ -92,6 +78,8 @@ HANDLERS: Mapping[Handler, Described] = {
         ("no_short_code", "request_not_found", "request_failed"),
     ),
     stats.show: Described({200: _STATS}),
+    access_log.show: Described({200: LOG}, ("validation", "share_not_found"), query=LOG_QUERY),
+    capabilities.show: Described({200: CAPABILITIES}),
 }
 
 _EVERY_CALL = ("no_authorization", "not_usable", "too_long", "broken", "rate_limited", "scope_missing")
@@ -108,16 +96,20 @@ _PAGING = [
     for name, schema in {
         "page": {"type": "integer", "minimum": 1, "default": 1},
         "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-        "status": {"enum": ["active", "expired"]},
     }.items()
 ]
+_STATUS = {"name": "status", "in": "query", "schema": {"enum": ["active", "expired"]}}
 
 
-def document() -> dict[str, Any]:
-    """The document. Its server is `/v1`, beside wherever it was read from."""
+def document(*, extended: bool = False) -> dict[str, Any]:
+    """The document, without the tools (they are JSON-RPC). Its server is `/v1`, beside wherever it was read from."""
     paths: dict[str, dict[str, Any]] = {}
-    for route in gateway.ROUTES:
-        paths.setdefault("/" + "/".join(route.path), {})[route.method.lower()] = _operation(route)
+    for route in (*gateway.ROUTES, *(gateway.EXTENDED_ROUTES if extended else ())):
+        described = HANDLERS[route.handler]
+        if extended and described.body is SHARE:
+            described = replace(described, body=SHARE_EXTENDED)
+        operation = _operation(route, described, [*_PAGING, *([_STATUS] if extended else [])])
+        paths.setdefault("/" + "/".join(route.path), {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "Secret sharing, as the sealpipe rehearsal has it", "version": "1"},
@@ -131,8 +123,7 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(route: gateway.Route) -> dict[str, Any]:
-    described = HANDLERS[route.handler]
+def _operation(route: gateway.Route, described: Described, paging: list[dict[str, Any]]) -> dict[str, Any]:
     coded = gateway.CODE in route.path
     answers, refusals = described.answers, described.refusals
     if route.method == "DELETE" and not coded:
@@ -142,12 +133,13 @@ def _operation(route: gateway.Route) -> dict[str, Any]:
     parameters = [
         *([_CODE] if coded else []),
         *([_IDEMPOTENCY_KEY] if described.body else []),
-        *(_PAGING if described.paged else []),
+        *(paging if described.paged else []),
+        *({"name": name, "in": "query", "schema": schema} for name, schema in described.query.items()),
     ]
     operation: dict[str, Any] = {
         "operationId": "_".join([route.method.lower(), *(part.strip("{}") for part in route.path)]),
         "summary": (route.handler.__doc__ or "").partition("\n")[0],
-        "description": f"Scope: {route.scope}",
+        "description": f"Scope: {route.scope or 'none'}",
         "responses": {
             **{str(status): _response("As asked", [schema]) for status, schema in answers.items()},
             **_refusals((*_EVERY_CALL, *refusals)),

@@ -37,11 +37,16 @@ class Page:
         }
 
 
+def read_limit(query: Mapping[str, str], default: int, largest: int) -> int:
+    """How many a query asks for, as corrected."""
+    return min(_positive(query.get("limit"), default), largest)
+
+
 def read_page(query: Mapping[str, str]) -> Page:
     """The page that a query asks for."""
     return Page(
         page=_positive(query.get("page"), 1),
-        limit=min(_positive(query.get("limit"), DEFAULT_LIMIT), MAX_LIMIT),
+        limit=read_limit(query, DEFAULT_LIMIT, MAX_LIMIT),
     )
 
 

@@ -22,7 +22,8 @@ CACHE_SECONDS = 30
 class Plan:
     """A row of the specification's limits. Rates are requests a minute, None for unset; the burst is twice that.
 
-    `shares` is the allowance of usable shares, None for no limit (the specification does not show it).
+    `shares` is the allowance of usable shares, None for no limit, and `access_log_days` how far back an access log
+    goes (the specification shows neither).
     """
 
     api_access: bool
@@ -31,11 +32,12 @@ class Plan:
     webhooks: int
     shares: int | None = None
     view_protection: bool = True
+    access_log_days: int = 0
 
 
 PLANS: Mapping[str, Plan] = {
-    "business": Plan(api_access=True, requests_per_minute=100, api_keys=5, webhooks=3),
-    "enterprise": Plan(api_access=True, requests_per_minute=600, api_keys=25, webhooks=10),
+    "business": Plan(api_access=True, requests_per_minute=100, api_keys=5, webhooks=3, access_log_days=90),
+    "enterprise": Plan(api_access=True, requests_per_minute=600, api_keys=25, webhooks=10, access_log_days=365),
     "none": Plan(api_access=False, requests_per_minute=None, api_keys=0, webhooks=0),
 }
 BURST = 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from sqlite3 import Row
 
+from . import access_log, events
 from .checks import read_object
 from .context import Incoming, Service
 from .refusals import Answer, Refused, answer
@@ -43,12 +44,14 @@ def look(service: Service, code: str) -> Answer:
         return answer(404, _NOT_FOUND)
     if ended := _ended(service, row):
         return ended
+    wanted = row["passcode_verifier_sha256"] is not None
     return answer(
         200,
         {
             "short_code": row["short_code"],
             "expired_at": row["expired_at"],
-            "passcode_required": row["passcode_verifier_sha256"] is not None,
+            "passcode_required": wanted,
+            "attempts_left": row["passcode_attempts_left"] if wanted else None,
             "timed_view": row["timed_view"],
         },
     )
@@ -71,6 +74,8 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
         wanted = row["passcode_verifier_sha256"]
         if wanted is not None and not proves(members.get("passcode_verifier"), wanted):
             service.store.change(_SPEND_ATTEMPT, spend)
+            access_log.record(service, row, incoming, failed=True)
+            events.notify(service, row, "denied")
             return answer(
                 403,
                 {
@@ -82,6 +87,8 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
         if row["access_counts_left"] is not None:
             service.store.change(_SPEND_VIEW, spend)
         viewed(service, row["space"])
+        access_log.record(service, row, incoming, failed=False)
+        events.notify(service, row, "viewed")
     return answer(200, _content(row))
 
 

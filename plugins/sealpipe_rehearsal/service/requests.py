@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from sqlite3 import Row
+from typing import Any
 
 from . import creating, listing
 from .clock import format_rfc3339, parse_rfc3339
-from .context import Call
+from .context import Call, Service
 from .refusals import Answer, answer, refuse
 from .rules import ENCRYPTION_TYPE, REQUEST
 from .shares import sha256_hex
@@ -25,7 +26,7 @@ def create(call: Call) -> Answer:
 
 
 def list_requests(call: Call) -> Answer:
-    """GET /v1/requests: the active ones, newest first; `status=expired` lists what has ended."""
+    """GET /v1/requests: the active ones, newest first (see `listing.page`)."""
     call.service.fail_at("requests.listing", "request_failed")
     rows, figures = listing.page(call, "requests")
     return answer(200, {"requests": [_item(row) for row in rows], "pagination": figures})
@@ -41,9 +42,13 @@ def show(call: Call) -> Answer:
 
 def submissions(call: Call) -> Answer:
     """GET /v1/requests/{shortCode}/submissions: oldest first; what is not end-to-end encrypted is counted only."""
-    row = _owned(call)
-    rows = call.service.store.rows(
-        "SELECT * FROM submissions WHERE request = :number ORDER BY number", {"number": row["number"]}
+    return answer(200, sealed_to(call.service, _owned(call)))
+
+
+def sealed_to(service: Service, request: Row) -> dict[str, Any]:
+    """What was sent to a request, oldest first, and how much of it was skipped."""
+    rows = service.store.rows(
+        "SELECT * FROM submissions WHERE request = :number ORDER BY number", {"number": request["number"]}
     )
     sealed = [
         {name: each[name] for name in ("short_code", "data", "created_at", "encryption_type")}
@@ -51,7 +56,7 @@ def submissions(call: Call) -> Answer:
         if each["encryption_type"] == ENCRYPTION_TYPE
     ]
     skipped = len(rows) - len(sealed)
-    return answer(200, {"submissions": sealed, "count": len(sealed), "skipped_not_end_to_end_encrypted": skipped})
+    return {"submissions": sealed, "count": len(sealed), "skipped_not_end_to_end_encrypted": skipped}
 
 
 def delete(call: Call) -> Answer:

@@ -25,6 +25,7 @@ from .checks import (
 
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
+FIELD_TYPES = ("text", "password", "date", "multiline", "markdown", "source_code", "url", "qr")
 
 
 @accepts(const=ENCRYPTION_TYPE)
@@ -73,10 +74,15 @@ SHARE: Mapping[str, Rule] = {
     "expired_at": Rule(rfc3339),
     "access_counts_left": Rule(count),
     "item_key_wrap": Rule(standard_base64),
+}
+
+SHARE_EXTENDED: Mapping[str, Rule] = {
+    **SHARE,
     "timed_view": Rule(count),
     "notify_on": Rule(notify_on),
     "organization_id": Rule(filled_text),
 }
+"""With what the specification does not show (gaps: share create, further optional members): `extended` only."""
 
 
 REQUEST: Mapping[str, Rule] = {

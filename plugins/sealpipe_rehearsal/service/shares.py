@@ -7,23 +7,24 @@ import json
 from collections.abc import Mapping
 from sqlite3 import Row
 
-from . import creating, listing
+from . import creating, events, listing
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call
 from .log import Event
 from .refusals import Answer, answer, refuse
-from .rules import SHARE
+from .rules import SHARE, SHARE_EXTENDED
 
 PASSCODE_ATTEMPTS = 5
 
 
 def create(call: Call) -> Answer:
     """POST /v1/shares."""
-    return creating.create(call, "shares", SHARE, further=_wrap, plan=_plan, row=_row, told=_told)
+    rules = SHARE_EXTENDED if call.service.extended else SHARE
+    return creating.create(call, "shares", rules, further=_wrap, plan=_plan, row=_row, told=_told)
 
 
 def list_shares(call: Call) -> Answer:
-    """GET /v1/shares: newest first, without what is no longer usable; `status=expired` lists what ended."""
+    """GET /v1/shares: newest first, without what is no longer usable (see `listing.page`)."""
     rows, figures = listing.page(call, "shares")
     return answer(200, {"shares": [_metadata(row) for row in rows], "pagination": figures})
 
@@ -49,7 +50,8 @@ def delete(call: Call) -> Answer:
     with service.store.transaction():
         listing.settle(service)
         row = service.store.row(
-            "SELECT number, owner FROM shares WHERE short_code = :code AND space = :space AND ended_at IS NULL",
+            """SELECT number, owner, short_code, notify_on FROM shares
+               WHERE short_code = :code AND space = :space AND ended_at IS NULL""",
             {"code": code, "space": call.key.space},
         )
         if row is None:
@@ -59,10 +61,14 @@ def delete(call: Call) -> Answer:
             "UPDATE shares SET ended_at = :now, ended_by = 'deleted' WHERE number = :number",
             {"number": row["number"], "now": service.clock.timestamp()},
         )
+        # The owner's endpoints get the event, whoever of a team made the call.
+        payload = {"event": "share.deleted", "short_code": code}
+        events.notify(service, row, "deleted")
+        queued = events.queue(service.store, row["owner"], payload, service.clock.timestamp())
     service.at("delete.committed")
-    # The owner's endpoints get the event, whoever of a team made the call.
-    payload = {"event": "share.deleted", "short_code": code}
     service.log.event(Event(service.clock.now(), row["owner"], payload))
+    if queued:
+        service.deliverer.wake()
     return answer(200, {"success": True, "message": "ok"})
 
 
@@ -107,7 +113,7 @@ def _row(call: Call, members: creating.Members) -> creating.Members:
         "passcode_attempts_left": PASSCODE_ATTEMPTS,
         "item_key_wrap": values["item_key_wrap"] if custody == "stored" else None,
         "custody": custody,
-        "notify_on": None if values["notify_on"] is None else json.dumps(values["notify_on"]),
+        "notify_on": None if values.get("notify_on") is None else json.dumps(values["notify_on"]),
     }
 
 

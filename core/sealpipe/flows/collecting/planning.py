@@ -16,7 +16,7 @@ from sealpipe.flows.storing.targets import Pick, Target, parse_targets, picks, p
 from sealpipe.plugin import Mode, Stored
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
-from sealpipe.wire.link import segment
+from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
     from sealpipe.prompts import Prompt
@@ -81,7 +81,7 @@ def plan_collect(
     jobs = [_job(each, targets) for each in requests]
     codes = [job.short_code for job in jobs]
     for code in codes:
-        segment(code)
+        called(code)
         if codes.count(code) > 1:
             raise UsageError(f"the request {code} is named twice", remedy="name each once")
     for target in targets:

@@ -1,0 +1,136 @@
+// What every page does: builds the document from text (never from markup), asks the service, tells a person.
+
+/** An element. Attributes are plain; `on` holds listeners; children are nodes or text, null left out. */
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    else if (value === true) element.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** The fragment (without `#`), which is gone from the address bar and the history entry once this returns. */
+export function takeFragment() {
+  const fragment = location.hash.replace(/^#/, "");
+  if (location.href.includes("#")) history.replaceState(null, "", location.pathname + location.search);
+  return fragment;
+}
+
+/** The page's last path segment as it stands there: still encoded, to be one segment of a route, too. */
+export function codeSegment() {
+  return location.pathname.split("/").at(-1);
+}
+
+/** The service's tag, which the service has written into the page. */
+export function serviceTag() {
+  return document.documentElement.dataset.serviceTag;
+}
+
+/** Ask the service: `{status, value}`; status 0 where no answer came, value null where it is no JSON object. */
+export async function ask(method, path, body) {
+  const headers = body === undefined ? {} : { "content-type": "application/json" };
+  const options = { method, headers, cache: "no-store", credentials: "omit", redirect: "error" };
+  try {
+    const answer = await fetch(path, { ...options, body: body === undefined ? undefined : JSON.stringify(body) });
+    const value = await answer.json().catch(() => null);
+    return { status: answer.status, value: typeof value === "object" && value !== null ? value : null };
+  } catch {
+    return { status: 0, value: null };
+  }
+}
+
+/** Say something to a screen reader; the same text twice is said twice. */
+export function announce(text) {
+  const status = document.getElementById("status");
+  status.textContent = "";
+  requestAnimationFrame(() => {
+    status.textContent = text;
+  });
+}
+
+/** Put a state on the page: its name (for styles and tests), its nodes, and the focus on its heading. */
+export function show(state, ...nodes) {
+  const stage = document.getElementById("stage");
+  stage.dataset.state = state;
+  stage.replaceChildren(...nodes.flat().filter((node) => node !== null && node !== undefined));
+  stage.removeAttribute("aria-busy");
+  const heading = stage.querySelector("h1");
+  if (heading) {
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+    scrollTo({ top: 0 });
+  }
+}
+
+/** A state in which nothing more can be done here: what is so, why, and the reason's name for support. */
+export function showReason({ reason, title, text, advice, actions = [] }) {
+  document.title = title;
+  show(
+    "refused",
+    mark("refused"),
+    make("h1", {}, title),
+    make("p", { class: "lead" }, text),
+    advice ? make("p", {}, advice) : null,
+    actions.length ? make("div", { class: "actions" }, actions) : null,
+    make("p", { class: "reason" }, "Reason: ", make("code", { id: "reason" }, reason)),
+  );
+  document.getElementById("stage").dataset.reason = reason;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+const MARKS = {
+  sealed: ["M4 7.5h16v10H4z", "M4 8l8 6 8-6"],
+  open: ["M4 10l8-6 8 6v8H4z", "M4 10l8 5 8-5"],
+  refused: ["M12 4a8 8 0 100 16 8 8 0 000-16z", "M12 8v5", "M12 16h.01"],
+  done: ["M12 4a8 8 0 100 16 8 8 0 000-16z", "M8.5 12.2l2.4 2.4 4.6-5"],
+  hidden: ["M4 12s3-5.5 8-5.5S20 12 20 12s-3 5.5-8 5.5S4 12 4 12z", "M5 19L19 5"],
+};
+
+/** The small drawing above a heading, for the eye alone. */
+export function mark(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  for (const [key, value] of Object.entries({ viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" })) {
+    svg.setAttribute(key, value);
+  }
+  svg.classList.add("mark");
+  for (const d of MARKS[name]) {
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("d", d);
+    svg.append(path);
+  }
+  return svg;
+}
+
+// Controls, and what turns the direction of text or is not seen at all (joiners are left: emoji and scripts need them).
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu;
+
+/** A label for the eye: what nobody would see is shown as its code point. Halves of a pair, too. */
+export function visible(text) {
+  return String(text)
+    .replace(UNSEEN, (char) => `⟨U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)
+    .replace(/\p{Surrogate}/gu, "\ufffd");
+}
+
+/** Whether a value holds characters beyond line breaks and tabs that nobody would see. */
+export function hasUnseen(text) {
+  return text.replace(/[\t\n\r]/g, "").search(UNSEEN) !== -1;
+}
+
+const MOMENT = new Intl.DateTimeFormat("en-GB", {
+  weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
+});
+
+/** A moment for a person, with the exact one beside it for programs; the text itself where it is no moment. */
+export function moment(text) {
+  const date = new Date(text);
+  if (Number.isNaN(date.getTime())) return make("span", {}, visible(text));
+  return make("time", { datetime: date.toISOString() }, MOMENT.format(date));
+}
+
+/** `1 view`, `2 views`. */
+export function count(number, one, many = `${one}s`) {
+  return `${number} ${number === 1 ? one : many}`;
+}

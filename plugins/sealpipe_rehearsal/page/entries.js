@@ -1,0 +1,96 @@
+// What is typed: one entry for each prompt, by its type. No entry is checked for spelling or completed: browsers
+// send what is in such fields to others, or keep it.
+
+import { announce, make, visible } from "./base.js";
+
+const QUIET = { autocomplete: "off", autocapitalize: "off", autocorrect: "off", spellcheck: "false" };
+const QR_LIMIT = 2300;
+
+// `input`: an input of that type, else an area of `rows`. What is not in the table is text.
+const KINDS = new Map([
+  ["text", { input: "text", grows: true }],
+  ["password", { input: "password", code: true, grows: true }],
+  ["date", { input: "date" }],
+  ["multiline", { rows: 5, code: true }],
+  ["markdown", { rows: 6, hint: "Markdown: it is shown as the text that it is." }],
+  ["source_code", { rows: 6, code: true }],
+  ["url", { input: "url", hint: "A web address, such as https://example.com/" }],
+  ["qr", { rows: 3, hint: `Text of up to ${QR_LIMIT.toLocaleString("en-GB")} characters, for a QR code.` }],
+]);
+
+let numbered = 0;
+
+/** `{node, field(), empty(), problem(), mark(text), focus()}` for a prompt `{item, type}`; `mark("")` takes the text away. */
+export function entry({ item, type }, changed) {
+  const kind = KINDS.get(type) ?? KINDS.get("text");
+  const id = `entry-${(numbered += 1)}`;
+  const label = visible(item);
+  const hint = make("p", { class: "hint", id: `${id}-hint` }, kind.hint ?? null);
+  hint.hidden = !kind.hint;
+  const error = make("p", { class: "error", id: `${id}-error`, role: "alert" });
+  const place = {
+    control: kind.input
+      ? make("input", { id, type: kind.input, class: kind.code ? "code" : null, ...describing(id), ...QUIET })
+      : area(id, kind),
+  };
+  const row = make("div", { class: "with-button" }, place.control);
+  if (kind.input === "password") row.append(reveal(place, label));
+  row.addEventListener("input", changed);
+  if (kind.grows) place.control.addEventListener("paste", (event) => grow(event, place, kind, hint, changed));
+  return {
+    node: make("div", { class: "entry", "data-type": type }, make("label", { for: id, dir: "auto" }, label), hint, row, error),
+    field: () => ({ key: item, value: place.control.value, type }),
+    empty: () => place.control.value === "" && !place.control.validity.badInput,
+    problem: () => problem(type, place.control),
+    mark: (text) => {
+      error.textContent = text;
+      place.control.setAttribute("aria-invalid", String(text !== ""));
+    },
+    focus: () => place.control.focus(),
+  };
+}
+
+function describing(id) {
+  return { "aria-describedby": `${id}-hint ${id}-error` };
+}
+
+function area(id, { rows = 4, code = false }) {
+  return make("textarea", { id, rows, class: code ? "code" : null, ...describing(id), ...QUIET });
+}
+
+function problem(type, control) {
+  if (control.validity.badInput) return "This is no whole date.";
+  if (type === "qr" && Array.from(control.value).length > QR_LIMIT) return `This is more than ${QR_LIMIT.toLocaleString("en-GB")} characters.`;
+  // Half of a pair has no place in UTF-8: another program could not read it.
+  if (/\p{Surrogate}/u.test(control.value)) return "This is not valid text.";
+  return null;
+}
+
+function reveal(place, label) {
+  const button = make("button", { type: "button", "aria-pressed": "false" }, "Show", make("span", { class: "sr-only" }, ` ${label}`));
+  button.addEventListener("click", () => {
+    const shows = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(shows));
+    if (place.control.tagName === "TEXTAREA") place.control.classList.toggle("hides", !shows);
+    else place.control.type = shows ? "text" : "password";
+  });
+  return button;
+}
+
+// A key of several lines, pasted where one was expected, would silently become one line that no program reads.
+function grow(event, place, kind, hint, changed) {
+  const text = (event.clipboardData?.getData("text/plain") ?? "").replaceAll("\r\n", "\n");
+  const small = place.control;
+  if (!text.replace(/\n+$/, "").includes("\n")) return;
+  event.preventDefault();
+  const large = area(small.id, { rows: 6, code: true });
+  large.value = small.value.slice(0, small.selectionStart) + text + small.value.slice(small.selectionEnd);
+  large.classList.toggle("hides", small.type === "password");
+  small.replaceWith(large);
+  place.control = large;
+  hint.textContent = "You have pasted several lines: they are kept as they are.";
+  hint.hidden = false;
+  announce(hint.textContent);
+  large.focus();
+  changed();
+}

@@ -1,0 +1,170 @@
+// Fields for the eye, by their type. Whatever a field holds is hostile: it becomes text and nothing else.
+
+import { announce, count, hasUnseen, make, visible } from "./base.js";
+
+const MASK = "••••••••••••";
+
+// How a type is shown; what is not in the table is text. `code`: its own typeface; `lines`: not wrapped; `wide`: the
+// buttons stand below, and a file name is offered.
+const KINDS = new Map([
+  ["text", { name: "Text" }],
+  ["password", { name: "Password", code: true, masked: true }],
+  ["date", { name: "Date", aside: readDate }],
+  ["multiline", { name: "Several lines", code: true }],
+  ["markdown", { name: "Markdown", code: true, wide: true }],
+  ["source_code", { name: "Source code", code: true, lines: true, wide: true }],
+  ["url", { name: "Address", link: true }],
+  ["qr", { name: "QR code", code: true }],
+]);
+
+/** A list of fields, `{key, value, type, ...}` each, as one element; `heading` is what their labels are. */
+export function fieldList(fields, heading = "h2") {
+  return make("ul", { class: "fields", role: "list" }, fields.map((field, at) => fieldItem(field, at, heading)));
+}
+
+let numbered = 0;
+
+function fieldItem(field, at, heading) {
+  const kind = KINDS.get(field.type) ?? KINDS.get("text");
+  const value = asText(field.value);
+  const label = visible(asText(field.key)).trim() || `Field ${at + 1}`;
+  const id = `field-${(numbered += 1)}`;
+  const shown = kind.masked ? maskedValue(id, kind) : plainValue(id, kind, value);
+  const actions = [
+    kind.masked ? revealButton(shown, value, label) : null,
+    copyButton(value, label),
+    kind.wide && typeof field.filename === "string" && field.filename !== "" ? download(value, field.filename, label) : null,
+  ];
+  return make(
+    "li",
+    { class: "field", "data-type": asText(field.type) },
+    make(
+      "div",
+      { class: "head" },
+      make(heading, { class: "label", id, dir: "auto" }, label),
+      make("span", { class: "kind" }, kindName(kind, field)),
+    ),
+    make("div", { class: kind.wide || value.includes("\n") ? "" : "row" }, shown, make("div", { class: "actions" }, actions)),
+    kind.aside ? kind.aside(value) : null,
+    kind.link ? whereTo(value) : null,
+    hasUnseen(value) ? make("p", { class: "hint" }, "Holds characters that cannot be seen or that change its direction.") : null,
+  );
+}
+
+function asText(value) {
+  if (typeof value === "string") return value;
+  return value === undefined || value === null ? "" : JSON.stringify(value);
+}
+
+function kindName(kind, { selectedProgrammingLanguage: language }) {
+  const named = kind.lines && typeof language === "string" ? visible(language).slice(0, 60) : "";
+  return named ? `${kind.name}: ${named}` : kind.name;
+}
+
+function valueClass(kind) {
+  return ["value", kind.code ? "code" : "", kind.lines ? "lines" : ""].filter(Boolean).join(" ");
+}
+
+// A box that may scroll can be reached with the keyboard, and says what it is.
+function plainValue(id, kind, value) {
+  const address = kind.link ? absolute(value) : null;
+  const inside = address ? make("a", { href: address.href, target: "_blank", rel: "noopener noreferrer" }, value) : value;
+  const box = { class: valueClass(kind), dir: "auto", tabindex: 0, role: "group", "aria-labelledby": id };
+  return make("pre", address ? { class: valueClass(kind), dir: "auto" } : box, inside === "" ? null : inside);
+}
+
+function maskedValue(id, kind) {
+  const box = { class: `${valueClass(kind)} masked`, tabindex: 0, role: "group", "aria-labelledby": id };
+  return make("pre", box, ...maskNodes());
+}
+
+function maskNodes() {
+  return [make("span", { "aria-hidden": "true" }, MASK), make("span", { class: "sr-only" }, "hidden")];
+}
+
+function revealButton(box, value, label) {
+  const button = make("button", { type: "button", "aria-pressed": "false" }, "Show");
+  button.append(make("span", { class: "sr-only" }, ` ${label}`));
+  button.addEventListener("click", () => {
+    const shows = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(shows));
+    box.classList.toggle("masked", !shows);
+    box.replaceChildren(...(shows ? (value === "" ? [] : [value]) : maskNodes()));
+    announce(shows ? `${label} is shown` : `${label} is hidden`);
+  });
+  return button;
+}
+
+function copyButton(value, label) {
+  const word = make("span", {}, "Copy");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(value);
+      word.textContent = "Copied";
+      announce(`${label} is copied`);
+    } catch {
+      word.textContent = "Not copied";
+      announce(`${label} could not be copied: select it and copy it by hand`);
+    }
+    setTimeout(() => (word.textContent = "Copy"), 2500);
+  };
+  return make("button", { type: "button", class: "copy", on: { click: copy } }, word, make("span", { class: "sr-only" }, ` ${label}`));
+}
+
+function download(value, filename, label) {
+  const name = safeFilename(filename);
+  const save = () => {
+    // Plain bytes: no browser shows them as a page. The address lives as long as the click needs it.
+    const address = URL.createObjectURL(new Blob([value], { type: "application/octet-stream" }));
+    const link = make("a", { href: address, download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    announce(`${label} is saved as ${name}`);
+  };
+  return make(
+    "button",
+    { type: "button", class: "download", "data-filename": name, on: { click: save } },
+    make("span", {}, "Download ", make("bdi", { class: "name" }, name)),
+  );
+}
+
+const RESERVED = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+
+/** A name that names a file and no place: its last part, without what a system or an eye would misread. */
+export function safeFilename(name) {
+  const last = name.split(/[/\\]/).at(-1);
+  const plain = Array.from(last.replace(/[\p{C}\p{Zl}\p{Zp}<>:"|?*%]/gu, "").replace(/^[.\s~-]+|[.\s]+$/g, ""));
+  const dot = plain.lastIndexOf(".");
+  const ending = dot > 0 && plain.length - dot <= 12 ? plain.slice(dot) : [];
+  const short = plain.length > 100 ? [...plain.slice(0, 100 - ending.length), ...ending] : plain;
+  const safe = short.join("");
+  if (safe === "") return "shared.txt";
+  return RESERVED.test(safe) ? `_${safe}` : safe;
+}
+
+/** The address of a value that is one: absolute, http or https, nothing hidden in it; else null. */
+export function absolute(value) {
+  if (!/^https?:\/\/[^/\s]/i.test(value) || /[\s\p{C}\\]/u.test(value) || !URL.canParse(value)) return null;
+  const address = new URL(value);
+  return ["http:", "https:"].includes(address.protocol) ? address : null;
+}
+
+function whereTo(value) {
+  const address = absolute(value);
+  if (!address) return make("p", { class: "hint" }, "Not a web address that can be opened from here.");
+  return make("p", { class: "hint" }, "Opens ", make("bdi", {}, address.host), " in a new tab.");
+}
+
+const DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeZone: "UTC" });
+
+function readDate(value) {
+  const date = /^\d{4}-\d{2}-\d{2}$/.test(value) ? new Date(`${value}T00:00:00Z`) : null;
+  // 30 February is no date, however willingly a Date counts on.
+  const real = date && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(value);
+  return real ? make("p", { class: "hint" }, make("time", { datetime: value }, DATE.format(date))) : null;
+}
+
+/** What a heading or a screen reader says of a list. */
+export function howMany(fields) {
+  return count(fields.length, "field");
+}

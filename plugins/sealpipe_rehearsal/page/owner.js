@@ -1,0 +1,115 @@
+// Who asked, at the access link: every submission, opened in this browser with the link's key, which stays here.
+
+import { announce, ask, count, make, mark, moment, serviceTag, show, visible } from "./base.js";
+import { fieldList } from "./fields.js";
+import { WireError, encodeBase64url, keyFromSeed, openBox, readFields } from "./wire.js";
+
+// More than that at once makes a page slow; the rest comes when it is asked for.
+const AT_ONCE = 100;
+
+const UNREAD = {
+  "cannot-decrypt": "sealed to another key, or damaged",
+  "not-fields": "opened, but holds no list of fields",
+};
+
+/** Fetch the ciphertexts, open what opens, show all of it. */
+export async function openSubmissions(route, seed, refuse, ended) {
+  const pair = await keyFromSeed(seed, serviceTag());
+  const look = async (again) => {
+    const { status, value } = await ask("GET", `${route}/submissions`);
+    if (status !== 200 || !value) return ended(status, value, () => look(false));
+    // The service's own word for the key: another link's key would only say of each that it does not open.
+    if (value.public_key !== encodeBase64url(pair.publicKey)) return refuse("wrong-key");
+    const opened = await Promise.all(value.submissions.map((each, at) => open(pair, each, at + 1)));
+    return present(value, opened.reverse(), look, again);
+  };
+  await look(false);
+}
+
+async function open(pair, { short_code: code, created_at: created, data }, number) {
+  try {
+    return { number, code, created, fields: readFields(await openBox(pair, data, serviceTag())), reason: null };
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    return { number, code, created, fields: [], reason: error.reason };
+  }
+}
+
+function present(told, all, look, again) {
+  const read = all.filter((each) => each.reason === null);
+  const unread = all.filter((each) => each.reason !== null);
+  const title = visible(told.title);
+  document.title = title;
+  const refresh = make("button", { type: "button", id: "look-again", on: { click: () => look(true) } }, "Look again");
+  const close = make("button", { type: "button", id: "hide", on: { click: hide } }, "Hide them now");
+  show(
+    read.length || unread.length ? "opened" : "empty",
+    mark(read.length ? "open" : "sealed"),
+    make("h1", { dir: "auto" }, title),
+    make("p", { class: "lead" }, `${howMany(read)} The key is in your link and has not left this browser.`),
+    make("dl", { class: "facts" }, facts(told).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+    unread.length ? unreadNote(unread) : null,
+    told.skipped_not_end_to_end_encrypted ? skippedNote(told.skipped_not_end_to_end_encrypted) : null,
+    read.length ? make("p", { class: "note" }, "Everybody who has the collect link can answer: an answer does not prove who wrote it.") : null,
+    make("div", { class: "actions" }, refresh, read.length ? close : null),
+    read.map(submission),
+  );
+  announce(`${again ? "Looked again. " : ""}${howMany(read)}${unread.length ? ` ${count(unread.length, "submission")} could not be opened.` : ""}`);
+}
+
+function howMany(read) {
+  return read.length ? `${count(read.length, "submission")}, opened in this browser.` : "There is no submission to read here yet.";
+}
+
+function facts(told) {
+  const limit = told.max_submission;
+  return [
+    ["Answers", limit === null ? `${told.received} received` : `${told.received} received of at most ${limit}`],
+    told.expired_at ? ["Takes answers until", moment(told.expired_at)] : ["Takes answers", "no more: the request has expired"],
+  ];
+}
+
+function unreadNote(unread) {
+  const lines = unread.map(({ number, code, reason }) => make("li", {}, `Submission ${number}, `, make("code", {}, visible(code)), `: ${UNREAD[reason] ?? "damaged"} (${reason})`));
+  return make(
+    "div",
+    { class: "error", id: "unread" },
+    `${count(unread.length, "submission")} could not be opened. What was sent stays at the service as it is.`,
+    make("ul", { class: "unread" }, lines),
+  );
+}
+
+function skippedNote(number) {
+  return make("p", { class: "error", id: "skipped" }, `${count(number, "submission")} came without end-to-end encryption: not shown here, and not to be trusted.`);
+}
+
+function submission({ number, code, created, fields }) {
+  const id = `submission-${number}`;
+  const list = fields.length ? fieldList(fields.slice(0, AT_ONCE), "h3") : make("p", {}, "It holds no field.");
+  const rest = fields.slice(AT_ONCE);
+  const more = make("button", { type: "button" }, `Show ${count(rest.length, "more field")}`);
+  more.addEventListener("click", () => {
+    list.append(...fieldList(rest, "h3").children);
+    more.parentElement.remove();
+  });
+  return make(
+    "section",
+    { class: "submission", "aria-labelledby": id },
+    make("h2", { id }, `Submission ${number}`),
+    make("p", { class: "hint" }, moment(created), ", number ", make("code", {}, visible(code))),
+    list,
+    rest.length ? make("div", { class: "actions" }, more) : null,
+  );
+}
+
+function hide() {
+  const title = "The submissions are hidden again";
+  document.title = title;
+  show(
+    "hidden",
+    mark("hidden"),
+    make("h1", {}, title),
+    make("p", { class: "lead" }, "They are gone from this page, and the key with them. The access link opens them again."),
+  );
+  announce(title);
+}

@@ -1,0 +1,49 @@
+// Behind a request's link: without a fragment it is the collect link, for who answers; with one it is the access
+// link, for who asked. The service sees the same address both times, and serves this one page.
+
+import { codeSegment, make, showReason, takeFragment } from "./base.js";
+import { openSubmissions } from "./owner.js";
+import { REASONS } from "./request_reasons.js";
+import { answer } from "./submitter.js";
+import { WireError, decodeFragment } from "./wire.js";
+
+const fragment = takeFragment();
+const code = codeSegment();
+
+// The other link of the same request was pasted over this one.
+addEventListener("hashchange", () => location.hash && location.reload());
+// A page that a browser has kept and brings back would still show what it held.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+start();
+
+async function start() {
+  const route = `/rehearsal/requests/${code}`;
+  try {
+    if (!crypto.subtle) throw new WireError("no-webcrypto", "the browser offers no WebCrypto here");
+    if (!fragment && /%23/.test(code)) {
+      // What stands behind it is the key: out of the address bar with it.
+      history.replaceState(null, "", location.pathname.split("%23")[0]);
+      throw new WireError("encoded-hash", "the # of the link was encoded on its way");
+    }
+    if (fragment) await openSubmissions(route, decodeFragment(fragment), refuse, ended);
+    else await answer(route, refuse, ended);
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    refuse(error.reason);
+  }
+}
+
+function refuse(reason, more = {}) {
+  showReason({ reason, ...(REASONS[reason] ?? REASONS["not-available"]), ...more });
+}
+
+/** What the service's answers mean where nothing can be done here; `again` tries once more. */
+function ended(status, value, again) {
+  if ([404, 410].includes(status) && ["not-found", "expired", "full", "accesses"].includes(value?.reason)) {
+    return refuse(value.reason);
+  }
+  if (status === 403 && value?.reason === "address") return refuse("address");
+  const retry = make("button", { type: "button", on: { click: again } }, "Try again");
+  return refuse(status === 0 ? "no-answer" : "not-available", { actions: [retry] });
+}

@@ -1,0 +1,226 @@
+// The recipient, at a share's link. Nothing is spent before the button is pressed: until then the service is
+// only asked whether the share can be opened and wants a passcode.
+
+import { announce, ask, codeSegment, count, make, mark, moment, show, showReason, takeFragment, visible } from "./base.js";
+import { fieldList, howMany } from "./fields.js";
+import { REASONS } from "./reasons.js";
+import { startTimer } from "./timer.js";
+import { WireError, accessToken, decodeFragment, openEnvelope, passcodeVerifier, readFields } from "./wire.js";
+
+const TITLE = "Something was shared with you";
+
+const fragment = takeFragment();
+const code = codeSegment();
+const route = `/rehearsal/shares/${code}`;
+
+// The same page under another key: the whole link was pasted over this one.
+addEventListener("hashchange", () => location.hash && location.reload());
+// A page that a browser has kept and brings back would still show what it held.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+start();
+
+async function start() {
+  try {
+    await look(readKey());
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    refuse(error.reason);
+  }
+}
+
+function readKey() {
+  if (!crypto.subtle) throw new WireError("no-webcrypto", "the browser offers no WebCrypto here");
+  if (!fragment && /%23/.test(code)) {
+    // What stands behind it is the key: out of the address bar with it.
+    history.replaceState(null, "", location.pathname.split("%23")[0]);
+    throw new WireError("encoded-hash", "the # of the link was encoded on its way");
+  }
+  return decodeFragment(fragment);
+}
+
+function refuse(reason, more = {}) {
+  showReason({ reason, ...(REASONS[reason] ?? REASONS["not-available"]), ...more });
+}
+
+async function look(key) {
+  const { status, value } = await ask("GET", route);
+  if (status === 200 && value) ready(key, value);
+  else ended(status, value, () => look(key));
+}
+
+/** What the service's answers mean where there is nothing to open. */
+function ended(status, value, again) {
+  const told = { time: "expired", views: "used-up", attempts: "no-tries-left", deleted: "deleted" }[value?.reason];
+  if (status === 410 && told) return refuse(told);
+  if (status === 404 && value?.reason === "not-found") return refuse("not-found");
+  const retry = make("button", { type: "button", on: { click: again } }, "Try again");
+  return refuse(status === 0 ? "no-answer" : "not-available", { actions: [retry] });
+}
+
+// --- Before it is opened -------------------------------------------------------------------------------------
+
+function ready(key, told) {
+  document.title = TITLE;
+  const error = make("p", { class: "error", id: "error", role: "alert" });
+  const entry = told.passcode_required ? passcodeEntry(told.attempts_left) : null;
+  const button = make("button", { type: "submit", class: "primary", id: "open" }, "Open it");
+  const form = make("form", { novalidate: true, autocomplete: "off" }, entry, error, button);
+  const part = { key, told, error, button, input: entry?.querySelector("input") ?? null, tries: entry?.querySelector("#tries") };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (button.getAttribute("aria-disabled") !== "true") open(part);
+  });
+  show(
+    "ready",
+    mark("sealed"),
+    make("h1", {}, TITLE),
+    make("p", { class: "lead" }, "It is encrypted, and only this link opens it. Open it when you are ready to read it."),
+    make("p", { class: "quiet" }, "Opening it may use up a view. Loading this page has used no view."),
+    facts([
+      ["Available until", told.expired_at ? moment(told.expired_at) : "it is used up or withdrawn"],
+      told.timed_view ? ["Visible for", `${seconds(told.timed_view)} once it is open`] : null,
+    ]),
+    form,
+  );
+}
+
+function passcodeEntry(left) {
+  const input = make("input", {
+    id: "passcode", type: "password", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+    "aria-describedby": "tries error", "aria-required": "true",
+  });
+  const toggle = make("button", { type: "button", "aria-pressed": "false" }, "Show", make("span", { class: "sr-only" }, " passcode"));
+  toggle.addEventListener("click", () => {
+    const shows = input.type === "password";
+    input.type = shows ? "text" : "password";
+    toggle.setAttribute("aria-pressed", String(shows));
+  });
+  return make(
+    "div",
+    { class: "entry" },
+    make("label", { for: "passcode" }, "Passcode"),
+    make("div", { class: "with-button" }, input, toggle),
+    make("p", { class: "hint", id: "tries" }, `The sender has given it to you another way. ${triesLeft(left)}`),
+  );
+}
+
+function triesLeft(left) {
+  return Number.isInteger(left) ? `You have ${count(left, "try", "tries")} left.` : "";
+}
+
+async function open(part) {
+  const { key, told, input } = part;
+  const passcode = told.passcode_required ? input.value : null;
+  if (passcode === "") return wrong(part, "Please type the passcode. No try was used.");
+  busy(part, true);
+  try {
+    const proof = { access_token: await accessToken(key) };
+    if (passcode !== null) proof.passcode_verifier = await passcodeVerifier(passcode);
+    const { status, value } = await ask("POST", `${route}/open`, proof);
+    if (status === 200 && value) return await opened(key, passcode, value);
+    return notOpened(part, status, value);
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    if (error.reason === "not-text") return wrong(part, "This passcode is not valid text. No try was used.");
+    return refuse(error.reason);
+  } finally {
+    busy(part, false);
+  }
+}
+
+function notOpened(part, status, value) {
+  if (status === 403 && value?.reason === "passcode-wrong") {
+    if (value.attempts_left < 1) return refuse("no-tries-left");
+    part.tries.textContent = triesLeft(value.attempts_left);
+    part.input.select();
+    return wrong(part, `Wrong passcode. ${triesLeft(value.attempts_left)}`, "passcode-wrong");
+  }
+  // The share was there when the page looked: who cannot prove the token is told that there is none.
+  if (status === 404 && value?.reason === "not-found") return refuse("wrong-key");
+  if (status === 0) return wrong(part, "No answer came. Whether a view was used is not known; please try again.", "no-answer");
+  return ended(status, value, () => look(part.key));
+}
+
+function wrong({ error, input, button }, text, reason = "passcode-missing") {
+  error.textContent = text;
+  document.getElementById("stage").dataset.reason = reason;
+  if (input) input.setAttribute("aria-invalid", String(reason !== "no-answer"));
+  (input ?? button).focus();
+}
+
+function busy({ button, error }, works) {
+  button.setAttribute("aria-disabled", String(works));
+  button.textContent = works ? "Opening…" : "Open it";
+  if (works) {
+    error.textContent = "";
+    announce("Opening");
+  }
+}
+
+// --- Open ------------------------------------------------------------------------------------------------------
+
+async function opened(key, passcode, content) {
+  const plaintext = await openEnvelope(key, content.data, passcode);
+  let fields;
+  let remark = null;
+  try {
+    fields = readFields(plaintext);
+    if (!fields.length) remark = make("p", { class: "note" }, "The sender has shared an empty list: there is nothing in it.");
+  } catch {
+    // A view is spent: better the bare text than nothing at all.
+    fields = [{ key: "Content", value: new TextDecoder().decode(plaintext), type: "multiline" }];
+    remark = make("p", { class: "error", id: "reason" }, "The content is not a list of fields. Here it is as it came. (not-fields)");
+  }
+  const again = content.views_left === null || content.views_left > 0;
+  const limit = content.timed_view;
+  const hide = () => hidden(key, limit, again);
+  const clock = limit ? make("strong", { role: "timer" }) : null;
+  const title = content.title?.trim() ? visible(content.title) : "It is open";
+  document.title = title;
+  show(
+    "open",
+    mark("open"),
+    make("h1", { dir: "auto" }, title),
+    content.description?.trim() ? make("p", { class: "lead", dir: "auto" }, visible(content.description)) : null,
+    limit ? make("div", { class: "note timer" }, make("span", {}, "Hidden again in ", clock)) : null,
+    remark,
+    fields.length ? fieldList(fields) : null,
+    facts([
+      ["Views", viewsLeft(content.views_left)],
+      ["Available until", content.expired_at ? moment(content.expired_at) : "it is used up or withdrawn"],
+    ]),
+    make("div", { class: "actions" }, make("button", { type: "button", id: "hide", on: { click: hide } }, "Hide it now")),
+  );
+  announce(`It is open: ${howMany(fields)}.${limit ? ` Visible for ${seconds(limit)}.` : ""}`);
+  if (limit) startTimer(limit, clock, hide);
+}
+
+function viewsLeft(left) {
+  if (left === null) return "it can be opened again";
+  return left > 0 ? `${left} left` : "this was the last: the link opens no more";
+}
+
+function hidden(key, limit, again) {
+  if (document.getElementById("stage").dataset.state !== "open") return;
+  document.title = "It is hidden again";
+  const reopen = make("button", { type: "button", id: "again", on: { click: () => look(key) } }, "Back to the link");
+  show(
+    "hidden",
+    mark("hidden"),
+    make("h1", {}, "It is hidden again"),
+    make("p", { class: "lead" }, limit ? `The sender lets it be seen for ${seconds(limit)} at a time.` : "The content is gone from this page."),
+    make("p", {}, again ? "Opening it again may use up another view." : "Its last view is used up: the link opens no more."),
+    again ? make("div", { class: "actions" }, reopen) : null,
+  );
+  announce("The content is hidden");
+}
+
+function facts(rows) {
+  const lines = rows.filter(Boolean).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
+  return make("dl", { class: "facts" }, lines);
+}
+
+function seconds(number) {
+  return count(number, "second");
+}

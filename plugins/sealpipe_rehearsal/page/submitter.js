@@ -1,0 +1,229 @@
+// Who answers, at the collect link. Nothing is spent before the button is pressed; what is typed is sealed here to
+// the request's public key, and only then sent.
+
+import { announce, ask, make, mark, moment, serviceTag, show, visible } from "./base.js";
+import { entry } from "./entries.js";
+import { decodeBase64url, sealBox, writeFields } from "./wire.js";
+
+const SEND = "Seal and send";
+
+// Why a form does not open to who is there, and what would help: `who` is what they have said of themselves so far.
+const SIGN_IN = {
+  login: "It may be answered only by people who are signed in.",
+  mfa: "It may be answered only by people who have signed in with a second factor.",
+  domain: "It may be answered only by people of certain organisations, and the address that you are signed in with is of another, or there is none.",
+};
+
+/** Look at the request, ask for what it wants, open its form. `refuse` and `ended` tell why nothing can be done. */
+export async function answer(route, refuse, ended) {
+  const { status, value } = await ask("GET", route);
+  const part = { route, refuse, ended, again: () => answer(route, refuse, ended) };
+  if (status !== 200 || !value) return ended(status, value, part.again);
+  return ready({ ...part, told: value, who: {} });
+}
+
+// --- Before the form -----------------------------------------------------------------------------------------
+
+function ready(part) {
+  const { told } = part;
+  const title = visible(told.title);
+  document.title = title;
+  const input = told.passcode_required
+    ? make("input", { id: "passcode", type: "password", autocomplete: "off", autocapitalize: "off", spellcheck: "false", "aria-describedby": "passcode-hint error", "aria-required": "true" })
+    : null;
+  const read = () => {
+    if (!input) return {};
+    if (input.value !== "") return { passcode: input.value };
+    input.setAttribute("aria-invalid", "true");
+    return "Please type the passcode.";
+  };
+  show(
+    "ready",
+    mark("sealed"),
+    make("h1", { dir: "auto" }, title),
+    make("p", { class: "lead" }, "Somebody asks you for something. What you answer is sealed in this browser, and only they can read it."),
+    make("p", { class: "quiet" }, "Opening the form may use up an access. Loading this page has used none."),
+    facts([["Answers are taken until", moment(told.expired_at)]]),
+    gate(part, "Open the form", input ? passcodeEntry(input) : null, input, read),
+  );
+}
+
+function passcodeEntry(input) {
+  const toggle = make("button", { type: "button", "aria-pressed": "false" }, "Show", make("span", { class: "sr-only" }, " passcode"));
+  toggle.addEventListener("click", () => {
+    const shows = input.type === "password";
+    input.type = shows ? "text" : "password";
+    toggle.setAttribute("aria-pressed", String(shows));
+  });
+  return make(
+    "div",
+    { class: "entry" },
+    make("label", { for: input.id }, "Passcode"),
+    make("p", { class: "hint", id: "passcode-hint" }, "Who asks you has given it to you another way."),
+    make("div", { class: "with-button" }, input, toggle),
+  );
+}
+
+/** A small form that leads to the request's own; `read` gives what is said of oneself, or what is wrong with it. */
+function gate(part, word, inside, first, read) {
+  const error = make("p", { class: "error", id: "error", role: "alert" });
+  const button = make("button", { type: "submit", class: "primary" }, word);
+  const tell = (text) => {
+    error.textContent = text;
+    (first ?? button).focus();
+  };
+  const open = async () => {
+    const said = read();
+    if (typeof said === "string") return tell(said);
+    const who = { ...part.who, ...said };
+    busy(button, "Opening…", true);
+    error.textContent = "";
+    const { status, value } = await ask("POST", `${part.route}/open`, who);
+    busy(button, word, false);
+    if (status === 200 && value) return form({ ...part, who, asked: value });
+    if (status === 403 && value?.reason === "passcode" && who.passcode) {
+      first.setAttribute("aria-invalid", "true");
+      first.select();
+      return tell("Wrong passcode. Nothing was used up.");
+    }
+    if (status === 403 && SIGN_IN[value?.reason]) return signIn({ ...part, who }, value.reason);
+    return part.ended(status, value, part.again);
+  };
+  return submitting(make("form", { novalidate: true, autocomplete: "off" }, inside, error, button), button, open);
+}
+
+function submitting(element, button, act) {
+  element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (button.getAttribute("aria-disabled") !== "true") act();
+  });
+  return element;
+}
+
+function busy(button, word, works) {
+  button.setAttribute("aria-disabled", String(works));
+  button.textContent = word;
+  if (works) announce(word);
+}
+
+/** The rehearsal has no accounts: who is there says who they would be. */
+function signIn(part, reason) {
+  const title = "The request is not open to everybody";
+  document.title = title;
+  const email = make("input", { id: "email", type: "email", autocomplete: "off", autocapitalize: "off", spellcheck: "false", "aria-describedby": "email-hint error", value: part.who.signed_in_as ?? null });
+  const mfa = make("input", { id: "mfa", type: "checkbox", checked: part.who.mfa === true });
+  const read = () => {
+    if (email.value.trim() === "") {
+      email.setAttribute("aria-invalid", "true");
+      return "Please type an address.";
+    }
+    return { signed_in_as: email.value.trim(), mfa: mfa.checked };
+  };
+  const inside = [
+    make(
+      "div",
+      { class: "entry" },
+      make("label", { for: "email" }, "Signed in as (e-mail address)"),
+      make("p", { class: "hint", id: "email-hint" }, "A rehearsal has no accounts: say who you would be signed in as. No mail is sent."),
+      email,
+    ),
+    make("div", { class: "entry choice" }, mfa, make("label", { for: "mfa" }, "with a second factor")),
+  ];
+  show(
+    "sign-in",
+    mark("refused"),
+    make("h1", {}, title),
+    make("p", { class: "lead" }, SIGN_IN[reason]),
+    gate(part, "Go on", inside, email, read),
+    make("p", { class: "reason" }, "Reason: ", make("code", { id: "reason" }, reason)),
+  );
+  document.getElementById("stage").dataset.reason = reason;
+}
+
+// --- The form ------------------------------------------------------------------------------------------------
+
+function form(part) {
+  const { asked } = part;
+  if (!asked.fields.length) return part.refuse("no-prompts");
+  const warn = (event) => event.preventDefault();
+  // Leaving with something typed and not sent is asked about first.
+  const changed = () => {
+    removeEventListener("beforeunload", warn);
+    if (entries.some((each) => !each.empty())) addEventListener("beforeunload", warn);
+  };
+  const entries = asked.fields.map((field) => entry(field, changed));
+  const error = make("p", { class: "error", id: "error", role: "alert" });
+  const button = make("button", { type: "submit", class: "primary" }, SEND);
+  const element = make("form", { novalidate: true, autocomplete: "off" }, entries.map(({ node }) => node), error, button);
+  const now = { ...part, entries, error, button, leave: () => removeEventListener("beforeunload", warn) };
+  show(
+    "form",
+    mark("open"),
+    make("h1", { dir: "auto" }, visible(asked.title)),
+    asked.description?.trim() ? make("p", { class: "lead", dir: "auto" }, visible(asked.description)) : null,
+    make("p", { class: "note" }, "What you type is sealed in this browser before it is sent. Only who asked has the key."),
+    submitting(element, button, () => send(now)),
+  );
+  return undefined;
+}
+
+async function send(now) {
+  const { entries, error, button } = now;
+  error.textContent = "";
+  entries.forEach((each) => each.mark(""));
+  const wrong = entries.find((each) => each.problem());
+  if (wrong) return tell(now, wrong.problem(), wrong);
+  if (entries.every((each) => each.empty())) return tell(now, "Nothing is filled in yet.", entries[0]);
+  busy(button, "Sealing and sending…", true);
+  try {
+    const sealed = await sealBox(decodeBase64url(now.asked.public_key), writeFields(entries.map((each) => each.field())), serviceTag());
+    const { status, value } = await ask("POST", `${now.route}/submit`, { ...now.who, data: sealed });
+    if (status === 201 && value) return sent(now, value);
+    return tell(now, notSent(status, value));
+  } catch (problem) {
+    // The key is the service's word: text that is no key, or a point that is not on the curve.
+    if (["bad-public-key", "not-base64", "not-base64url"].includes(problem.reason)) return now.refuse("bad-public-key");
+    throw problem;
+  } finally {
+    busy(button, SEND, false);
+  }
+}
+
+// Nothing that was typed is lost: the form stays.
+const NOT_SENT = {
+  full: "Somebody was quicker: the request has all the answers that it takes.",
+  expired: "The request has expired in the meantime.",
+  "not-found": "The request was removed in the meantime.",
+};
+
+function notSent(status, value) {
+  if (status === 0) return "No answer came. What you typed is still here; it may have arrived all the same. You can send it again.";
+  if (status === 413) return "It is too long for the service. Nothing was sent; what you typed is still here.";
+  return `${NOT_SENT[value?.reason] ?? "The service did not take it."} Nothing was sent; what you typed is still here.`;
+}
+
+// What is wrong with an entry is told beside it: a long form's end may be out of sight.
+function tell({ error, button }, text, wrong = null) {
+  if (wrong) wrong.mark(text);
+  else error.textContent = text;
+  (wrong ?? button).focus();
+}
+
+function sent(now, told) {
+  now.leave();
+  const title = "Sent, and only they can read it";
+  document.title = title;
+  show(
+    "sent",
+    mark("done"),
+    make("h1", {}, title),
+    make("p", { class: "lead" }, "Your answer was sealed in this browser before it left it. The service keeps it without being able to read it; only who asked has the key."),
+    make("p", {}, "Nothing of it stays on this page. If something was wrong with it, open the link again, send another answer and tell them which one counts."),
+    facts([["Your answer's number", make("code", { id: "number" }, visible(told.short_code))]]),
+  );
+  announce(title);
+}
+
+function facts(rows) {
+  return make("dl", { class: "facts" }, rows.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
+}

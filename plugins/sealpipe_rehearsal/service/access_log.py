@@ -1,0 +1,109 @@
+"""Who opened a share, or tried to: GET /v1/shares/{shortCode}/access-log (gaps: newer endpoints; `extended` only).
+
+What has ended keeps its log: it stays in the account's history (specification: Share, states).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from sqlite3 import Row
+
+from .clock import format_rfc3339, parse_rfc3339
+from .context import Call, Incoming, Service
+from .etag import tagged
+from .paging import read_limit
+from .refusals import Answer, refuse
+
+SCOPE = "audit:read"
+DEFAULT_LIMIT, MAX_LIMIT = 50, 100
+
+# In this order: what a browser on Android says of itself holds Linux, too.
+_PLATFORMS = {"Android": "Android", "iPhone": "iOS", "iPad": "iOS", "Windows": "Windows", "Mac OS": "macOS"}
+_PLATFORMS |= {"Macintosh": "macOS", "CrOS": "ChromeOS", "Linux": "Linux"}
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+_FIND = "SELECT number, short_code FROM shares WHERE short_code = :code AND space = :space"
+_PAGE = """SELECT * FROM accesses WHERE share = :share AND number < :before AND accessed BETWEEN :since AND :until
+           ORDER BY number DESC LIMIT :limit"""
+_KEEP = """INSERT INTO accesses
+           (share, accessed, accessed_at, accessed_ip, platform, user_agent, failed_passcode, signed_in)
+           VALUES (:share, :now, :at, :ip, :platform, :agent, :failed, 0)"""
+
+
+def record(service: Service, share: Row, incoming: Incoming, *, failed: bool) -> None:
+    """Write down that somebody opened a share, or had a wrong passcode; nobody is signed in here."""
+    if not service.extended:
+        return
+    now = service.clock.now()
+    agent = incoming.header("user-agent")
+    values = {"share": share["number"], "now": now.timestamp(), "at": format_rfc3339(now), "ip": incoming.address}
+    values |= {"platform": platform(agent or ""), "agent": agent, "failed": failed}
+    service.store.change(_KEEP, values)
+
+
+def platform(user_agent: str) -> str:
+    """What a user agent says that it runs on."""
+    return next((name for part, name in _PLATFORMS.items() if part in user_agent), "unknown")
+
+
+def show(call: Call) -> Answer:
+    """GET /v1/shares/{shortCode}/access-log: newest first, no further back than the plan keeps it."""
+    share = call.service.store.row(_FIND, {"code": call.codes[0], "space": call.key.space})
+    if share is None:
+        refuse("share_not_found")
+    query = call.incoming.query
+    now = call.service.clock.now().replace(microsecond=0)
+    since, until, before = _bounds(query)
+    days = call.account.limits.access_log_days
+    oldest = now - timedelta(days=days)
+    since, until = max(since or oldest, oldest), min(until or now, now)
+    limit = read_limit(query, DEFAULT_LIMIT, MAX_LIMIT)
+    # The log is told in whole seconds: what happens in this very one is part of it.
+    end = until.timestamp() + (1 if until == now else 0)
+    values = {"share": share["number"], "before": before, "since": since.timestamp(), "until": end}
+    rows = call.service.store.rows(_PAGE, values | {"limit": limit + 1})
+    told = {
+        "short_code": share["short_code"],
+        "entries": [_entry(row) for row in rows[:limit]],
+        "next_cursor": _cursor(rows[limit - 1]["number"]) if len(rows) > limit else None,
+        "retention_days": days,
+        "effective_from": format_rfc3339(since),
+        "effective_to": format_rfc3339(until),
+    }
+    return tagged(call, told)
+
+
+def _entry(row: Row) -> dict[str, object]:
+    told: dict[str, object] = {name: row[name] for name in ("accessed_at", "accessed_ip", "platform", "user_agent")}
+    return told | {name: bool(row[name]) for name in ("failed_passcode", "signed_in")}
+
+
+def _bounds(query: Mapping[str, str]) -> tuple[datetime | None, datetime | None, int]:
+    """From when, to when, and before which entry; refused with 19 where they are none."""
+    times = {name: parse_rfc3339(query[name]) for name in ("from", "to") if name in query}
+    before = _before(query["cursor"]) if query.get("cursor") else 2**62
+    reasons = {name: "must be an RFC 3339 time" for name, moment in times.items() if moment is None}
+    if before is None:
+        reasons["cursor"] = "must be a next_cursor of this log"
+    since, until = times.get("from"), times.get("to")
+    if since and until and since > until:
+        reasons["from"] = "must not be after to"
+    if reasons or before is None:
+        refuse("validation", reasons)
+    return since, until, before
+
+
+def _cursor(number: int) -> str:
+    return base64.urlsafe_b64encode(str(number).encode("ascii")).decode("ascii")
+
+
+def _before(cursor: str) -> int | None:
+    try:
+        number = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return None
+    return int(number) if _NUMBER.fullmatch(number) else None

@@ -1,0 +1,101 @@
+"""Messages of the Model Context Protocol: JSON-RPC 2.0, and the methods that a server with tools has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import mcp_tools
+from .context import Call
+
+REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
+"""Those that are spoken, newest first."""
+BATCHING = REVISIONS[-1]
+"""The one that has batches, and that a message is of which names none."""
+
+PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
+REFUSED = -32000
+
+Message = dict[str, Any]
+Params = Mapping[str, Any]
+
+
+class Wrong(Exception):  # it is an answer, not an error of the program
+    """Ends a request with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def error(number: object, code: int, message: str) -> Message:
+    """An error response; the id is null where none could be read."""
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+
+
+def respond(call: Call, message: object) -> Message | None:
+    """The response to a message; None for what has none: notifications, and responses to what we never asked."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return error(None, INVALID_REQUEST, "a message is an object with jsonrpc 2.0")
+    method, number = message.get("method"), message.get("id")
+    if "method" not in message and "id" in message and ("result" in message) != ("error" in message):
+        return None
+    if not isinstance(method, str):
+        return error(None, INVALID_REQUEST, "a request names its method")
+    if "id" not in message:
+        return None
+    if not isinstance(number, str | int) or isinstance(number, bool):
+        return error(None, INVALID_REQUEST, "the id of a request is a string or an integer")
+    try:
+        return {"jsonrpc": "2.0", "id": number, "result": _result(call, method, message.get("params", {}))}
+    except Wrong as wrong:
+        return error(number, wrong.code, str(wrong))
+
+
+def _result(call: Call, method: str, params: object) -> Params:
+    handler = _METHODS.get(method)
+    if handler is None:
+        raise Wrong(NO_METHOD, f"there is no method {method}")
+    if not isinstance(params, dict):
+        raise Wrong(INVALID_PARAMS, "params are an object")
+    return handler(call, params)
+
+
+def _initialize(call: Call, params: Params) -> Params:
+    asked = params.get("protocolVersion")
+    if not isinstance(asked, str) or not isinstance(params.get("clientInfo"), dict):
+        raise Wrong(INVALID_PARAMS, "initialize takes protocolVersion, capabilities and clientInfo")
+    return {
+        "protocolVersion": asked if asked in REVISIONS else REVISIONS[0],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": f"{call.service.tag}-rehearsal", "title": "Secret sharing, rehearsed", "version": "1"},
+        "instructions": "No tool reads what a share or a submission holds. Each tool needs a scope of the API key.",
+    }
+
+
+def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # one shape for the table
+    return {}
+
+
+def _list(call: Call, params: Params) -> Params:  # noqa: ARG001  # as above
+    if params.get("cursor") is not None:
+        raise Wrong(INVALID_PARAMS, "there is one page of tools, and no cursor")
+    return {"tools": [tool.told() for tool in mcp_tools.TOOLS]}
+
+
+def _call(call: Call, params: Params) -> Params:
+    name, arguments = params.get("name"), params.get("arguments")
+    tool = next((each for each in mcp_tools.TOOLS if each.name == name), None)
+    if tool is None:
+        raise Wrong(INVALID_PARAMS, f"there is no tool {name}" if isinstance(name, str) else "a call names its tool")
+    if not isinstance(arguments, dict | None):
+        raise Wrong(INVALID_PARAMS, "arguments are an object")
+    return mcp_tools.run(call, tool, arguments or {})
+
+
+_METHODS: Mapping[str, Callable[[Call, Params], Params]] = {
+    "initialize": _initialize,
+    "ping": _ping,
+    "tools/list": _list,
+    "tools/call": _call,
+}

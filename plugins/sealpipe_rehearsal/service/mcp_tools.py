@@ -1,0 +1,170 @@
+"""The eight tools as ONE table: name, scope, arguments, and what they do (specification: POST /v1/mcp).
+
+A tool does what the route of the same purpose does, by calling its handler. Arguments and results are left open:
+here arguments are the names that the API has, and a result is the route's answer, as text and as `structuredContent`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import mcp_work as work
+from .checks import SCHEMAS, Rule, count, filled_text, rejected, rfc3339, text
+from .context import Call
+from .refusals import Answer, Refused, as_json
+from .rules import REQUEST
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A row of the specification's tools. `hints` are the protocol's annotations; `about` tells of its arguments."""
+
+    name: str
+    scope: str
+    description: str
+    work: Callable[[Call, Arguments], Answer]
+    arguments: Mapping[str, Rule] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, bool] = field(default_factory=dict)
+
+    def told(self) -> dict[str, Any]:
+        """The tool as tools/list has it."""
+        properties = {
+            name: {**SCHEMAS[rule.check], **({"description": self.about[name]} if name in self.about else {})}
+            for name, rule in self.arguments.items()
+        }
+        required = [name for name, rule in self.arguments.items() if rule.required]
+        schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+        return {
+            "name": self.name,
+            "title": self.name.replace("_", " ").capitalize(),
+            "description": f"{self.description} Needs the scope {self.scope}.",
+            "inputSchema": {**schema, **({"required": required} if required else {})},
+            "annotations": {"openWorldHint": False, **self.hints},
+        }
+
+
+def run(call: Call, tool: Tool, arguments: Arguments) -> dict[str, Any]:
+    """The result of a tool; what it refuses, a missing scope too, is a result that is an error."""
+    if tool.scope not in call.key.scopes:
+        return _failed(f"This API key lacks the scope {tool.scope}, which the tool {tool.name} needs.")
+    unknown = {name: "is not known here" for name in arguments if name not in tool.arguments}
+    if reasons := rejected(tool.arguments, arguments) | unknown:
+        return _failed(f"{tool.name}: {_reasons(reasons)}")
+    try:
+        done = tool.work(call, arguments)
+    except Refused as refused:
+        done = refused.answer
+    told = json.loads(done.body)
+    if done.status >= 300:
+        code = f" (error_code {told['error_code']})" if "error_code" in told else ""
+        return _failed(f"{tool.name}: {told['message']}{code}")
+    return {"content": _text(as_json(told).decode("utf-8")), "structuredContent": told}
+
+
+def _failed(said: str) -> dict[str, Any]:
+    return {"content": _text(said), "isError": True}
+
+
+def _text(said: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": said}]
+
+
+def _reasons(reasons: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {reason}" for name, reason in reasons.items())
+
+
+_READS = {"readOnlyHint": True}
+_MAKES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
+_ENDS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
+
+_CODE = {"short_code": Rule(filled_text, required=True)}
+_ABOUT_CODE = {"short_code": "The share's short code: opaque, as the list has it."}
+_ABOUT_PAGES = {"page": "Page, from 1.", "limit": "Shares a page: 25 where it is left out, at most 100."}
+
+TOOLS = (
+    Tool(
+        "list_shares",
+        "shares:read",
+        "The shares that can still be opened, newest first: metadata only.",
+        work.list_shares,
+        {"page": Rule(count), "limit": Rule(count)},
+        _ABOUT_PAGES,
+        _READS,
+    ),
+    Tool(
+        "get_share",
+        "shares:read",
+        "One share's short code and expiry. Spends no view.",
+        work.get_share,
+        _CODE,
+        _ABOUT_CODE,
+        _READS,
+    ),
+    Tool(
+        "list_webhooks",
+        "shares:read",
+        "The webhook endpoints that get this account's events, without their secrets.",
+        work.list_webhooks,
+        hints=_READS,
+    ),
+    Tool(
+        "create_share_via_browser",
+        "shares:write",
+        "An address at which a person writes and seals a share in the browser: no secret passes through here.",
+        work.create_share_via_browser,
+        {
+            "title": Rule(text),
+            "description": Rule(text),
+            "expired_at": Rule(rfc3339),
+            "access_counts_left": Rule(count),
+        },
+        {"expired_at": "When it expires.", "access_counts_left": "How often it may be viewed."},
+        _MAKES,
+    ),
+    Tool(
+        "expire_share",
+        "shares:write",
+        "Ends a share at once. Its link stops working; there is no way back.",
+        work.expire_share,
+        _CODE,
+        _ABOUT_CODE,
+        _ENDS,
+    ),
+    Tool(
+        "rotate_webhook_secret",
+        "shares:write",
+        "Gives a webhook endpoint a new secret, shown this once; the old one signs beside it for 24 hours.",
+        work.rotate_webhook_secret,
+        {"webhook_id": Rule(filled_text, required=True)},
+        {"webhook_id": "The endpoint's id, as list_webhooks has it."},
+        _ENDS,
+    ),
+    Tool(
+        "request_secret_from",
+        "requests:write",
+        "Makes a link at which somebody fills in secrets, sealed in their browser to a public key of yours.",
+        work.request_secret_from,
+        REQUEST,
+        {
+            "title": "What the person at the link reads first.",
+            "public_key": "base64url of the 65-byte P-256 point whose key opens the answers; the key stays with you.",
+            "fields": "What is asked for: `item` is the visible prompt, `type` such as text or password.",
+            "expired_at": "When the link stops working: 30 days from now where it is left out.",
+            "max_submission": "How many answers it takes.",
+        },
+        _MAKES,
+    ),
+    Tool(
+        "share_stats",
+        "stats:read",
+        "How many shares there are, and how often they were viewed in 14 days.",
+        work.share_stats,
+        hints=_READS,
+    ),
+)

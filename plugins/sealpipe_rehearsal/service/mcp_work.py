@@ -1,0 +1,89 @@
+"""What the tools do: each by the handler of the route that is for the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from . import requests, shares, stats, webhooks
+from .clock import format_rfc3339, from_timestamp
+from .context import Call
+from .refusals import Answer, answer, as_json
+
+Arguments = Mapping[str, Any]
+
+NO_WEBHOOK = "There is no such webhook endpoint"
+
+
+def list_shares(call: Call, arguments: Arguments) -> Answer:
+    """GET /v1/shares."""
+    query = {name: str(value) for name, value in arguments.items() if value is not None}
+    return shares.list_shares(replace(call, incoming=replace(call.incoming, query=query)))
+
+
+def get_share(call: Call, arguments: Arguments) -> Answer:
+    """GET /v1/shares/{shortCode}."""
+    return shares.show(replace(call, codes=(arguments["short_code"],)))
+
+
+def expire_share(call: Call, arguments: Arguments) -> Answer:
+    """DELETE /v1/shares/{shortCode}, with its event."""
+    return shares.delete(replace(call, codes=(arguments["short_code"],)))
+
+
+def share_stats(call: Call, arguments: Arguments) -> Answer:  # noqa: ARG001  # one shape for the table
+    """GET /v1/stats."""
+    return stats.show(call)
+
+
+def create_share_via_browser(call: Call, arguments: Arguments) -> Answer:
+    """Where a person goes to write the share. The rehearsal itself has no page there."""
+    given = {name: str(value) for name, value in arguments.items() if value is not None}
+    query = f"?{urlencode(given, quote_via=quote)}" if given else ""
+    return answer(200, {"url": f"{_links(call)}/new{query}", "message": "Open this address and write the share there."})
+
+
+def request_secret_from(call: Call, arguments: Arguments) -> Answer:
+    """POST /v1/requests under an idempotency key of its own, and the link to pass on."""
+    key = ("idempotency-key", f"mcp-{call.service.token_bytes(16).hex()}")
+    headers = (*(pair for pair in call.incoming.headers if pair[0] != key[0]), key)
+    incoming = replace(call.incoming, headers=headers, body=as_json(dict(arguments)))
+    made = requests.create(replace(call, incoming=incoming))
+    told = json.loads(made.body)
+    return answer(made.status, told | {"collect_link": f"{_links(call)}/r/{quote(told['short_code'], safe='')}"})
+
+
+def list_webhooks(call: Call, arguments: Arguments) -> Answer:  # noqa: ARG001  # one shape for the table
+    """The endpoints of the account whose key it is, and those of nobody else."""
+    own = webhooks.of_account(call.service.store, call.key.account)
+    return answer(200, {"webhooks": [_shown(call, endpoint) for endpoint in own]})
+
+
+def rotate_webhook_secret(call: Call, arguments: Arguments) -> Answer:
+    """A new secret for one of them."""
+    service, name = call.service, arguments["webhook_id"]
+    endpoint = webhooks.find(service.store, name)
+    if endpoint is None or endpoint.account != call.key.account:
+        return answer(404, {"message": NO_WEBHOOK})
+    rotated = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
+    if rotated is None:  # removed in this very moment
+        return answer(404, {"message": NO_WEBHOOK})
+    return answer(200, _shown(call, rotated) | {"secret": rotated.secret})
+
+
+def _shown(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]:
+    until = endpoint.both_until(call.service.clock.timestamp())
+    return {
+        "id": endpoint.id,
+        "url": endpoint.url,
+        "created_at": format_rfc3339(from_timestamp(endpoint.created_at)),
+        "both_secrets_until": None if until is None else format_rfc3339(from_timestamp(until)),
+    }
+
+
+def _links(call: Call) -> str:
+    """What links start with, at the address by which the service was called."""
+    return f"http://{call.incoming.header('host')}/s"

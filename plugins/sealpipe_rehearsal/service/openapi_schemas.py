@@ -1,0 +1,80 @@
+"""What `openapi` puts its schemas together of, and those of the endpoints that only an extended service has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from . import access_log, capabilities
+from .checks import SCHEMAS, Schema, filled_text, rfc3339
+from .paging import MAX_LIMIT
+from .rules import FIELD_TYPES, NOTIFY_ON
+
+JSON = "application/json"
+TEXT: Schema = SCHEMAS[filled_text]
+TIME: Schema = SCHEMAS[rfc3339]
+FIGURE: Schema = {"type": "integer", "minimum": 0}
+
+
+def or_null(schema: Schema) -> Schema:
+    """The schema, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def strict(**members: Schema) -> Schema:
+    """An object with these members, all of them and no other."""
+    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+
+
+def arrays(schema: Schema) -> Schema:
+    """An array of those."""
+    return {"type": "array", "items": schema}
+
+
+def a_page(name: str, item: Schema) -> Schema:
+    """An answer of a list."""
+    at_least_one = {"type": "integer", "minimum": 1}
+    limit = {**at_least_one, "maximum": MAX_LIMIT}
+    figures = strict(page=at_least_one, limit=limit, total_pages=FIGURE, total=FIGURE)
+    return strict(**{name: arrays(item), "pagination": figures})
+
+
+_ACCESS = strict(
+    accessed_at=TIME,
+    accessed_ip=TEXT,
+    platform=TEXT,
+    user_agent=or_null({"type": "string"}),
+    failed_passcode={"type": "boolean"},
+    signed_in={"type": "boolean"},
+)
+LOG = strict(
+    short_code=TEXT,
+    entries=arrays(_ACCESS),
+    next_cursor=or_null(TEXT),
+    retention_days=FIGURE,
+    effective_from=TIME,
+    effective_to=TIME,
+)
+LOG_QUERY: Mapping[str, Schema] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": access_log.MAX_LIMIT, "default": access_log.DEFAULT_LIMIT},
+    "cursor": {"type": "string"},
+    "from": TIME,
+    "to": TIME,
+}
+_OR_NONE: Schema = {"type": "integer", "minimum": capabilities.NO_LIMIT}
+_LIMITS = ("max_shares", "remaining_shares", "max_fields", "max_days_access_logs", "max_api_keys", "max_webhooks")
+CAPABILITIES = strict(
+    api_version=TEXT,
+    key=strict(
+        key_id=TEXT,
+        scopes=arrays(TEXT),
+        custody_level={"enum": [0, 1, 2]},
+        organization_id=or_null(TEXT),
+        rate_limit_rpm=FIGURE,
+    ),
+    plan=strict(code=TEXT, name=TEXT),
+    limits=strict(**dict.fromkeys(_LIMITS, _OR_NONE)),
+    features={"type": "object", "additionalProperties": {"type": "boolean"}},
+    sharing_policy={"type": "null"},
+    field_types=arrays({"enum": [*FIELD_TYPES]}),
+    notify_on_events=arrays({"enum": [*NOTIFY_ON]}),
+)

@@ -1,0 +1,148 @@
+"""Webhook endpoints: where an account's events go, and the secrets that sign them (gaps: webhook signature).
+
+An endpoint belongs to an account, never to an organisation: an event is for the owner of what it is about.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from sqlite3 import Row
+from urllib.parse import urlsplit
+
+from .plans import account_of
+from .store import Store
+
+BOTH_SIGN_SECONDS = 24 * 60 * 60
+"""For how long the secret before the last rotation signs, too."""
+
+SIGNATURE_HEADER = "X-Service-Signature"
+"""What the header is called, unless it is told otherwise: at the real service it carries the service's name."""
+
+MAX_URL = 2048
+_URL = re.compile(r"[\x21-\x7e]+", re.ASCII)
+
+
+class NoRoom(Exception):  # an answer, not an error of the program
+    """The account's plan has no room for another endpoint. Its text says so."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One webhook endpoint. `previous_secret` is the one before the last rotation, at `rotated_at`."""
+
+    id: str
+    account: str
+    url: str
+    created_at: float
+    secret: str = field(repr=False)
+    previous_secret: str | None = field(default=None, repr=False)
+    rotated_at: float | None = None
+
+    def both_until(self, now: float) -> float | None:
+        """Until when two secrets sign; None where only one does."""
+        if self.previous_secret is None or self.rotated_at is None:
+            return None
+        until = self.rotated_at + BOTH_SIGN_SECONDS
+        return until if now < until else None
+
+    def signature(self, body: bytes, now: float) -> str:
+        """The value of the signature header for a body sent at this moment: `t=<unix>,v1=<hex>[,v1=<hex>]`."""
+        stamp = str(int(now))
+        secrets = [self.secret, *([self.previous_secret or ""] if self.both_until(now) else [])]
+        signed = stamp.encode("ascii") + b"." + body
+        digests = [hmac.new(secret.encode("ascii"), signed, "sha256").hexdigest() for secret in secrets]
+        return ",".join([f"t={stamp}", *(f"v1={digest}" for digest in digests)])
+
+
+def endpoint_url(value: object) -> str | None:
+    """https to anywhere, http to this machine alone: the reason for which an address is neither, or None."""
+    if not isinstance(value, str) or len(value) > MAX_URL or not _URL.fullmatch(value):
+        return f"must be an address of up to {MAX_URL} printable ASCII characters"
+    try:
+        parts = urlsplit(value)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "must be an address"
+    if port == 0 or not host or parts.scheme not in ("http", "https"):
+        return "must begin with https:// and a host (or with http:// and this machine)"
+    if "@" in parts.netloc or "#" in value:
+        return "must have no user and no fragment"
+    if parts.scheme == "http" and not _is_loopback(host):
+        return "must be https, as it is not on this machine"
+    return None
+
+
+def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: float) -> Endpoint:
+    """A new endpoint, with its id from `token` and a secret of 32 bytes. NoRoom where the plan has none."""
+    limits = account_of(store, account).limits  # the plan as it is now, not as a call may still see it
+    with store.transaction():
+        taken = len(of_account(store, account))
+        allowed = limits.webhooks if limits.api_access else 0
+        if taken >= allowed:
+            raise NoRoom(f"the plan has room for {allowed} webhook endpoints")
+        endpoint = Endpoint(f"wh_{_text(token)}", account, url, now, new_secret(secret))
+        store.change(
+            "INSERT INTO webhooks (id, account, url, created_at, secret) VALUES (:id, :account, :url, :now, :secret)",
+            {"id": endpoint.id, "account": account, "url": url, "now": now, "secret": endpoint.secret},
+        )
+    return endpoint
+
+
+def new_secret(random: bytes) -> str:
+    """A secret as it is shown, once, and as it signs."""
+    return f"whsec_{_text(random)}"
+
+
+def every(store: Store) -> list[Endpoint]:
+    """All endpoints, oldest first."""
+    return [_endpoint(row) for row in store.rows("SELECT * FROM webhooks ORDER BY number", {})]
+
+
+def of_account(store: Store, account: str) -> list[Endpoint]:
+    """An account's endpoints, oldest first."""
+    rows = store.rows("SELECT * FROM webhooks WHERE account = :account ORDER BY number", {"account": account})
+    return [_endpoint(row) for row in rows]
+
+
+def find(store: Store, name: str) -> Endpoint | None:
+    """The endpoint of that id."""
+    row = store.row("SELECT * FROM webhooks WHERE id = :id", {"id": name})
+    return None if row is None else _endpoint(row)
+
+
+def rotate(store: Store, name: str, random: bytes, now: float) -> Endpoint | None:
+    """Give an endpoint a new secret; the one before signs beside it for 24 hours. None where there is no such one."""
+    changed = store.change(
+        "UPDATE webhooks SET previous_secret = secret, secret = :secret, rotated_at = :now WHERE id = :id",
+        {"id": name, "secret": new_secret(random), "now": now},
+    )
+    return find(store, name) if changed else None
+
+
+def remove(store: Store, name: str) -> bool:
+    """Remove an endpoint with all that was still to be sent there; whether there was one."""
+    with store.transaction():
+        store.change("DELETE FROM deliveries WHERE webhook = :id", {"id": name})
+        return store.change("DELETE FROM webhooks WHERE id = :id", {"id": name}) == 1
+
+
+def _endpoint(row: Row) -> Endpoint:
+    names = ("id", "account", "url", "created_at", "secret", "previous_secret", "rotated_at")
+    return Endpoint(**{name: row[name] for name in names})
+
+
+def _text(random: bytes) -> str:
+    return base64.urlsafe_b64encode(random).decode("ascii").rstrip("=")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

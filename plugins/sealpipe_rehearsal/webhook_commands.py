@@ -1,0 +1,85 @@
+"""`sealpipe rehearsal webhook add | list | remove | rotate`: where an account's events go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.cli.options import OPAQUE, Command, Family, options
+from sealpipe_rehearsal.administering import at_door
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sealpipe_rehearsal.door import Webhook
+
+
+@click.group(cls=Family)
+def webhook() -> None:
+    """Webhook endpoints of a running rehearsal service: who is told of events."""
+
+
+@webhook.command(cls=Command)
+@click.argument("url")
+@options("webhook", common=("output",))
+@options("rehearsal", only=("port",), common=())
+def add(url: str, port: int, account: str, **values: Any) -> None:
+    """Have an account's events posted to an address: https, or http on this machine.
+
+    The secret that signs them is the result, shown this once.
+    """
+    from sealpipe_rehearsal.door import add_webhook
+
+    _tell(at_door(port, lambda origin: add_webhook(origin, url, account=account)), as_json=values["output"] == "json")
+
+
+@webhook.command("list", cls=Command)
+@options("rehearsal", only=("port",), common=("output",))
+def list_(port: int, **values: Any) -> None:
+    """Every endpoint, oldest first: id, account, address, and what became of the events for it."""
+    from sealpipe_rehearsal.door import list_webhooks
+
+    told = at_door(port, list_webhooks)
+    if values["output"] == "json":
+        output.json_result(told)
+        return
+    output.result("".join(f"{_line(each)}\n" for each in told["webhooks"]))
+
+
+@webhook.command(cls=Command, context_settings=OPAQUE)
+@click.argument("webhook_id")
+@options("rehearsal", only=("port",), common=("output",))
+def remove(webhook_id: str, port: int, **values: Any) -> None:
+    """Send nothing more to an endpoint; its slot is free at once."""
+    from sealpipe_rehearsal.door import remove_webhook
+
+    at_door(port, lambda origin: remove_webhook(origin, webhook_id))
+    output.note(f"removed {output.printable(webhook_id)}")
+    if values["output"] == "json":
+        output.json_result({"id": webhook_id, "removed": True})
+
+
+@webhook.command(cls=Command, context_settings=OPAQUE)
+@click.argument("webhook_id")
+@options("rehearsal", only=("port",), common=("output",))
+def rotate(webhook_id: str, port: int, **values: Any) -> None:
+    """Give an endpoint a new secret, which is the result. For 24 hours both sign."""
+    from sealpipe_rehearsal.door import rotate_webhook
+
+    _tell(at_door(port, lambda origin: rotate_webhook(origin, webhook_id)), as_json=values["output"] == "json")
+
+
+def _tell(made: Webhook, *, as_json: bool) -> None:
+    if as_json:
+        told = {"id": made.id, "url": made.url, "signature_header": made.header, "secret": made.secret.reveal()}
+        output.json_result(told)
+        return
+    output.note(f"{output.printable(made.id)} signs in {output.printable(made.header)}; its secret, this once:")
+    output.result(f"{output.printable(made.secret.reveal())}\n")
+
+
+def _line(each: Mapping[str, Any]) -> str:
+    became = ", ".join(f"{number} {state}" for state, number in each["deliveries"].items()) or "nothing sent yet"
+    return "\t".join(output.printable(part) for part in (each["id"], each["account"], each["url"], became))
