@@ -12,6 +12,8 @@ def main() -> None:
 
         sys.stdout.write(f"sealpipe {__version__}\n")
         return
+    # httpcore imports trio wherever it is installed: 0.1 s and a run of ldconfig, for an event loop no command has.
+    sys.modules.setdefault("trio", None)  # type: ignore[arg-type]
     from sealpipe.cli.main import run
 
     sys.exit(run(sys.argv[1:]))

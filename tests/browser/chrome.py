@@ -80,8 +80,8 @@ class Browser:
         return self.text()
 
     def text(self) -> str:
-        """What is to be seen, as text."""
-        return str(self.driver.execute_script("return document.body ? document.body.innerText : ''"))
+        """What is to be seen, as text; WebDriver cannot pass on half a surrogate pair."""
+        return str(self.driver.execute_script("return document.body ? document.body.innerText.toWellFormed() : ''"))
 
     def all(self, css: str) -> list[WebElement]:
         """Every element that is displayed."""
@@ -189,10 +189,10 @@ class Browser:
         ran = [] if self.run("return window.pwned === undefined") else ["a hostile script ran"]
         return [*abroad, *dialogs, *said, *ran, *(["another window"] if handles else [])]
 
-    def png(self) -> bytes:
-        """A screenshot of the whole page, to its end."""
+    def png(self, box: dict[str, float] | None = None) -> bytes:
+        """A screenshot of the whole page, to its end, or of one box of it."""
         size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1, **(box or {})}
         shot = self.cdp("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
         return base64.b64decode(shot["data"])
 

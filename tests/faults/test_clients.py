@@ -25,7 +25,7 @@ from support.ahead import selected
 from support.front import Front, Received
 from support.job import Job
 
-AT_ONCE = 16
+AT_ONCE = 6
 LATE = 4.0
 """Seconds over its deadline that a call may take where many others run beside it."""
 

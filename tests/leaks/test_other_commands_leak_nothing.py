@@ -175,7 +175,7 @@ LOOKING = {
     "the public half": (["custody", "public-key"], 0),
     "the public half, as JSON": (["custody", "public-key", "--output", "json"], 0),
     "plugins": (["plugins", "--all"], 0),
-    "tools that are not there": (["tools", "list"], 12),
+    "tools": (["tools", "list"], 0),
     "requests": (["requests", "list", "--output", "json"], 0),
     "a request": (["requests", "show", "CODE"], 0),
     "its submissions": (["requests", "submissions", "CODE", "--output", "json"], 0),

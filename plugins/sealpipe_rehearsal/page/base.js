@@ -2,7 +2,17 @@
 
 /** An element. Attributes are plain; `on` holds listeners; children are nodes or text, null left out. */
 export function make(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
+  return filled(document.createElement(name), attributes, children);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element of a drawing (SVG), as `make` makes one of text. */
+export function drawn(name, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
     else if (value === true) element.setAttribute(key, "");
@@ -80,7 +90,6 @@ export function showReason({ reason, title, text, advice, actions = [] }) {
   document.getElementById("stage").dataset.reason = reason;
 }
 
-const SVG = "http://www.w3.org/2000/svg";
 const MARKS = {
   sealed: ["M4 7.5h16v10H4z", "M4 8l8 6 8-6"],
   open: ["M4 10l8-6 8 6v8H4z", "M4 10l8 5 8-5"],
@@ -91,17 +100,8 @@ const MARKS = {
 
 /** The small drawing above a heading, for the eye alone. */
 export function mark(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  for (const [key, value] of Object.entries({ viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" })) {
-    svg.setAttribute(key, value);
-  }
-  svg.classList.add("mark");
-  for (const d of MARKS[name]) {
-    const path = document.createElementNS(SVG, "path");
-    path.setAttribute("d", d);
-    svg.append(path);
-  }
-  return svg;
+  const attributes = { class: "mark", viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" };
+  return drawn("svg", attributes, MARKS[name].map((d) => drawn("path", { d })));
 }
 
 // Controls, and what turns the direction of text or is not seen at all (joiners are left: emoji and scripts need them).

@@ -2,9 +2,9 @@
 // send what is in such fields to others, or keep it.
 
 import { announce, make, visible } from "./base.js";
+import { QR_LIMIT } from "./qr_picture.js";
 
 const QUIET = { autocomplete: "off", autocapitalize: "off", autocorrect: "off", spellcheck: "false" };
-const QR_LIMIT = 2300;
 
 // `input`: an input of that type, else an area of `rows`. What is not in the table is text.
 const KINDS = new Map([

@@ -1,6 +1,7 @@
 // Fields for the eye, by their type. Whatever a field holds is hostile: it becomes text and nothing else.
 
 import { announce, count, hasUnseen, make, visible } from "./base.js";
+import { qrPicture } from "./qr_picture.js";
 
 const MASK = "••••••••••••";
 
@@ -14,7 +15,7 @@ const KINDS = new Map([
   ["markdown", { name: "Markdown", code: true, wide: true }],
   ["source_code", { name: "Source code", code: true, lines: true, wide: true }],
   ["url", { name: "Address", link: true }],
-  ["qr", { name: "QR code", code: true }],
+  ["qr", { name: "QR code", code: true, above: qrPicture }],
 ]);
 
 /** A list of fields, `{key, value, type, ...}` each, as one element; `heading` is what their labels are. */
@@ -44,6 +45,7 @@ function fieldItem(field, at, heading) {
       make(heading, { class: "label", id, dir: "auto" }, label),
       make("span", { class: "kind" }, kindName(kind, field)),
     ),
+    kind.above ? kind.above(value, label) : null,
     make("div", { class: kind.wide || value.includes("\n") ? "" : "row" }, shown, make("div", { class: "actions" }, actions)),
     kind.aside ? kind.aside(value) : null,
     kind.link ? whereTo(value) : null,
@@ -150,6 +152,7 @@ export function absolute(value) {
 }
 
 function whereTo(value) {
+  if (value === "") return null;
   const address = absolute(value);
   if (!address) return make("p", { class: "hint" }, "Not a web address that can be opened from here.");
   return make("p", { class: "hint" }, "Opens ", make("bdi", {}, address.host), " in a new tab.");
