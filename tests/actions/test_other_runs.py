@@ -16,8 +16,9 @@ from support.fake_runner import FakeRunner
 from support.front import Front
 from support.intercepting import Intercepting
 from support.parts import ROOT, missing
-from support.terminal import opened
+from support.terminal import PATIENCE, addresses, opened
 
+SEALPIPE = str(Path(sys.executable).with_name("sealpipe"))
 Start = Callable[..., FakeRunner]
 
 
@@ -138,7 +139,28 @@ def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, key: str)
     if not (ROOT / "actions" / "_setup" / "setup.sh").exists():
         missing("actions/_setup/setup.sh is not there yet")
     runner = job()
-    given = {"fields": "text:x", "executable": str(Path(sys.executable).with_name("sealpipe"))}
+    given = {"fields": "text:x", "executable": SEALPIPE}
     step = runner.uses(ROOT / "actions" / "share", given, {"SEALPIPE_API_KEY": key})
     assert step.code == 0, runner.text
     assert Path(step.outputs["executable"]).samefile(given["executable"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is full here")
+@pytest.mark.parametrize(
+    ("full", "code", "told"),
+    [
+        ("GITHUB_OUTPUT", 11, "::error title=sealpipe::GITHUB_OUTPUT cannot be written: No space left on device"),
+        ("GITHUB_STEP_SUMMARY", 0, "::warning title=sealpipe::there is no summary: No space left on device"),
+    ],
+)
+def test_a_full_disk_under_the_runners_files_is_told_in_a_line(
+    service: Running, key: str, tmp_path: Path, full: str, code: int, told: str
+) -> None:
+    given = {"SHARES": "notthere", "MISSING_OK": "true", "SUMMARY": "true", "SEALPIPE": SEALPIPE}
+    environ = {f"SEALPIPE_ACTION_{name}": value for name, value in given.items()}
+    environ |= {**addresses(service), "SEALPIPE_API_KEY": key, "HOME": str(tmp_path), full: "/dev/full"}
+    words = [sys.executable, "-I", str(ROOT / "actions/_run"), "expire"]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == code, done
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

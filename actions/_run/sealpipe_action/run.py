@@ -34,8 +34,17 @@ def main(action: str) -> int:
         place = traceback.extract_tb(error.__traceback__)[-1]
         bug = f"a bug of ours: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
         code = _refused(step, Refused(bug, "please report it: the line holds no secret", 1))
-    if step is not None:
+    return code if step is None else _finished(step, code)
+
+
+def _finished(step: Step, code: int) -> int:
+    try:
         step.finish()
+    except Refused as error:
+        told = _refused(None, error)
+        return code or told
+    except OSError as error:
+        telling.annotate("warning", f"there is no summary: {os.strerror(error.errno or 0)}")
     return code
 
 

@@ -78,6 +78,9 @@ class Step:
         """Set outputs, now. Refused where one cannot be set; then none is."""
         try:
             files.set_outputs(self.environ, outputs)
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise Refused(f"GITHUB_OUTPUT cannot be written: {why}", "what the log says was done is done", 11) from None
         except ValueError as error:
             raise Refused(f"the output {error} is larger than the runner takes", "store it: use to or dir") from None
 
