@@ -94,6 +94,8 @@ _SAFE = {
     "-rf": "rf",
     "CON.txt": "_CON.txt",
     "aux": "_aux",
+    "con .txt": "_con .txt",
+    "COM¹.txt": "_COM¹.txt",
     "%2e%2e%2fx": "2e2e2fx",
     "invoice\u202efdp.exe": "invoicefdp.exe",
     "a\u0000b\u001b[2J\n.txt": "ab[2J.txt",
@@ -121,6 +123,10 @@ def test_what_is_saved_is_the_value_byte_for_byte_under_the_safe_name(browser: B
 
 
 def test_a_label_that_hides_something_shows_it(browser: Browser, service: Running) -> None:
+    hidden = "".join(map(chr, (0xAD, 0x3164, 0xE0041, 0x206A)))
+    opened(browser, send(service, [field(hidden, "text", f"a{hidden}b"), field("👩‍🔧 نص", "text", "👩‍🔧 نص")]))
+    browser.says("a⟨U+00AD⟩⟨U+3164⟩⟨U+E0041⟩⟨U+206A⟩b", "👩‍🔧 نص")
+    assert browser.text().count("Holds characters that cannot be seen") == 1
     opened(browser, send(service, [field("v\u202ev", "text", "user\u202e\u001b[2Jname")]))
     browser.says("user⟨U+202E⟩⟨U+001B⟩[2Jname", "Holds characters that cannot be seen or that change its direction.")
 
@@ -134,6 +140,19 @@ def test_a_phone_shows_hostile_lengths_without_scrolling_sideways(browser: Brows
     more = [field(f"https://{long}.example/{long}", "url"), field(long, "source_code", long, filename=long)]
     opened(browser, send(service, fields + more, title=long, description=long))
     assert browser.overflows() == []
+
+
+def test_more_fields_than_a_page_holds_come_in_parts(browser: Browser, service: Running) -> None:
+    fields = b"[" + b",".join([b"{}"] * 150_000) + b"]"
+    opened(browser, send(service, fields, access_counts_left=1))
+    assert len(shown(browser)) == 5_000
+    # Not by its accessible name: five thousand buttons would be asked for theirs.
+    more = browser.one(".fields + .actions button")
+    assert more.text == "Show 5000 more fields"
+    more.click()
+    assert len(shown(browser)) == 10_000
+    assert browser.run("return [...document.querySelectorAll('.label')].at(-1).textContent") == "Field 10000"
+    assert more.text == "Show 5000 more fields"
 
 
 def test_the_page_takes_no_markup_from_anywhere(browser: Browser) -> None:

@@ -269,6 +269,7 @@ def test_a_crowd_of_fields_comes_in_parts(browser: Browser, job: Job) -> None:
     assert len(submissions(browser)[0]) == 100
     browser.press("Show 4900 more fields")
     assert len(submissions(browser)[0]) == 5_000
+    assert browser.focused() == "Field 100"
 
 
 def test_a_large_submission_opens(browser: Browser, job: Job) -> None:

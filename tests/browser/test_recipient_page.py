@@ -248,6 +248,7 @@ def _of_another(address: str) -> str:
         (lambda address: address.replace("#1", "#2"), "malformed-key", "The key in the link is damaged"),
         (lambda address: address.replace("#1", "#k=1"), "malformed-key", "The key in the link is damaged"),
         (lambda address: address.replace("#", "%23"), "encoded-hash", "The link was changed on its way to you"),
+        (lambda address: address.replace("#", "%2523"), "encoded-hash", "The link was changed on its way to you"),
         (lambda address: address.replace("/s/", "/s/no"), "not-found", "There is no such share"),
     ],
 )
@@ -270,14 +271,17 @@ def test_a_key_of_another_share_is_told_and_spends_nothing(browser: Browser, ser
     assert spent(service, address) == (0, 0)
 
 
-def test_an_encoded_hash_leaves_no_key_in_the_log_or_the_address_bar(browser: Browser, service: Running) -> None:
+@pytest.mark.parametrize("encoded", ["%23", "%2523", "%252523"])
+def test_an_encoded_hash_leaves_no_key_in_the_log_or_the_address_bar(
+    browser: Browser, service: Running, encoded: str
+) -> None:
     address = send(service, [field("secret")])
-    browser.open(address.replace("#", "%23"))
+    browser.open(address.replace("#", encoded))
     assert reason(browser) == "encoded-hash"
     key = address.partition("#")[2][1:]
     assert key not in browser.run("return location.href")
     assert [seen.target for seen in service.seen() if key in repr(seen)] == []
-    assert any(seen.target.endswith("%23...") for seen in service.seen())
+    assert any(seen.target.endswith(f"{encoded}...") for seen in service.seen())
 
 
 def test_a_short_code_with_a_hash_of_its_own_is_no_damage(browser: Browser, service: Running) -> None:
@@ -341,6 +345,34 @@ def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser,
     browser.says("secret")
 
 
+@pytest.mark.parametrize("path", ["s/some", "s/r/some"])
+def test_a_browser_that_cannot_decrypt_here_is_told_before_anything_is_asked(
+    browser: Browser, service: Running, path: str
+) -> None:
+    without = "Object.defineProperty(crypto, 'subtle', {value: undefined})"
+    script = browser.cdp("Page.addScriptToEvaluateOnNewDocument", source=without)
+    try:
+        browser.open(f"{service.origin}/{path}#{link.encode_fragment(bytes(32))}")
+        assert reason(browser) == "no-webcrypto"
+    finally:
+        browser.cdp("Page.removeScriptToEvaluateOnNewDocument", **script)
+    assert [seen.target for seen in service.seen() if seen.target.startswith("/rehearsal")] == []
+
+
+def test_a_service_that_does_not_answer_the_page_is_told_and_asked_again(browser: Browser, service: Running) -> None:
+    address = send(service, [field("secret")])
+    browser.cdp("Network.enable")
+    browser.cdp("Network.setBlockedURLs", urls=["*/rehearsal/*"])
+    try:
+        browser.open(address)
+        assert reason(browser) == "no-answer"
+    finally:
+        browser.cdp("Network.setBlockedURLs", urls=[])
+    browser.press("Try again")
+    browser.press("Open it")
+    browser.says("secret")
+
+
 def test_the_whole_link_pasted_over_the_page_opens_it(browser: Browser, service: Running) -> None:
     address = send(service, [field("secret")])
     browser.open(address.partition("#")[0])
@@ -372,6 +404,31 @@ def test_an_opened_share_can_be_hidden_at_once(browser: Browser, service: Runnin
     browser.press("Hide it now")
     browser.says("The content is gone from this page.")
     assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
+
+
+def test_a_page_that_the_browser_keeps_is_kept_empty_and_begins_anew(browser: Browser, service: Running) -> None:
+    opened(browser, send(service, [field("secret-value")]))
+    browser.run("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: false}))")
+    browser.says("secret-value")
+    browser.run("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+    assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
+    browser.run("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    assert reason(browser) == "missing-key"
+
+
+def test_impatience_and_going_back_spend_one_view(browser: Browser, service: Running) -> None:
+    address = send(service, [field("secret-value")], access_counts_left=5)
+    browser.open(address)
+    browser.one("#open")
+    browser.run("const it = document.getElementById('open'); for (let n = 0; n < 5; n++) it.form.requestSubmit(it)")
+    browser.says("secret-value", "4 left")
+    browser.driver.get(f"{browser.origin}/s/none")
+    browser.driver.back()
+    assert reason(browser) == "missing-key"
+    assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
+    assert [seen.target for seen in service.seen() if seen.target.endswith("/open")] == [
+        f"/rehearsal/shares/{address.rpartition('/')[2].partition('#')[0]}/open"
+    ]
 
 
 def test_a_timed_view_of_a_hundred_years_is_not_over_at_once(browser: Browser, extended: Running) -> None:

@@ -280,6 +280,20 @@ def test_a_password_is_hidden_until_it_is_shown(browser: Browser, job: Job) -> N
     assert password.get_attribute("type") == "password"
 
 
+def test_several_lines_dropped_onto_an_entry_stay_several(browser: Browser, job: Job) -> None:
+    asked = ask(job, fields=[("Key", "text")])
+    form(browser, asked.collect_link)
+    drop = """const dataTransfer = new DataTransfer(); dataTransfer.setData("text/plain", arguments[1]);
+      const event = new DragEvent("drop", {dataTransfer, bubbles: true, cancelable: true});
+      return arguments[0].dispatchEvent(event)"""
+    assert browser.run(drop, browser.named("Key"), "one line") is True, "left to the browser"
+    assert browser.run(drop, browser.named("Key"), "two\nlines") is False
+    browser.says("You have pasted several lines")
+    browser.press("Seal and send")
+    browser.says(SENT)
+    assert asked.typed()[0][0][1] == "two\nlines"
+
+
 def test_several_lines_pasted_into_a_password_stay_several_and_hidden(browser: Browser, job: Job) -> None:
     asked = ask(job, fields=[("Note", "multiline"), ("Password", "password")])
     form(browser, asked.collect_link)

@@ -186,3 +186,4 @@ def test_the_page_shows_every_shared_vector_as_it_was_sealed(browser: Browser, s
             field["value"] for field in fields
         ], share["name"]
         assert [label.text for label in browser.all(".label")] == [field["key"] for field in fields]
+        assert share["fragment"][1:].encode() not in browser.heard()

@@ -22,8 +22,9 @@ from sealpipe_rehearsal import door
 from sealpipe_rehearsal.door import DoorError, Webhook
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import posting
+from sealpipe_rehearsal.service import events, posting
 from sealpipe_rehearsal.service.delivering import BACKOFF
+from sealpipe_rehearsal.service.plans import DEFAULT_ACCOUNT
 from support.receiver import Hook, Receiver
 
 DAY = 24 * 60 * 60
@@ -92,6 +93,21 @@ def test_every_endpoint_of_the_account_gets_every_event_in_order(service: Runnin
             assert [hook.body for hook in each.hooks] == [payload(code) for code in codes]
 
 
+def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(service: Running) -> None:
+    with Receiver() as one, Receiver() as two, Receiver() as three:
+        endpoints = (one, two, three)
+        for each in endpoints:
+            service.add_webhook(each.url)
+        codes = [str(number) for number in range(120)]
+        for code in codes:
+            told = {"event": "share.deleted", "short_code": code}
+            events.queue(service.service.store, DEFAULT_ACCOUNT, told, service.service.clock.timestamp())
+        service.service.deliverer.wake()
+        assert {each.state for each in service.deliveries()} == {"delivered"}
+        for each in endpoints:
+            assert [hook.body for hook in each.hooks] == [payload(code) for code in codes]
+
+
 def test_a_delete_that_is_refused_sends_nothing(service: Running, api: Api, receiver: Receiver) -> None:
     service.add_webhook(receiver.url)
     code = deleted(api)
@@ -138,7 +154,14 @@ def test_without_api_access_nothing_is_sent(service: Running, api: Api, receiver
 
 
 TAKEN = ["https://example.com", "https://example.com:8443/a?b=c", "https://127.0.0.1/", "http://127.0.0.1:1/x"]
-TAKEN += ["http://localhost/", "http://[::1]:9/", "http://127.8.8.8/", "HTTPS://EXAMPLE.COM/"]
+TAKEN += [
+    "http://[::1]/",
+    "https://[2001:db8::abcd]/x",
+    "http://localhost/",
+    "http://[::1]:9/",
+    "http://127.8.8.8/",
+    "HTTPS://EXAMPLE.COM/",
+]
 REFUSED = [
     "",
     "x",
@@ -200,6 +223,30 @@ def test_an_endpoint_that_says_nothing_holds_up_neither_the_delete_nor_another(
         codes = [deleted(api) for _ in range(3)]
         assert time.monotonic() - begun < posting.READ_SECONDS / 2
         assert [came.get(timeout=PATIENCE).body for _ in codes] == [payload(code) for code in codes]
+
+
+def test_an_ipv6_address_without_a_port_is_no_port_and_holds_up_no_other(
+    service: Running, api: Api, receiver: Receiver
+) -> None:
+    service.add_webhook("https://[::ffff:127.0.0.1]/")
+    service.add_webhook(receiver.url)
+    deleted(api)
+    nobody_there, ours = service.deliveries()
+    assert (nobody_there.state, nobody_there.attempts, ours.state) == ("waiting", 1, "delivered")
+    connections = [posting.Post(f"{scheme}://[::1]/", b"", {})._connection for scheme in ("http", "https")]
+    assert [(each.host, each.port) for each in connections] == [("::1", 80), ("::1", 443)]
+
+
+def test_half_an_answer_is_none(service: Running, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posting, "TOTAL_SECONDS", 0.3)
+    with closing(socket.create_server(("127.0.0.1", 0))) as slow:
+        service.add_webhook(f"http://127.0.0.1:{slow.getsockname()[1]}/")
+        deleted(api)
+        connection, _ = slow.accept()
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Header: that never ends")
+        [delivery] = service.deliveries()
+        assert (delivery.state, delivery.attempts, delivery.answered) == ("waiting", 1, "TimeoutError")
+        connection.close()
 
 
 def test_the_service_ends_at_once_though_an_endpoint_says_nothing(caller: Callable[..., Api]) -> None:

@@ -183,6 +183,15 @@ def test_a_body_beyond_the_limit_is_413(service: Running, api: Api, monkeypatch:
     assert api.post(b"x" * 1000).status_code == 400
 
 
+@pytest.mark.parametrize("levels", [499, 500, 501, 900, *range(960, 1000), 1001, 100_000])
+def test_a_body_may_be_nested_but_not_without_an_end(api: Api, levels: int) -> None:
+    nested = b"[" * (levels - 1) + b"]" * (levels - 1)
+    refused = api.post(b'{"payload": ' + nested + b"}")
+    assert refused.status_code == 400
+    # An object that says nothing of use is told which member is wrong; what is none, nothing.
+    assert (refused.json()["additional_data"] == {}) is (levels > 500)
+
+
 @pytest.mark.spec("credential.hash", "credential.never-stored")
 def test_of_the_auth_secret_the_service_keeps_the_hash(service: Running, api: Api) -> None:
     row = service.service.store.row("SELECT * FROM keys", {})

@@ -18,7 +18,8 @@ function filled(element, attributes, children) {
     else if (value === true) element.setAttribute(key, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, String(value));
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  // One by one: a call takes no hundred thousand arguments, and a sender may send so many fields.
+  for (const child of children.flat()) if (child !== null && child !== undefined) element.append(child);
   return element;
 }
 
@@ -27,6 +28,22 @@ export function takeFragment() {
   const fragment = location.hash.replace(/^#/, "");
   if (location.href.includes("#")) history.replaceState(null, "", location.pathname + location.search);
   return fragment;
+}
+
+/** Whether the link has an encoded `#` and no other: what stands behind it is the key, and leaves the address bar. */
+export function takeEncodedHash(fragment) {
+  const [before, ...behind] = location.pathname.split(/%(?:25)*23/);
+  if (fragment || !behind.length) return false;
+  history.replaceState(null, "", before);
+  return true;
+}
+
+/** What was shown is not kept for who comes back, nor beside another link that is pasted over this one. */
+export function keepNothing() {
+  addEventListener("hashchange", () => location.hash && location.reload());
+  // A page that a browser keeps, to bring it back as it was, goes there empty.
+  addEventListener("pagehide", (event) => event.persisted && document.getElementById("stage").replaceChildren());
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
 
 /** The page's last path segment as it stands there: still encoded, to be one segment of a route, too. */
@@ -104,8 +121,10 @@ export function mark(name) {
   return drawn("svg", attributes, MARKS[name].map((d) => drawn("path", { d })));
 }
 
-// Controls, and what turns the direction of text or is not seen at all (joiners are left: emoji and scripts need them).
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu;
+// Controls, and what turns the direction of text or is not seen at all: fillers and tags, which hold whole sentences
+// for machines (joiners are left: emoji and scripts need them).
+const UNSEEN =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 /** A label for the eye: what nobody would see is shown as its code point. Halves of a pair, too. */
 export function visible(text) {

@@ -36,7 +36,9 @@ export function entry({ item, type }, changed) {
   const row = make("div", { class: "with-button" }, place.control);
   if (kind.input === "password") row.append(reveal(place, label));
   row.addEventListener("input", changed);
-  if (kind.grows) place.control.addEventListener("paste", (event) => grow(event, place, kind, hint, changed));
+  for (const way of kind.grows ? ["paste", "drop"] : []) {
+    place.control.addEventListener(way, (event) => grow(event, place, hint, changed));
+  }
   return {
     node: make("div", { class: "entry", "data-type": type }, make("label", { for: id, dir: "auto" }, label), hint, row, error),
     field: () => ({ key: item, value: place.control.value, type }),
@@ -77,9 +79,9 @@ function reveal(place, label) {
   return button;
 }
 
-// A key of several lines, pasted where one was expected, would silently become one line that no program reads.
-function grow(event, place, kind, hint, changed) {
-  const text = (event.clipboardData?.getData("text/plain") ?? "").replaceAll("\r\n", "\n");
+// A key of several lines, pasted or dropped where one was expected, would silently become one line that no program reads.
+function grow(event, place, hint, changed) {
+  const text = ((event.clipboardData ?? event.dataTransfer)?.getData("text/plain") ?? "").replaceAll("\r\n", "\n");
   const small = place.control;
   if (!text.replace(/\n+$/, "").includes("\n")) return;
   event.preventDefault();

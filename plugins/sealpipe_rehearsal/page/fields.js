@@ -18,9 +18,35 @@ const KINDS = new Map([
   ["qr", { name: "QR code", code: true, above: qrPicture }],
 ]);
 
-/** A list of fields, `{key, value, type, ...}` each, as one element; `heading` is what their labels are. */
-export function fieldList(fields, heading = "h2") {
-  return make("ul", { class: "fields", role: "list" }, fields.map((field, at) => fieldItem(field, at, heading)));
+// More than that at once keeps a browser busy for long; a sender may send a hundred times as many.
+const PART = 5000;
+
+/**
+ * A list of fields, `{key, value, type, ...}` each, as one element; `heading` is what their labels are.
+ * Those beyond the `first` come when they are asked for.
+ */
+export function fieldList(fields, heading = "h2", first = PART) {
+  const items = (from, to) => fields.slice(from, to).map((field, at) => fieldItem(field, from + at, heading));
+  const list = make("ul", { class: "fields", role: "list" }, items(0, first));
+  if (fields.length <= first) return list;
+  let shown = first;
+  const word = () => `Show ${count(Math.min(PART, fields.length - shown), "more field")}`;
+  const more = make("button", { type: "button" }, word());
+  const actions = make("div", { class: "actions" }, more);
+  more.addEventListener("click", () => {
+    const next = items(shown, shown + PART);
+    for (const item of next) list.append(item);
+    shown += next.length;
+    announce(`${count(next.length, "more field")} shown`);
+    more.textContent = word();
+    if (shown < fields.length) return;
+    // The button goes: who works without a pointer goes on at what it has brought.
+    actions.remove();
+    const label = next[0].querySelector(".label");
+    label.tabIndex = -1;
+    label.focus();
+  });
+  return make("div", {}, list, actions);
 }
 
 let numbered = 0;
@@ -130,7 +156,7 @@ function download(value, filename, label) {
   );
 }
 
-const RESERVED = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+const RESERVED = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])\s*(\.|$)/i;
 
 /** A name that names a file and no place: its last part, without what a system or an eye would misread. */
 export function safeFilename(name) {

@@ -4,7 +4,7 @@ import { announce, ask, count, make, mark, moment, serviceTag, show, visible } f
 import { fieldList } from "./fields.js";
 import { WireError, encodeBase64url, keyFromSeed, openBox, readFields } from "./wire.js";
 
-// More than that at once makes a page slow; the rest comes when it is asked for.
+// More than that of each submission at once makes a page slow; the rest comes when it is asked for.
 const AT_ONCE = 100;
 
 const UNREAD = {
@@ -85,20 +85,12 @@ function skippedNote(number) {
 
 function submission({ number, code, created, fields }) {
   const id = `submission-${number}`;
-  const list = fields.length ? fieldList(fields.slice(0, AT_ONCE), "h3") : make("p", {}, "It holds no field.");
-  const rest = fields.slice(AT_ONCE);
-  const more = make("button", { type: "button" }, `Show ${count(rest.length, "more field")}`);
-  more.addEventListener("click", () => {
-    list.append(...fieldList(rest, "h3").children);
-    more.parentElement.remove();
-  });
   return make(
     "section",
     { class: "submission", "aria-labelledby": id },
     make("h2", { id }, `Submission ${number}`),
     make("p", { class: "hint" }, moment(created), ", number ", make("code", {}, visible(code))),
-    list,
-    rest.length ? make("div", { class: "actions" }, more) : null,
+    fields.length ? fieldList(fields, "h3", AT_ONCE) : make("p", {}, "It holds no field."),
   );
 }
 

@@ -1,7 +1,7 @@
 // Behind a request's link: without a fragment it is the collect link, for who answers; with one it is the access
 // link, for who asked. The service sees the same address both times, and serves this one page.
 
-import { codeSegment, make, showReason, takeFragment } from "./base.js";
+import { codeSegment, keepNothing, make, showReason, takeEncodedHash, takeFragment } from "./base.js";
 import { openSubmissions } from "./owner.js";
 import { REASONS } from "./request_reasons.js";
 import { answer } from "./submitter.js";
@@ -10,22 +10,14 @@ import { WireError, decodeFragment } from "./wire.js";
 const fragment = takeFragment();
 const code = codeSegment();
 
-// The other link of the same request was pasted over this one.
-addEventListener("hashchange", () => location.hash && location.reload());
-// A page that a browser has kept and brings back would still show what it held.
-addEventListener("pageshow", (event) => event.persisted && location.reload());
-
+keepNothing();
 start();
 
 async function start() {
   const route = `/rehearsal/requests/${code}`;
   try {
     if (!crypto.subtle) throw new WireError("no-webcrypto", "the browser offers no WebCrypto here");
-    if (!fragment && /%23/.test(code)) {
-      // What stands behind it is the key: out of the address bar with it.
-      history.replaceState(null, "", location.pathname.split("%23")[0]);
-      throw new WireError("encoded-hash", "the # of the link was encoded on its way");
-    }
+    if (takeEncodedHash(fragment)) throw new WireError("encoded-hash", "the # of the link was encoded on its way");
     if (fragment) await openSubmissions(route, decodeFragment(fragment), refuse, ended);
     else await answer(route, refuse, ended);
   } catch (error) {

@@ -1,7 +1,9 @@
 // The recipient, at a share's link. Nothing is spent before the button is pressed: until then the service is
 // only asked whether the share can be opened and wants a passcode.
 
-import { announce, ask, codeSegment, count, make, mark, moment, show, showReason, takeFragment, visible } from "./base.js";
+import {
+  announce, ask, codeSegment, count, keepNothing, make, mark, moment, show, showReason, takeEncodedHash, takeFragment, visible,
+} from "./base.js";
 import { fieldList, howMany } from "./fields.js";
 import { REASONS } from "./reasons.js";
 import { startTimer } from "./timer.js";
@@ -13,11 +15,7 @@ const fragment = takeFragment();
 const code = codeSegment();
 const route = `/rehearsal/shares/${code}`;
 
-// The same page under another key: the whole link was pasted over this one.
-addEventListener("hashchange", () => location.hash && location.reload());
-// A page that a browser has kept and brings back would still show what it held.
-addEventListener("pageshow", (event) => event.persisted && location.reload());
-
+keepNothing();
 start();
 
 async function start() {
@@ -31,11 +29,7 @@ async function start() {
 
 function readKey() {
   if (!crypto.subtle) throw new WireError("no-webcrypto", "the browser offers no WebCrypto here");
-  if (!fragment && /%23/.test(code)) {
-    // What stands behind it is the key: out of the address bar with it.
-    history.replaceState(null, "", location.pathname.split("%23")[0]);
-    throw new WireError("encoded-hash", "the # of the link was encoded on its way");
-  }
+  if (takeEncodedHash(fragment)) throw new WireError("encoded-hash", "the # of the link was encoded on its way");
   return decodeFragment(fragment);
 }
 

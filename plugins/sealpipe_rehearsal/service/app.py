@@ -27,8 +27,6 @@ from .refusals import GATEWAY, Answer, answer
 
 _logger = logging.getLogger(__name__)
 
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
 
 def build(service: Service) -> Starlette:
     """The service as an ASGI application."""
@@ -138,12 +136,10 @@ def _from_outside(incoming: Incoming, *, own_page: bool) -> str | None:
     A page elsewhere can make a browser on this machine send requests to loopback, and a foreign name can be
     made to resolve to it. /v1 needs neither check: there a credential stands before everything.
     """
-    host = incoming.header("host") or ""
-    name, _, port = host.rpartition(":")
-    if (name if port.isdigit() else host).lower() not in _LOOPBACK:
+    if not incoming.names_loopback():
         return "this part of the rehearsal answers on loopback only"
     origin = incoming.header("origin")
-    if origin is not None and not (own_page and origin == f"http://{host}"):
+    if origin is not None and not (own_page and origin == f"http://{incoming.header('host')}"):
         return "this part of the rehearsal does not answer web pages"
     return None
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from .clock import parse_rfc3339
 from .refusals import refuse
+from .strict_json import read_json
 
 Check = Callable[[object], str | None]  # the reason for which a value is rejected, or None
 Schema = Mapping[str, Any]
@@ -143,8 +143,8 @@ class Rule:
 def read_object(body: bytes) -> dict[str, Any]:
     """The JSON object in a body, refused with 19 where there is none."""
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_not_json)
-    except (ValueError, RecursionError):
+        value = read_json(body)
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         # No member to blame: additional_data is there, and empty.
@@ -162,7 +162,3 @@ def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str,
         if reason is not None:
             reasons[name] = reason
     return reasons
-
-
-def _not_json(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

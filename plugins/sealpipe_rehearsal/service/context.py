@@ -22,6 +22,8 @@ from .webhooks import SIGNATURE_HEADER
 MAX_BODY = 64 * 1024 * 1024
 
 
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
 MOMENTS = ("share.expiring", "requests.listing", "request.ending")
 """Where a call can fail though nothing is wrong with it (specification: Errors, 42 and 11)."""
 
@@ -95,6 +97,12 @@ class Incoming:
         """The value of a header; None where it is not there. Of a repeated one, all joined by commas."""
         values = [value for key, value in self.headers if key == name]
         return ", ".join(values) if values else None
+
+    def names_loopback(self) -> bool:
+        """Whether it is to this machine by a name of its own: a foreign name can be made to resolve to loopback."""
+        host = self.header("host") or ""
+        name, _, port = host.rpartition(":")
+        return (name if port.isdigit() else host).lower() in _LOOPBACK
 
 
 @dataclass(frozen=True)

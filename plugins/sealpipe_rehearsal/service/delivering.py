@@ -1,8 +1,8 @@
 """Sending what is due to webhook endpoints: in threads of its own, again and again, by the service's clock.
 
-One thread looks what is due; each endpoint has at most one delivery under way, so that it gets its events in their
-order and a silent one holds up no other. What is under way when the service ends is sent again: twice is possible,
-never is not.
+One thread looks what is due; each endpoint has at most one delivery under way, so that a silent one holds up no other.
+What is due first goes first: an event that waits to be tried again is overtaken by later ones. What is under way when
+the service ends is sent again: twice is possible, never is not.
 """
 
 from __future__ import annotations
@@ -114,9 +114,12 @@ class Deliverer:
         """Start what is due; the seconds until something will be, None where nothing waits."""
         now, soonest = self._clock.timestamp(), None
         for (name,) in self._store.rows(_ENDPOINTS, {}):
+            # Asked first: what is read while one is under way may be that very one, which then goes out twice.
+            if name in self._busy:
+                continue
             row = self._store.row(_DUE, {"webhook": name})
             endpoint = webhooks.find(self._store, name)
-            if row is None or endpoint is None or name in self._busy:
+            if row is None or endpoint is None:
                 continue
             if row["due"] <= now:
                 self._start(endpoint, row, now)

@@ -6,13 +6,13 @@ one JSON object, so GET and DELETE on the path are 405. `mcp_messages` has the m
 
 from __future__ import annotations
 
-import json
 from typing import Any, NoReturn
 
 from . import mcp_messages
 from .context import Call, Incoming
 from .mcp_messages import BATCHING, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
 from .refusals import Answer, Refused, answer
+from .strict_json import read_json
 
 _JSON, _STREAM = "application/json", "text/event-stream"
 
@@ -47,7 +47,8 @@ def _batch(call: Call, messages: list[Any]) -> Answer:
 
 def _checked(incoming: Incoming) -> str:
     """The revision that a message is of, once its headers are what the protocol wants."""
-    if incoming.header("origin") not in (None, f"http://{incoming.header('host')}"):
+    own = (None, f"http://{incoming.header('host')}") if incoming.names_loopback() else (None,)
+    if incoming.header("origin") not in own:
         raise _refused(403, "this endpoint does not answer the pages of others")
     if _kind(incoming.header("content-type") or "") != _JSON:
         raise _refused(415, f"the content type of a message is {_JSON}")
@@ -62,8 +63,8 @@ def _checked(incoming: Incoming) -> str:
 
 def _read(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_not_json)
-    except (ValueError, RecursionError):
+        return read_json(body)
+    except ValueError:
         _refuse(400, PARSE_ERROR, "the body is not JSON")
 
 
@@ -79,7 +80,3 @@ def _refused(status: int, message: str, headers: tuple[tuple[str, str], ...] = (
 
 def _kind(header: str) -> str:
     return header.partition(";")[0].strip().lower()
-
-
-def _not_json(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

@@ -5,6 +5,7 @@ A page is served for looking only: it spends nothing. What it does then, it does
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,7 @@ HEADERS: Mapping[str, str] = {
 
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _TAG = b"{{service_tag}}"
+_ENCODED_HASH = re.compile("%(?:25)*23")
 
 
 def find(method: str, segments: tuple[str, ...]) -> str | None:
@@ -64,8 +66,9 @@ def page(name: str, tag: str) -> Response:
 
 
 def without_key(target: str) -> str:
-    """A link's path for the log: what stands behind `%23` may be a key whose `#` a program has encoded."""
-    return target.partition("%23")[0] + "%23..." if target.startswith("/s/") and "%23" in target else target
+    """A link's path for the log: what stands behind `%23` may be a key whose `#` a program has encoded, or two have."""
+    found = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
+    return f"{target[: found.end()]}..." if found else target
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import cache
 from urllib.parse import urlsplit
 
 READ_SECONDS = 10.0
-TOTAL_SECONDS = 15.0
+TOTAL_SECONDS = 10.0
 
 
 class Post:
@@ -22,11 +22,13 @@ class Post:
         parts = urlsplit(url)
         self._target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         self._body, self._headers = body, dict(headers)
+        self._cut = False
         host = parts.hostname or ""
+        # Without a port http.client would look for one in the host, and take the end of an IPv6 address for it.
         self._connection = (
-            http.client.HTTPSConnection(host, parts.port, timeout=READ_SECONDS, context=_trust())
+            http.client.HTTPSConnection(host, parts.port or 443, timeout=READ_SECONDS, context=_trust())
             if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port, timeout=READ_SECONDS)
+            else http.client.HTTPConnection(host, parts.port or 80, timeout=READ_SECONDS)
         )
 
     def send(self) -> int | str:
@@ -36,7 +38,9 @@ class Post:
         timer.start()
         try:
             self._connection.request("POST", self._target, self._body, self._headers)
-            return self._connection.getresponse().status
+            status = self._connection.getresponse().status
+            # Headers that were cut off look like headers that have ended.
+            return TimeoutError.__name__ if self._cut else status
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a host that cannot be encoded
             return type(error).__name__
         finally:
@@ -45,6 +49,7 @@ class Post:
 
     def cut(self) -> None:
         """End it now, whatever it waits for."""
+        self._cut = True
         sock = self._connection.sock
         if sock is not None:
             with contextlib.suppress(OSError):
