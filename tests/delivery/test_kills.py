@@ -1,126 +1,20 @@
-"""Killed at one system call after another while it delivers: no second message unasked for, and no link lost."""
+"""Killed at one system call after another while it delivers: no second message unasked for, and no link lost.
+
+Every call: tests/campaigns/message_sweep.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from sealpipe_rehearsal.running import Running
-from support.job import Job
-from support.receiver import Receiver
-from support.straced import HASH_SEED, Point, killing, only, points, tracing
+from support.delivery_sweep import Delivering
+from support.sweep import spread
 
-MATTER = (
-    "write", "fsync", "ftruncate", "linkat", "unlink", "connect", "sendto", "recvfrom", "exit_group",
-)  # fmt: skip
-"""The calls that change what is on disk, at the receiver's or on stdout, and the last one of all: each is tried."""
-
-CODE = "code.txt"
-
-
-@dataclass(frozen=True)
-class Found:
-    """What there was after a kill, after `resume`, and (where that was not enough) after `resume --resend`."""
-
-    point: Point
-    code: int
-    messages: Sequence[str]
-    then: Sequence[str]
-    resumed: int
-    finally_: Sequence[str]
-    shares: int
-    entries: list[str]
-    left: list[str]
-    opens: bool
-    said: str
-
-    def wrong(self) -> str | None:
-        """What broke the promise; None where it is kept."""
-        if not self.shares:
-            return f"messages of no share: {self.finally_}" if self.finally_ or self.entries else None
-        if self.shares > 1:
-            return "two shares"
-        if len(self.then) > 1:
-            return "a second message that nobody asked for"
-        if self.resumed not in (0, 11):
-            return f"resume ended with {self.resumed}"
-        if self.resumed == 0 and len(self.then) != 1:
-            return "resume says that all is out, and nothing is"
-        if self.resumed == 11 and len(self.finally_) != len(self.then) + 1:
-            return "--resend did not send once more"
-        if len(set(self.finally_)) != 1:
-            return "two messages with different links"
-        if self.entries or self.left:
-            return f"litter: {self.entries} {self.left}"
-        if not self.opens:
-            return "the link does not open"
-        return "a traceback" if "Traceback" in self.said or "bug of ours" in self.said else None
-
-
-@dataclass(frozen=True)
-class Delivering:
-    """A share that sends its link to a receiver and its passcode to a file, or one to a file and the other there."""
-
-    service: Running
-    to_file: bool
-
-    def job(self, place: Path) -> Job:
-        job = Job(place, self.service)
-        job.terminal.environ["SEALPIPE_PLUGIN_WEBHOOK__SECRET"] = "whsec-0123456789abcdef"
-        job.terminal.environ["CODE"] = "open sesame"
-        return job
-
-    def words(self, receiver: Receiver) -> list[str]:
-        channels = [receiver.target, f"file:{CODE}"]
-        send, passcode_to = reversed(channels) if self.to_file else channels
-        return ["--passcode-from", "env:CODE", "--send", send, "--passcode-to", passcode_to]
-
-    def points(self, place: Path) -> list[Point]:
-        """The calls of an undisturbed delivery, from the service's answer on; then one beyond."""
-        job, log = self.job(place), place / "trace"
-        with Receiver() as receiver:
-            done = job.share(*self.words(receiver), under=tracing(log), **HASH_SEED)
-            assert (done.code, len(receiver.hooks)) == (0, 1), done
-        found = points(log, str(job.state))
-        answered = next(number for number, point in enumerate(found) if point.name == "recvfrom")
-        return [*only(found[answered:], MATTER), Point(found[-1].name, found[-1].number + 1, "never reached")]
-
-    def kill_at(self, point: Point, place: Path) -> Found:
-        job = self.job(place)
-        with Receiver() as receiver:
-            words = self.words(receiver)
-            killed = job.share(*words, under=killing(point, place / "log"), **HASH_SEED)
-            messages = list(receiver.secrets)
-            resumed = job.resume()
-            then = list(receiver.secrets)
-            last = job.resume("--resend") if resumed.code == 11 else resumed
-            assert last.code == 0, last
-            return Found(
-                point,
-                killed.code,
-                messages,
-                then,
-                resumed.code,
-                list(receiver.secrets),
-                len(job.shares()),
-                job.entries(),
-                job.left(),
-                self._opens(job, receiver),
-                killed.err + resumed.err,
-            )
-
-    def _opens(self, job: Job, receiver: Receiver) -> bool:
-        files = {path.name: path.read_text().rstrip("\n") for path in job.terminal.here.iterdir()}
-        if not receiver.secrets:
-            return not files
-        there, here = receiver.secrets[0], files.get(CODE, "")
-        link, passcode = (here, there) if self.to_file else (there, here)
-        fields = self.service.recipient().open_link(link, passcode)
-        return len(fields) == len(files) == 1
+SHORT = 16
 
 
 @pytest.mark.parametrize("to_file", [False, True], ids=["the link to a receiver", "the link to a file"])
@@ -128,7 +22,7 @@ def test_killed_at_any_system_call_no_message_is_sent_twice_and_none_is_lost(
     service: Running, tmp_path: Path, *, to_file: bool
 ) -> None:
     delivering = Delivering(service, to_file)
-    chosen = delivering.points(tmp_path / "traced")
+    chosen = spread(delivering.points(tmp_path / "traced"), SHORT)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda point: delivering.kill_at(point, tmp_path / str(point).replace(" ", "-")), chosen))
     assert {f"{each.point} {each.point.text[:60]}": each.wrong() for each in found if each.wrong()} == {}

@@ -41,7 +41,8 @@ def key_id(api_key: str) -> str:
     return api_key.partition("_sk_live_")[2].partition(".")[0]
 
 
-def test_a_key_is_rotated_and_nothing_is_lost(service: Running, tmp_path: Path) -> None:
+def test_a_key_is_rotated_and_nothing_is_lost(extended: Running, tmp_path: Path) -> None:
+    service = extended
     account = Account(tmp_path, service, "rotating")
     one = account.mint()
     account.use(one)
