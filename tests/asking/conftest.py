@@ -3,60 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sealpipe_rehearsal.running import Running
-from sealpipe_rehearsal.server import start
-from support.faulty import Fault, Faulty
+from secure_requests.conftest import call, call_at, job, proxied, service
 from support.job import Job
 from support.openbao import Bao, dev_server
 from support.receiver import Receiver
-from support.requesting import Caller
 
-
-@pytest.fixture(scope="session")
-def service() -> Iterator[Running]:
-    with start() as running:
-        yield running
-
-
-@pytest.fixture
-def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
-    """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
-    with ExitStack() as stack:
-
-        def make(*faults: Fault, **options: Any) -> Faulty:
-            return stack.enter_context(Faulty((service.address.host, service.address.port), *faults, **options))
-
-        yield make
-
-
-@pytest.fixture
-def job(service: Running, tmp_path: Path) -> Job:
-    """A job that talks to the service directly."""
-    return Job(tmp_path, service)
+__all__ = ["call", "call_at", "job", "proxied", "service"]
 
 
 @pytest.fixture
 def job_at(service: Running, tmp_path: Path) -> Callable[..., Job]:
     """Make a job that talks to a `Faulty`; keyword arguments make its key."""
     return lambda server, **key: Job(tmp_path, service, server.base_url, **key)
-
-
-@pytest.fixture(params=[False, True], ids=["Client", "AsyncClient"])
-def call_at(request: pytest.FixtureRequest, job: Job) -> Callable[..., Caller]:
-    """Make a caller that talks to an address."""
-    return lambda base_url, **more: Caller(job.api_key, base_url, job.service.link_base_url, request.param, **more)
-
-
-@pytest.fixture
-def call(call_at: Callable[..., Caller], service: Running) -> Caller:
-    """A caller that talks to the service directly."""
-    return call_at(service.base_url)
 
 
 @pytest.fixture

@@ -16,20 +16,10 @@ from selenium.webdriver import Chrome
 from browser.chrome import Browser, guarded
 from browser.launching import Recorder, launch
 from sealpipe_rehearsal.running import Running
-from sealpipe_rehearsal.server import start
 from support.job import Job
+from support.services import extended, one_service, service
 
-
-@pytest.fixture(scope="session")
-def one_service() -> Iterator[Running]:
-    with start() as running:
-        yield running
-
-
-@pytest.fixture
-def service(one_service: Running) -> Running:
-    one_service.reset()
-    return one_service
+__all__ = ["extended", "one_service", "service"]
 
 
 @pytest.fixture(scope="session")

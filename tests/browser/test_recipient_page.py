@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -65,14 +65,6 @@ def the_sender_ends(service: Running, address: str) -> None:
     service.service.store.change(
         "UPDATE shares SET ended_at = 1, ended_by = 'deleted' WHERE short_code = :code", {"code": code}
     )
-
-
-@pytest.fixture
-def extended(service: Running) -> Iterator[Running]:
-    """The service as `--extended` has it: with timed views."""
-    service.service.extended = True
-    yield service
-    service.service.extended = False
 
 
 # --- Opening ---------------------------------------------------------------------------------------------------

@@ -9,27 +9,9 @@ import pytest
 
 from rehearsal.callers import Api
 from sealpipe_rehearsal.running import Running
-from sealpipe_rehearsal.server import start
+from support.services import extended, one_service, service
 
-
-@pytest.fixture(scope="session")
-def one_service() -> Iterator[Running]:
-    with start() as running:
-        yield running
-
-
-@pytest.fixture
-def service(one_service: Running) -> Running:
-    one_service.reset()
-    return one_service
-
-
-@pytest.fixture
-def extended(service: Running) -> Iterator[Running]:
-    """The same with what the specification does not show, as `--extended` offers it."""
-    service.service.extended = True
-    yield service
-    service.service.extended = False
+__all__ = ["extended", "one_service", "service"]
 
 
 @pytest.fixture

@@ -14,20 +14,15 @@ from sealpipe_rehearsal.server import start
 from support.faulty import Fault, Faulty
 from support.job import Job
 from support.requesting import Caller
+from support.services import extended
+
+__all__ = ["extended"]
 
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[Running]:
     with start() as running:
         yield running
-
-
-@pytest.fixture
-def extended(service: Running) -> Iterator[Running]:
-    """The same with what the specification does not show, such as the lists of what has ended."""
-    service.service.extended = True
-    yield service
-    service.service.extended = False
 
 
 @pytest.fixture
@@ -42,17 +37,18 @@ def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
 
 
 @pytest.fixture(params=[False, True], ids=["Client", "AsyncClient"])
-def call_at(request: pytest.FixtureRequest, job: Job) -> Callable[[str], Caller]:
+def call_at(request: pytest.FixtureRequest, job: Job) -> Callable[..., Caller]:
     """Make a caller that talks to an address."""
-    return lambda base_url: Caller(job.api_key, base_url, job.service.link_base_url, request.param)
+    return lambda base_url, **more: Caller(job.api_key, base_url, job.service.link_base_url, request.param, **more)
 
 
 @pytest.fixture
-def call(call_at: Callable[[str], Caller], service: Running) -> Caller:
+def call(call_at: Callable[..., Caller], service: Running) -> Caller:
     """A caller that talks to the service directly."""
     return call_at(service.base_url)
 
 
 @pytest.fixture
 def job(service: Running, tmp_path: Path) -> Job:
+    """A job that talks to the service directly."""
     return Job(tmp_path, service)
