@@ -1,4 +1,4 @@
-"""`sealpipe rehearse` and `sealpipe rehearsal serve | key | account | webhook`."""
+"""`sealpipe rehearse` and `sealpipe rehearsal serve | key | account | webhook | open | answer`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from sealpipe.cli import output
 from sealpipe.cli.options import Command, Family, options
 from sealpipe.errors import SettingError, UsageError
+from sealpipe_rehearsal.acting import answer, open_link
 from sealpipe_rehearsal.administering import account, key
 from sealpipe_rehearsal.webhook_commands import webhook
 
@@ -81,6 +82,8 @@ def serve(port: int, state: str | None, service_tag: str | None, faults: str | N
 rehearsal.add_command(key)
 rehearsal.add_command(account)
 rehearsal.add_command(webhook)
+rehearsal.add_command(open_link)
+rehearsal.add_command(answer)
 
 
 def _announce(address: Address) -> None:

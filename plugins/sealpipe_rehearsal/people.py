@@ -16,7 +16,7 @@ from sealpipe.sheltered import sheltered
 from sealpipe.wire import encoding, envelope, fields, link, sealed_box, tokens
 from sealpipe.wire.fields import Field
 
-from .door import ask
+from .door import ask, at_control_door
 
 
 class NotOpened(SealpipeError):  # what happened to a person, as they would say it
@@ -26,6 +26,8 @@ class NotOpened(SealpipeError):  # what happened to a person, as they would say 
     `passcode-wrong`; of a collect link, `not-found`, `expired`, `full`, `accesses`, `passcode`, `login`, `mfa`,
     `domain`, `address`, `invalid`. `attempts_left` is how many passcode attempts remain, where one was spent.
     """
+
+    exit_code = 6
 
     def __init__(self, reason: str, message: str, attempts_left: int | None = None) -> None:
         super().__init__(message)
@@ -78,6 +80,13 @@ class Submitter:
         return _told(*ask(origin, "GET", path))
 
     @sheltered
+    def tag(self, collect_link: str | Secret) -> str:
+        """The tag of the service behind a link."""
+        origin, _, _ = _parts(collect_link, self.origin, "requests")
+        told: str = at_control_door(origin, "GET", "")["service_tag"]
+        return told
+
+    @sheltered
     def open_form(self, collect_link: str | Secret, **who: Any) -> dict[str, Any]:
         """The form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Spends an access.
 
@@ -92,7 +101,13 @@ class Submitter:
 
         `values` maps a prompt to what is typed there; what is not in it stays empty. `tag` is the service's.
         """
-        form = self.open_form(collect_link, **who)
+        return self.fill_in(collect_link, self.open_form(collect_link, **who), values, tag=tag, **who)
+
+    @sheltered
+    def fill_in(
+        self, collect_link: str | Secret, form: Mapping[str, Any], values: Mapping[str, str], *, tag: str, **who: Any
+    ) -> str:
+        """The same with the form that `open_form` gave: that spends no other access."""
         typed = [Field(field["item"], values.get(field["item"], ""), field["type"]) for field in form["fields"]]
         public_key = encoding.decode_base64url(form["public_key"])
         return self.send(collect_link, sealed_box.seal(public_key, fields.dump(typed), tag=tag), **who)

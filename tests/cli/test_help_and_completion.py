@@ -99,7 +99,7 @@ def test_a_shell_that_is_unknown_is_refused(bare: Terminal) -> None:
         ("sealpipe shares ", {"list", "show", "expire", "log"}),
         ("sealpipe share --expires-", {"--expires-in", "--expires-at"}),
         ("sealpipe share --custody ", {"auto", "require", "off"}),
-        ("sealpipe rehearsal ", {"serve", "key", "account", "webhook"}),
+        ("sealpipe rehearsal ", {"serve", "key", "account", "webhook", "open", "answer"}),
     ],
 )
 def test_bash_completes_with_the_script_that_we_print(bare: Terminal, line: str, offers: set[str]) -> None:

@@ -226,3 +226,37 @@ def test_a_new_key_of_the_rehearsal_is_on_stdout_and_nowhere_else(
     pair = keys.from_custody_secret(found[2])
     canaries.bytes |= {"new key: seed": bytes(pair.seed), "new key: scalar": bytes(pair.scalar)}
     assert leaks(canaries, watched, 0, found[0], "stdout") == []
+
+
+# -- the people at the other end, in a rehearsal --------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_what_the_recipient_of_a_rehearsal_opens_is_on_stdout_and_nowhere_else(
+    bare: Terminal, service: Running, faulty: Faulty, output: str
+) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    done = bare.sealpipe("share", "-f", "env:CANARY_ENV", "--passcode-from", "file:passcode")
+    assert done.code == 0, done
+    bare.file("link", done.out)
+    canaries.values["link's key"] = done.out.strip().partition("#1")[2]
+    words = ["--link", "file:link", "--passcode-from", "file:passcode", "--output", output]
+    watched = canaries.watch("rehearsal", "open", *words)
+    assert watched.done.code == 0, watched.done
+    shown = canaries.values["environment"]
+    if output == "json":
+        shown = json.dumps(shown)[1:-1]
+    assert leaks(canaries, watched, 0, shown, "stdout") == []
+    assert watched.executed == []
+
+
+def test_what_the_vendor_of_a_rehearsal_answers_leaves_only_sealed(
+    bare: Terminal, service: Running, faulty: Faulty
+) -> None:
+    canaries = Canaries(bare, service, faulty.base_url)
+    link = bare.sealpipe("request", "-a", "P").out.strip()
+    watched = canaries.watch("rehearsal", "answer", link, "-f", "P=env:CANARY_ENV")
+    assert watched.done.code == 0, watched.done
+    assert leaks(canaries, watched, 0, None, None) == []
+    assert watched.executed == []
+    assert canaries.values["environment"] in bare.sealpipe("collect", link.rpartition("/")[2]).out

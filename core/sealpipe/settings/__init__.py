@@ -180,6 +180,14 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("zero_knowledge_feature", "Whether the plan stores wraps.", choices=("on", "off")),
     ),
     "webhook": (Setting("account", "Whose events.", default="default", metavar="NAME"),),
+    "open": (
+        Setting("link", "Reference to the link.", default="stdin:", metavar="REF"),
+        Setting("passcode_from", "Reference to the passcode that it wants.", metavar="REF"),
+    ),
+    "answer": (
+        Setting("field", "What is typed where; may be repeated.", multiple=True, short="-f", metavar="PROMPT=REF"),
+        Setting("passcode_from", "Reference to the passcode that the form wants.", metavar="REF"),
+    ),
     "rehearsal": (
         Setting("port", "Port on 127.0.0.1.", parsing.port, "8765", "N"),
         Setting("state", "SQLite file that survives a restart; in memory without it.", metavar="FILE"),

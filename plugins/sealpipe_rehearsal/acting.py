@@ -1,0 +1,102 @@
+"""`sealpipe rehearsal open | answer`: what the people at the other end of a link do, for a script that rehearses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.cli.options import Command, options
+from sealpipe.errors import UsageError
+
+if TYPE_CHECKING:
+    from sealpipe.wire.fields import Field
+
+T = TypeVar("T")
+
+
+@click.command("open", cls=Command)
+@options("open", common=("output",))
+def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
+    """Open a share's link as its recipient, and print what is in it. It spends a view.
+
+    The link is a secret, so it is read from stdin, or from a reference:
+
+    sealpipe share -f env:DB_PASSWORD | sealpipe rehearsal open
+    """
+    from sealpipe_rehearsal.people import Recipient
+
+    address, passcode = _one("--link", link), _passcode(passcode_from)
+    fields = _at_link(lambda: Recipient().open_link(address.strip(), passcode))
+    if values["output"] == "json":
+        output.json_result({"fields": [{"key": each.key, "value": _text(each), "type": each.type} for each in fields]})
+        return
+    lines = [output.harmless(f"{output.printable(each.key)}: {output.printable(_text(each))}") for each in fields]
+    output.result("".join(f"{line}\n" for line in lines))
+
+
+@click.command(cls=Command)
+@click.argument("collect_link", metavar="LINK")
+@options("answer", common=("output",))
+def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, **values: Any) -> None:
+    """Answer a request at its collect link, as a vendor does on the page. The submission's code is the result.
+
+    Each prompt gets what a reference names; one that is not named stays empty:
+
+    sealpipe rehearsal answer "$LINK" -f 'Password=gen:password' -f 'User name=text:acme'
+    """
+    from sealpipe import resolve
+    from sealpipe_rehearsal.people import Submitter
+
+    if "#" in collect_link:
+        raise UsageError(
+            "that is an access link, which opens the answers: nothing was sent",
+            remedy="give the collect link alone: what stands before the #",
+        )
+    given = {each.key: _text(each) for each in resolve(list(field))} if field else {}
+    person, passcode = Submitter(), _passcode(passcode_from)
+    who = {} if passcode is None else {"passcode": passcode}
+    form = _at_link(lambda: person.open_form(collect_link, **who))
+    prompts = [each["item"] for each in form["fields"]]
+    if unknown := [key for key in given if key not in prompts]:
+        raise UsageError(
+            f"the request does not ask for {_named(unknown)}", remedy=f"it asks for {_named(prompts)}: use those labels"
+        )
+    code = _at_link(lambda: person.fill_in(collect_link, form, given, tag=person.tag(collect_link), **who))
+    if values["output"] == "json":
+        output.json_result({"short_code": code})
+    else:
+        output.result(f"{output.printable(code)}\n")
+
+
+def _at_link(act: Callable[[], T]) -> T:
+    from sealpipe_rehearsal.door import DoorError
+
+    try:
+        return act()
+    except DoorError as error:
+        said = output.printable(str(error))
+        raise UsageError(said, remedy="these commands are for links of `sealpipe rehearsal serve`") from None
+
+
+def _passcode(reference: str | None) -> str | None:
+    return None if reference is None else _one("--passcode-from", reference)
+
+
+def _one(option: str, reference: str) -> str:
+    from sealpipe import resolve
+
+    fields = resolve([reference])
+    if len(fields) != 1:
+        raise UsageError(f"{option} names {len(fields)} values where one belongs", remedy="name one key: #KEY")
+    return _text(fields[0])
+
+
+def _text(field: Field) -> str:
+    return field.value if isinstance(field.value, str) else field.value.reveal()
+
+
+def _named(labels: Sequence[str]) -> str:
+    return ", ".join(f'"{output.printable(label)}"' for label in labels)
