@@ -63,6 +63,7 @@ _ERRORS = (
     "KeySwapped",
     "Missing",
     "NoApiAccess",
+    "NoSuchAnswer",
     "NeverAnswered",
     "NoViewProtection",
     "NotConfigured",

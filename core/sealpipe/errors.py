@@ -31,7 +31,8 @@
     │   ├── NotOpened                13  what was submitted cannot be opened, or does not answer what was asked
     │   ├── StillWaiting             15  nothing there yet
     │   ├── NeverAnswered            16  expired, and nobody had answered
-    │   └── TooManyAnswers           17  more answers than `pick` allows: nothing was stored
+    │   ├── TooManyAnswers           17  more answers than `pick` allows: nothing was stored
+    │   └── NoSuchAnswer             17  over, and none of the answers is the one that `pick` names
     └── NotDelivered                 11  done at the service, the result could not be put where it belongs
 
 No message, attribute or cause of these ever holds a secret. Exit codes are DESIGN's contract (section 3).
@@ -431,6 +432,13 @@ class TooManyAnswers(CollectError):
 
     exit_code = 17
     default_remedy = "look at them, and choose: --pick newest, oldest, each, or the code of one"
+
+
+class NoSuchAnswer(CollectError):
+    """The request is over, and has answers, none of which is the one that `pick` names. Nothing was stored."""
+
+    exit_code = 17
+    default_remedy = TooManyAnswers.default_remedy
 
 
 class NotDelivered(SealpipeError):

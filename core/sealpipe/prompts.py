@@ -15,6 +15,8 @@ from sealpipe.wire.field import TYPES
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 LONGEST: Final = 500
 """Characters of a prompt."""
+_NEAR: Final = 0.8
+"""How much of a type's name is a slip of it: `txt` is, `test` is not."""
 
 
 class Prompt(NamedTuple):
@@ -40,6 +42,17 @@ def parse_prompt(text: str) -> Prompt:
     if not colon or kind not in TYPES:
         before, kind = asked, "password"
     return checked(Prompt(name if given else _derived(before), before, kind))
+
+
+def near_type(prompt: Prompt) -> str | None:
+    """The type that the end of a prompt's text is a slip of (`Password:pasword`); None where it is none."""
+    _, colon, word = prompt.text.rpartition(":")
+    if not colon or re.search(r"\s", word) or word in TYPES or prompt.type != "password":
+        return None
+    from difflib import get_close_matches  # most prompts have no colon left
+
+    near = get_close_matches(word.lower(), TYPES, 1, _NEAR)
+    return near[0] if near else next((each for each in TYPES if sorted(each) == sorted(word.lower())), None)
 
 
 def checked(prompt: Prompt) -> Prompt:

@@ -22,7 +22,10 @@ def read_plan(path: str) -> list[dict[str, object]]:
         text = Path(path).read_text(encoding="utf-8")
         plan = tomllib.loads(text)
     except OSError as error:
-        raise SettingError(f"the fault plan {shown} cannot be read: {error.strerror}") from None
+        raise SettingError(
+            f"the fault plan {shown} cannot be read: {error.strerror}",
+            remedy=f"check the path: it begins at the working directory; {_REMEDY}",
+        ) from None
     except ValueError as error:  # not TOML, not UTF-8, or a zero byte in the path
         said = output.printable(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
         raise SettingError(f"the fault plan {shown} is not TOML: {said}", remedy=_REMEDY) from None

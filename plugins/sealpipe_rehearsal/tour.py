@@ -27,6 +27,7 @@ def tour(running: Running, *, as_json: bool) -> int:
     output.note(f"2. {VARIABLE} holds a password made up for this tour. Now, through real HTTP:")
     output.note(f"   $ sealpipe share -f 'Password=env:{VARIABLE}' -f 'User=text:deploy' --title 'Staging database'")
     made = _share(running, password)
+    _tell_faults(running)
     if isinstance(made, int):
         output.note(f"3. The share ended with exit code {made}: what a pipeline would have seen.")
         return made
@@ -57,6 +58,23 @@ def _share(running: Running, password: str) -> dict[str, Any] | int:
         return done.returncode
     made: dict[str, Any] = json.loads(done.stdout)
     return made
+
+
+def _tell_faults(running: Running) -> None:
+    """Which faults of a plan struck, and what came of them at the service."""
+    progress = running.faults()
+    struck = [f"{each.row} ({_times(each.applied)})" for each in progress if each.applied]
+    if struck:
+        output.note(f"   What struck: {', '.join(struck)}.")
+    if progress:
+        asked = sum(request.method == "POST" and request.target == "/v1/shares" for request in running.seen())
+        made = len(running.service.store.rows("SELECT number FROM shares", {}))
+        there = {0: "there is no share", 1: "there is one share"}.get(made, f"there are {made} shares")
+        output.note(f"   The service was asked for the share {_times(asked)}; {there}.")
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def _check(running: Running, password: str, made: dict[str, Any], seen: dict[str, str]) -> None:

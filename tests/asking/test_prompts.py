@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sealpipe.errors import UsageError
-from sealpipe.prompts import LONGEST, Prompt, distinct, parse_prompt
+from sealpipe.prompts import LONGEST, Prompt, distinct, near_type, parse_prompt
 from sealpipe.wire.field import TYPES
 
 TEXTS = st.text(max_size=80) | st.from_regex(r"[ -~]{0,20}=?[ -~]{0,20}:?(text|password|date|x)?", fullmatch=True)
@@ -60,6 +60,30 @@ def test_what_cannot_be_asked_is_refused_and_not_shown_raw(text: str, says: str)
     with pytest.raises(UsageError, match=says) as refused:
         parse_prompt(text)
     assert f"{refused.value.message}{refused.value.remedy}".isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("Password:pasword", "password"),
+        ("user=User name:txt", "text"),
+        ("x:Text", "text"),
+        ("x:tetx", "text"),
+        ("Key:multi-line", "multiline"),
+        ("Script:source-code", "source_code"),
+        ("Password", None),
+        ("Password:password", None),
+        ("x:text:password", None),
+        ("x:pasword:text", None),
+        ("Server:test", None),
+        ("Time: hh:mm", None),
+        ("What: a txt", None),
+        ("Password: pasword", None),
+        ("x:", None),
+    ],
+)
+def test_a_slip_of_a_type_is_seen_and_nothing_else(text: str, near: str | None) -> None:
+    assert near_type(parse_prompt(text)) == near
 
 
 def parsed_or_none(text: str) -> Prompt | None:

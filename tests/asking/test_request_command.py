@@ -97,6 +97,15 @@ def test_it_is_answered_as_often_as_is_said_and_no_more(job: Job) -> None:
     assert closed.value.reason == "full"
 
 
+def test_a_slip_of_a_type_is_told_and_asked_as_it_is_written(job: Job) -> None:
+    done = job.run("request", "-a", "Password:pasword", "-a", "user=User name:text")
+    assert done.code == 0
+    assert done.err.count("is asked as it is written") == 1
+    assert "'Password:pasword' is asked as it is written: 'pasword' is no type; did you mean password?" in done.err
+    form = job.service.submitter().open_form(done.out.strip())
+    assert form["fields"][0] == {"item": "Password:pasword", "type": "password"}
+
+
 # -- who may answer -----------------------------------------------------------------------------
 
 

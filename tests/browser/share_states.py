@@ -29,6 +29,11 @@ def _share_no_tries(stage: Stage) -> str:
     return "No tries are left"
 
 
+def _origin(stage: Stage) -> str:
+    stage.browser.open(stage.service.origin + "/")
+    return "There is nothing to see at this address"
+
+
 def _share_ready(stage: Stage) -> str:
     stage.browser.open(stage.share(expired_at="2099-01-01T00:00:00Z", timed_view=60))
     return "Open it when you are ready"
@@ -96,6 +101,7 @@ def _share_link(end: Callable[[str], str], told: str) -> Callable[[Stage], str]:
 
 
 SHARE: dict[str, Callable[[Stage], str]] = {
+    "origin": _origin,
     "share-ready": _share_ready,
     "share-passcode": _share_passcode,
     "share-passcode-wrong": _share_wrong,

@@ -24,7 +24,7 @@ def opened(browser: Browser, link: str) -> None:
     browser.open(link)
     browser.one("#open").click()
     browser.wait(lambda: browser.run("return document.getElementById('stage').dataset.state") == "open", "the content")
-    browser.run("document.querySelectorAll('.field button[aria-pressed=false]').forEach((button) => button.click())")
+    browser.run("document.querySelectorAll('.field button.reveal').forEach((button) => button.click())")
 
 
 def shown(browser: Browser) -> list[str]:

@@ -84,7 +84,7 @@ def test_other_methods_have_no_page(service: Running) -> None:
 
 def test_every_page_and_every_part_of_one_has_the_strict_headers(service: Running) -> None:
     parts = ["share.js", "wire.js", "base.js", "fields.js", "style.css", "icon.svg"]
-    for path in ("s/any", "s/r/any", *(f"page/{part}" for part in parts)):
+    for path in ("", "s/any", "s/r/any", *(f"page/{part}" for part in parts)):
         answer = httpx.get(f"{service.origin}/{path}", trust_env=False)
         assert answer.status_code == 200, path
         assert {name: answer.headers[name] for name in pages.HEADERS} == dict(pages.HEADERS)
@@ -101,6 +101,20 @@ def test_every_page_and_every_part_of_one_has_the_strict_headers(service: Runnin
 )
 def test_only_files_of_pages_are_served(service: Running, path: str) -> None:
     assert httpx.get(f"{service.origin}/{path}", trust_env=False).status_code == 404
+
+
+def test_the_origin_says_what_this_is_with_nothing_of_the_service_in_it(service: Running) -> None:
+    service.create_key(name="a-name-of-ours")
+    first = httpx.get(f"{service.origin}/", trust_env=False)
+    assert first.headers["content-type"].startswith("text/html")
+    for told in ("A rehearsal service", "/s/CODE#1KEY", "/s/r/CODE", "/v1", "docs/rehearsal.md"):
+        assert told in first.text
+    assert "<script" not in first.text
+    send(service, [field("x")])
+    assert httpx.get(f"{service.origin}/", trust_env=False).content == first.content
+    assert httpx.head(f"{service.origin}/", trust_env=False).status_code == 200
+    api = httpx.get(f"{service.origin}/v1/nothing", trust_env=False)
+    assert api.headers["content-type"] == "application/json"
 
 
 def test_no_page_is_served_under_a_foreign_name(service: Running) -> None:

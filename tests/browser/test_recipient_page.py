@@ -122,7 +122,7 @@ def test_every_type_is_shown_as_what_it_is(browser: Browser, service: Running) -
     assert "quoted" not in seen
     browser.press("Show Password")
     assert values(browser) == [each["value"] for each in EVERY_TYPE]
-    browser.press("Show Password")
+    browser.press("Hide Password")
     assert values(browser)[1].startswith(TWELVE_DOTS)
     assert [button.text for button in browser.all(".download")] == ["Download README.md", "Download hi.py"]
     where = browser.one(".field a")
@@ -189,6 +189,9 @@ def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(browser: Browser,
     browser.open(address)
     browser.says("You have 3 tries left.")
     browser.press("Show passcode")
+    assert browser.named("Passcode").get_attribute("type") == "text"
+    browser.press("Hide passcode")
+    assert browser.named("Passcode").get_attribute("type") == "password"
     browser.type("Passcode", " p|ä 4711 ")
     browser.keys(Keys.ENTER)
     browser.says("secret")
@@ -440,7 +443,8 @@ def test_all_of_it_works_from_the_keyboard_and_is_said(browser: Browser, service
     browser.wait(lambda: browser.run("return document.getElementById('status').textContent") == "It is open: 9 fields.")
     browser.tab_to("Show Password")
     browser.keys(Keys.SPACE)
-    assert browser.driver.switch_to.active_element.get_attribute("aria-pressed") == "true"
+    assert browser.focused() == "Hide Password"  # its name is its state: it has no other
+    assert browser.driver.switch_to.active_element.get_attribute("aria-pressed") is None
     browser.wait(lambda: browser.run("return document.getElementById('status').textContent") == "Password is shown")
     browser.tab_to("Hide it now")
     browser.keys(Keys.ENTER)

@@ -275,8 +275,8 @@ def test_a_password_is_hidden_until_it_is_shown(browser: Browser, job: Job) -> N
     assert password.get_attribute("type") == "password"
     browser.press("Show Password")
     assert password.get_attribute("type") == "text"
-    assert browser.named("Show Password").get_attribute("aria-pressed") == "true"
-    browser.press("Show Password")
+    assert browser.named("Hide Password").get_attribute("aria-pressed") is None
+    browser.press("Hide Password")
     assert password.get_attribute("type") == "password"
 
 

@@ -179,7 +179,7 @@ def test_the_page_shows_every_shared_vector_as_it_was_sealed(browser: Browser, s
             browser.run("arguments[0].value = arguments[1]", browser.one("#passcode"), share["passcode"])
         browser.one("#open").click()
         browser.one("#hide")
-        for button in browser.all(".field button[aria-pressed=false]"):
+        for button in browser.all(".field button.reveal"):
             button.click()
         fields = json.loads(share["plaintext"])
         assert browser.run("return [...document.querySelectorAll('.value')].map(e => e.textContent)") == [

@@ -89,7 +89,7 @@ REFERENCES = {
     "a variable's value in place of its name": Bad(["-f", f"env:{HIDDEN}"], "is not set", "without $", code=14),
     "our own credential": Bad(["-f", "env:SEALPIPE_API_KEY"], "sealpipe's own credential", "another variable"),
     "a missing file": Bad(["-f", "file:nowhere"], "file:nowhere is not there", "check the path", code=14),
-    "a folder": Bad(["-f", "file:."], "is a directory", "name a file in it"),
+    "a folder": Bad(["-f", "file:."], "is a directory", "name a file in it", code=14),
     "a file that fails": Bad(["-f", "file:/proc/self/mem"], "cannot be read: Input/output error", "", code=14),
     "an empty file": Bad(["-f", "file:empty"], "file:empty is empty", "give it a value", code=14),
     "an empty standard input": Bad(["-f", "Label=stdin:"], "stdin: is empty", "give it a value", code=14),
@@ -134,7 +134,9 @@ OPTIONS = {
     "two expiries, one of them a time": Bad(
         [*FIELD, "--expires-in", "1h", "--expires-at", "2099-01-01T00:00:00Z"], "contradict each other", "give one"
     ),
-    "no views": Bad([*FIELD, "--views", "0"], "--views", "from 1 up"),
+    "no views": Bad([*FIELD, "--views", "0"], "--views: 0 is too small", "it is at least 1"),
+    "fewer than none": Bad([*FIELD, "--views=-1"], "--views: -1 is too small", "it is at least 1"),
+    "too many views": Bad([*FIELD, "--views", "2147483648"], "is too large", "it is at most 2147483647"),
     "half a view": Bad([*FIELD, "--views", "1.5"], "--views", "from 1 up"),
     "an event that is none": Bad([*FIELD, "--notify-on", "opened"], "'opened' is no event", "choose from viewed"),
     "a custody that is none": Bad([*FIELD, "--custody", "maybe"], "--custody", "share --help"),

@@ -69,6 +69,19 @@ def test_an_unknown_command_ends_with_2(bare: Terminal, command: str) -> None:
     assert "--help" in done.err
 
 
+@pytest.mark.parametrize(("slip", "meant"), [("shrae", "share"), ("Collect", "collect"), ("shares lst", "list")])
+def test_a_slip_of_a_command_gets_a_suggestion(bare: Terminal, slip: str, meant: str) -> None:
+    done = bare.sealpipe(*slip.split())
+    assert (done.code, done.out) == (2, "")
+    assert f"No such command {slip.split()[-1]!r}. Did you mean {meant!r}?" in done.err
+
+
+def test_what_is_near_no_command_gets_none(bare: Terminal) -> None:
+    for word in ("zzz", "--verison"):
+        assert "Did you mean 'version'" not in bare.sealpipe(word).err
+    assert "Did you mean" not in bare.sealpipe("zzz").err
+
+
 # -- completion ---------------------------------------------------------------------------------
 
 

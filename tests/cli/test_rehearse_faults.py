@@ -53,6 +53,24 @@ def test_the_tour_ends_right_under_faults(bare: Terminal) -> None:
     assert code == 0, err
     assert out.startswith("THE SERVICE")
     assert "never happened" not in err
+    assert "   What struck: reset after the commit (twice).\n" in err
+    assert "   The service was asked for the share 3 times; there is one share.\n" in err
+
+
+def test_the_tour_tells_what_came_of_a_share_that_failed(bare: Terminal) -> None:
+    rows = ['fault = "reset"; after_commit = true', 'fault = "unauthorized"; times = "always"']
+    code, _, err = rehearsed(bare, plan(*rows))
+    assert code == 9
+    assert "What struck: reset after the commit (once), unauthorized before the commit (once).\n" in err
+    assert "asked for the share twice; there is one share.\n" in err
+    assert "asked for the share once; there is no share.\n" in rehearsed(bare, plan(rows[1]))[2]
+
+
+def test_the_tour_tells_nothing_of_faults_where_there_are_none(bare: Terminal) -> None:
+    done = bare.sealpipe("rehearse")
+    assert done.code == 0
+    assert "struck" not in done.err
+    assert "The service was asked" not in done.err
 
 
 @pytest.mark.parametrize(
@@ -123,6 +141,7 @@ def test_a_plan_that_cannot_be_read_ends_with_2(bare: Terminal, file: str) -> No
         return
     assert (done.code, done.out) == (2, "")
     assert f"the fault plan {file} cannot be read" in done.err
+    assert "check the path: it begins at the working directory" in done.err
 
 
 def test_a_plan_in_the_working_directory_is_not_read_on_its_own(bare: Terminal) -> None:

@@ -93,6 +93,15 @@ def test_a_share_that_was_never_there_ends_with_6(user: Terminal, command: str) 
     assert "check the short code" in done.err
 
 
+@pytest.mark.parametrize("command", ["shares show", "shares expire", "shares log", "requests show", "requests expire"])
+def test_a_link_in_place_of_a_code_is_refused_and_nothing_is_sent(
+    user: Terminal, service: Running, command: str
+) -> None:
+    done = user.sealpipe(*command.split(), f"{service.link_base_url}/nowhere")
+    assert (done.code, done.out, service.seen()) == (2, "", [])
+    assert "that is a link, and no short code: nothing was sent" in done.err
+
+
 @pytest.mark.parametrize(
     ("scope", "command", "missing"),
     [

@@ -166,6 +166,24 @@ def test_what_is_no_receipt_is_refused_before_anything_is_sent(job: Job, name: s
     assert (done.code, "r.json" in done.err, len(job.service.seen()) - before) == (2, True, 0)
 
 
+LINKS = ["http://127.0.0.1:1/s/r/CODE", "code:https://links.example/r/CODE", "https://links.example/r.json"]
+
+
+@pytest.mark.parametrize("word", LINKS)
+def test_a_link_in_place_of_a_code_is_refused_before_anything_is_sent(job: Job, word: str) -> None:
+    before = len(job.service.seen())
+    done = job.run("collect", word)
+    assert (done.code, done.out, len(job.service.seen()) - before) == (2, "", 0)
+    assert "that is a link, and no short code" in done.err
+    assert "what stands behind the link's last /" in done.err
+
+
+def test_a_receipt_that_is_not_there_is_told_with_what_to_do(job: Job) -> None:
+    done = job.run("collect", "nosuch.json")
+    assert (done.code, done.out) == (2, "")
+    assert "check the path; a short code that looks like a file is written code:WORD" in done.err
+
+
 BEFORE: dict[str, tuple[list[str], str]] = {
     "a prompt that was not asked": (["--to", "file:x#nonsense"], "its prompts are staging_password"),
     "one value where there are two": (["--to", "file:x"], "say which"),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import UsageError
-from sealpipe.errors import NeverAnswered, SealpipeError, StillWaiting, TooManyAnswers
-from sealpipe.flows.collecting.picking import any_taken, pick
+from sealpipe.errors import NoSuchAnswer, SealpipeError, StillWaiting, TooManyAnswers
+from sealpipe.flows.collecting.picking import WORDS, any_taken, check, pick
 from sealpipe.flows.collecting.result import Received
 from sealpipe.flows.storing.targets import plain
 from support.collecting import ask, values
@@ -57,13 +57,59 @@ def test_one_is_named_by_its_code_or_its_marker(call: Caller, job: Job) -> None:
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_code_that_no_answer_has_is_waited_for_and_told_as_what_it_is(call: Caller, job: Job, *, ended: bool) -> None:
     asked = ask(job)
+    codes = [asked.answer()]
+    if not ended:
+        problem = call("collect", asked.code, pick="x\x1b[31m").problem()
+        assert (type(problem), problem.exit_code) == (StillWaiting, 15)
+        assert "its one answer is not x\\x1b[31m yet" in problem.message
+        codes.append(asked.answer())
+        problem = call("collect", asked.code, pick="x\x1b[31m").problem()
+        assert "none of its 2 answers is x\\x1b[31m yet" in problem.message
+        return
+    codes += [asked.answer() for _ in range(2)]
+    asked.end()
+    with pytest.raises(NoSuchAnswer, match=r"none of its 3 answers is x\\x1b\[31m: ") as caught:
+        call("collect", asked.code, pick="x\x1b[31m")
+    # Not "nobody had answered": they are there, and can be named.
+    assert caught.value.exit_code == 17
+    assert all(code in caught.value.message for code in codes)
+    assert "--pick newest" in caught.value.remedy
+    assert caught.value.collected.status == "failed"
+
+
+def test_one_that_is_named_and_cannot_be_used_is_told_as_such_when_it_is_over(call: Caller, job: Job) -> None:
+    asked = ask(job)
     asked.answer()
-    if ended:
-        asked.end()
-    collected = call("collect", asked.code, pick="x\x1b[31m")
-    problem = collected.problem()
-    assert type(problem) is (NeverAnswered if ended else StillWaiting)
-    assert "none of its 1 answers is x\\x1b[31m" in problem.message
+    rotten = asked.send(asked.sealed(b"no array"))
+    asked.end()
+    collected = call("collect", asked.code, pick=rotten)
+    assert [each.short_code for each in collected.unreadable] == [rotten]
+    assert collected.problem().exit_code == 13
+
+
+SLIPS = {
+    "newset": "newest", "Newest": "newest", "newst": "newest", "last": "newest", "LATEST": "newest",
+    "oldst": "oldest", "first": "oldest", "all": "each", "eahc": "each", "any": "only", "one": "only", "onyl": "only",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("word", SLIPS)
+def test_a_slip_of_a_word_is_refused_before_anything_is_asked(job: Job, word: str) -> None:
+    caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False)
+    with pytest.raises(UsageError) as caught:
+        caller("collect", "any-code", pick=word)
+    assert caught.value.exit_code == 2
+    assert f"did you mean {SLIPS[word]}?" in caught.value.remedy
+
+
+CODES = st.text("abcdefghijklmnopqrstuvwxyzNEWSTOLDACH0123456789-_", min_size=11, max_size=24)
+
+
+@given(
+    CODES | st.builds(str.__add__, st.sampled_from([*WORDS, *SLIPS]), st.from_regex(r"\.[0-9a-f]{12}", fullmatch=True))
+)
+def test_no_code_of_eleven_signs_and_no_marker_is_taken_for_a_slip(code: str) -> None:
+    check(code)
 
 
 @pytest.mark.parametrize("how", ["only", "newest", "oldest"])

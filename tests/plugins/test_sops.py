@@ -173,8 +173,8 @@ def test_each_failure_reads_differently(
     no_key = {name: value for name, value in environ.items() if name != key}
     cases: list[tuple[str, Mapping[str, str], type[PluginError], str]] = [
         (f"{tmp_path}/none.yaml", environ, NotFound, "is not there"),
-        (f"{tmp_path}", environ, BadReference, "is a directory"),
-        (f"{tmp_path}/fifo", environ, BadReference, "is no regular file"),
+        (f"{tmp_path}", environ, PluginError, "is a directory"),
+        (f"{tmp_path}/fifo", environ, PluginError, "is no regular file"),
         ("", environ, BadReference, "needs a path"),
         (f"{tmp_path}/plain.yaml", environ, PluginError, "is no file that sops has encrypted"),
         (f"{tmp_path}/broken.json", environ, PluginError, "is no file that sops has encrypted"),

@@ -106,11 +106,11 @@ class TestFile:
             value_of(f"file:{tmp_path}/locked/under")
         with as_nobody(), pytest.raises(Denied, match="may not be read") as denied:
             value_of(f"file:{tmp_path}/locked")
-        with pytest.raises(BadReference, match="is a directory") as directory:
+        with pytest.raises(PluginError, match="is a directory") as directory:
             value_of(f"file:{tmp_path}")
         with pytest.raises(PluginError, match="cannot be read: File name too long"):
             value_of("file:" + "x" * 300)
-        assert [e.value.exit_code for e in (missing, denied, directory)] == [14, 14, 2]
+        assert [e.value.exit_code for e in (missing, denied, directory)] == [14, 14, 14]
         assert missing.value.locator == f"file:{tmp_path}/none"
 
     def test_a_tilde_gets_advice(self) -> None:

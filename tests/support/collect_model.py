@@ -91,6 +91,8 @@ class Machine:
             self.fail(17)
         elif usable:
             self._collect(usable)
+        elif self.over and self._usable() and not self._rotten(pick):
+            self.fail(17)
         elif self.over:
             self.result = self._unanswered("expired", 16)
 
@@ -107,6 +109,9 @@ class Machine:
     def _unanswered(self, status: str, code: int) -> Expected:
         unusable = len(self.known) - len(self._usable())
         return Expected(status, 13 if unusable else code, unusable=unusable)
+
+    def _rotten(self, pick: str) -> bool:
+        return any(item.code == pick and item.box not in GOOD for item in self.known.values())
 
     def _usable(self) -> list[Item]:
         return [item for item in self.known.values() if item.box in GOOD]

@@ -60,6 +60,19 @@ def test_no_link_is_made_of_what_is_no_short_code(short_code: Any) -> None:
             call()
 
 
+@pytest.mark.parametrize(
+    "given", ["https://s.example/AbC", "http://127.0.0.1:1/s/r/AbC", "HTTPS://x", f"x://y#{FRAGMENT}"]
+)
+def test_a_link_is_no_short_code_to_call_for(given: str) -> None:
+    with pytest.raises(UsageError, match="that is a link"):
+        link.called(given)
+
+
+@pytest.mark.parametrize("opaque", ["a/b", "a:b", "//", "a#b", "r/AbC?x=1"])
+def test_whatever_else_is_opaque_and_one_segment(opaque: str) -> None:
+    assert "/" not in link.called(opaque)
+
+
 @pytest.mark.parametrize("base", ["", "https://s.example/#x", "https://s.example/?x"])
 def test_no_link_is_made_on_a_base_that_would_break_it(base: str) -> None:
     with pytest.raises(UsageError, match="base address"):

@@ -98,9 +98,9 @@ def _end(client: Client, results: Sequence[Collected], values: dict[str, Any]) -
 
 
 def _request(word: str) -> str | Receipt:
-    from sealpipe.wire.link import refuse_secret
+    from sealpipe.wire.link import refuse_link
 
-    refuse_secret(word)  # before it is taken for a path, which errors show
+    refuse_link(word)  # before it is taken for a path, which errors show
     if word.startswith("code:"):
         return word.removeprefix("code:")
     if "/" not in word and not word.endswith(".json"):

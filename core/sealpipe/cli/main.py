@@ -53,6 +53,20 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from difflib import get_close_matches  # for an error only
+
+            near = get_close_matches(args[0].lower(), COMMANDS, 1)
+            if not near or args[0].startswith("-"):
+                raise
+            wrong = click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
+        raise wrong
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

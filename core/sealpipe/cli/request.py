@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context
+from sealpipe.cli import context, output
 from sealpipe.cli.options import Command, options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sealpipe.prompts import Prompt
 
 
 @click.command(cls=Command)
@@ -40,11 +45,24 @@ def request(**values: Any) -> None:
         params=values["param"],
     )
     _check_seed(values)
+    _tell_slips(plan.prompts)
     session = context.session(values)
     with Client.of_session(session) as client:
         outbox = context.outbox(values, session.credential)
         made = client.run(requesting.request(session, plan, outbox, deliver=to))
         deliver.finish(client, made, to, as_json=values["output"] == "json")
+
+
+def _tell_slips(prompts: Sequence[Prompt]) -> None:
+    """A prompt is asked as it is written; that its end was meant as a type can only be guessed."""
+    from sealpipe.prompts import near_type
+
+    for prompt in prompts:
+        if near := near_type(prompt):
+            word = prompt.text.rpartition(":")[2]
+            output.note(
+                f"sealpipe: {prompt.text!r} is asked as it is written: {word!r} is no type; did you mean {near}?"
+            )
 
 
 def _check_seed(values: dict[str, Any]) -> None:

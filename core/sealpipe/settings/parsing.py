@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from sealpipe import times
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.reference import Reference, parse
 from sealpipe.reference.text import PARAMETER_NAME
+
+_MOST: Final = 2_147_483_647
 
 
 def _http_url(name: str, text: str) -> str:
@@ -71,8 +73,12 @@ def views(text: str) -> int | None:
 
 def count(text: str) -> int:
     """A whole number from 1 to 2,147,483,647."""
-    if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or not 1 <= int(text) <= 2_147_483_647:
+    if not re.fullmatch(r"-?[0-9]{1,100}", text, re.ASCII):
         raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number from 1 up")
+    if int(text) < 1:
+        raise UsageError(f"{text[:20]} is too small", remedy="it is at least 1")
+    if int(text) > _MOST:
+        raise UsageError(f"{text[:20]} is too large", remedy=f"it is at most {_MOST}")
     return int(text)
 
 

@@ -89,7 +89,10 @@ def read(path: Path) -> Receipt:
             content = file.read(LIMIT + 1)
         return load(_utf8(content) if len(content) <= LIMIT else "")
     except OSError as error:
-        raise UsageError(f"the receipt {path} cannot be read: {error.strerror}") from None
+        raise UsageError(
+            f"the receipt {path} cannot be read: {error.strerror}",
+            remedy="check the path; a short code that looks like a file is written code:WORD",
+        ) from None
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}", remedy=error.remedy) from None
 

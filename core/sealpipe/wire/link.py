@@ -91,8 +91,8 @@ def segment(short_code: str) -> str:
 
 
 def called(short_code: str) -> str:
-    """`segment` for a call: UsageError, too, for a link with its key or a credential, which must not be sent."""
-    refuse_secret(short_code)
+    """`segment` for a call: UsageError, too, for a link, with its key or without, and for a credential."""
+    refuse_link(short_code)
     return segment(short_code)
 
 
@@ -102,6 +102,16 @@ def refuse_secret(short_code: str) -> None:
         raise UsageError(
             "that is a link with its key, or a credential, and no short code: nothing was sent",
             remedy="give the short code alone: of a link, what stands before its # and behind the last /",
+        )
+
+
+def refuse_link(short_code: str) -> None:
+    """UsageError for what `refuse_secret` refuses, and for any other link: it would be asked for as a code."""
+    refuse_secret(short_code)
+    if isinstance(short_code, str) and "://" in short_code:
+        raise UsageError(
+            "that is a link, and no short code: nothing was sent",
+            remedy="give the short code alone: what stands behind the link's last /",
         )
 
 

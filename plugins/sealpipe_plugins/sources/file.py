@@ -22,7 +22,7 @@ class FileSource(Source):
         except (FileNotFoundError, NotADirectoryError):
             missing = True
         except IsADirectoryError:
-            raise BadReference(f"{locator} is a directory", remedy="name a file in it") from None
+            raise PluginError(f"{locator} is a directory", remedy="name a file in it") from None
         except PermissionError:
             raise Denied(
                 f"{locator} may not be read by this user", remedy="give this user the right to read it"

@@ -6,7 +6,7 @@ import os
 import stat
 from typing import Final
 
-from sealpipe.plugin import BadReference, Context, Denied, Document, Health, Locator, NotFound, Source
+from sealpipe.plugin import BadReference, Context, Denied, Document, Health, Locator, NotFound, PluginError, Source
 from sealpipe_plugins.backends.sops import Sops, SopsSettings, refuse_several
 
 _BY_NAME: Final = ((".yaml", "yaml"), (".yml", "yaml"), (".json", "json"), (".env", "dotenv"), (".ini", "ini"))
@@ -53,9 +53,9 @@ def _checked(locator: Locator) -> str:
     try:
         kind = os.stat(path).st_mode  # noqa: PTH116 - Path would drop the ./
         if stat.S_ISDIR(kind):
-            raise BadReference(f"{locator} is a directory", remedy="name a file in it")
+            raise PluginError(f"{locator} is a directory", remedy="name a file in it")
         if not stat.S_ISREG(kind):
-            raise BadReference(f"{locator} is no regular file: sops would wait for it", remedy="name a file")
+            raise PluginError(f"{locator} is no regular file: sops would wait for it", remedy="name a file")
         with open(path, "rb"):  # noqa: PTH123 - as above
             return path
     except PermissionError:

@@ -78,6 +78,18 @@ export function announce(text) {
   });
 }
 
+/** A button that says what it will do next, "Show" or "Hide", and of what; `changed` is told whether it shows now. */
+export function revealButton(label, changed) {
+  let shows = false;
+  const word = make("span", {}, "Show");
+  const turn = () => {
+    shows = !shows;
+    word.textContent = shows ? "Hide" : "Show";
+    changed(shows);
+  };
+  return make("button", { type: "button", class: "reveal", on: { click: turn } }, word, make("span", { class: "sr-only" }, ` ${label}`));
+}
+
 /** Put a state on the page: its name (for styles and tests), its nodes, and the focus on its heading. */
 export function show(state, ...nodes) {
   const stage = document.getElementById("stage");

@@ -1,7 +1,7 @@
 // What is typed: one entry for each prompt, by its type. No entry is checked for spelling or completed: browsers
 // send what is in such fields to others, or keep it.
 
-import { announce, make, visible } from "./base.js";
+import { announce, make, revealButton, visible } from "./base.js";
 import { QR_LIMIT } from "./qr_picture.js";
 
 const QUIET = { autocomplete: "off", autocapitalize: "off", autocorrect: "off", spellcheck: "false" };
@@ -34,7 +34,7 @@ export function entry({ item, type }, changed) {
       : area(id, kind),
   };
   const row = make("div", { class: "with-button" }, place.control);
-  if (kind.input === "password") row.append(reveal(place, label));
+  if (kind.input === "password") row.append(revealButton(label, (shows) => reveal(shows, place)));
   row.addEventListener("input", changed);
   for (const way of kind.grows ? ["paste", "drop"] : []) {
     place.control.addEventListener(way, (event) => grow(event, place, hint, changed));
@@ -68,15 +68,9 @@ function problem(type, control) {
   return null;
 }
 
-function reveal(place, label) {
-  const button = make("button", { type: "button", "aria-pressed": "false" }, "Show", make("span", { class: "sr-only" }, ` ${label}`));
-  button.addEventListener("click", () => {
-    const shows = button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", String(shows));
-    if (place.control.tagName === "TEXTAREA") place.control.classList.toggle("hides", !shows);
-    else place.control.type = shows ? "text" : "password";
-  });
-  return button;
+function reveal(shows, place) {
+  if (place.control.tagName === "TEXTAREA") place.control.classList.toggle("hides", !shows);
+  else place.control.type = shows ? "text" : "password";
 }
 
 // A key of several lines, pasted or dropped where one was expected, would silently become one line that no program reads.

@@ -1,6 +1,6 @@
 // Fields for the eye, by their type. Whatever a field holds is hostile: it becomes text and nothing else.
 
-import { announce, count, hasUnseen, make, visible } from "./base.js";
+import { announce, count, hasUnseen, make, revealButton, visible } from "./base.js";
 import { qrPicture } from "./qr_picture.js";
 
 const MASK = "••••••••••••";
@@ -58,7 +58,7 @@ function fieldItem(field, at, heading) {
   const id = `field-${(numbered += 1)}`;
   const shown = kind.masked ? maskedValue(id, kind) : plainValue(id, kind, value);
   const actions = [
-    kind.masked ? revealButton(shown, value, label) : null,
+    kind.masked ? revealButton(label, (shows) => reveal(shows, shown, value, label)) : null,
     copyButton(value, label),
     kind.wide && typeof field.filename === "string" && field.filename !== "" ? download(value, field.filename, label) : null,
   ];
@@ -110,17 +110,10 @@ function maskNodes() {
   return [make("span", { "aria-hidden": "true" }, MASK), make("span", { class: "sr-only" }, "hidden")];
 }
 
-function revealButton(box, value, label) {
-  const button = make("button", { type: "button", "aria-pressed": "false" }, "Show");
-  button.append(make("span", { class: "sr-only" }, ` ${label}`));
-  button.addEventListener("click", () => {
-    const shows = button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", String(shows));
-    box.classList.toggle("masked", !shows);
-    box.replaceChildren(...(shows ? (value === "" ? [] : [value]) : maskNodes()));
-    announce(shows ? `${label} is shown` : `${label} is hidden`);
-  });
-  return button;
+function reveal(shows, box, value, label) {
+  box.classList.toggle("masked", !shows);
+  box.replaceChildren(...(shows ? (value === "" ? [] : [value]) : maskNodes()));
+  announce(shows ? `${label} is shown` : `${label} is hidden`);
 }
 
 function copyButton(value, label) {

@@ -2,7 +2,8 @@
 // only asked whether the share can be opened and wants a passcode.
 
 import {
-  announce, ask, codeSegment, count, keepNothing, make, mark, moment, show, showReason, takeEncodedHash, takeFragment, visible,
+  announce, ask, codeSegment, count, keepNothing, make, mark, moment, revealButton, show, showReason, takeEncodedHash,
+  takeFragment, visible,
 } from "./base.js";
 import { fieldList, howMany } from "./fields.js";
 import { REASONS } from "./reasons.js";
@@ -84,12 +85,7 @@ function passcodeEntry(left) {
     id: "passcode", type: "password", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
     "aria-describedby": "tries error", "aria-required": "true",
   });
-  const toggle = make("button", { type: "button", "aria-pressed": "false" }, "Show", make("span", { class: "sr-only" }, " passcode"));
-  toggle.addEventListener("click", () => {
-    const shows = input.type === "password";
-    input.type = shows ? "text" : "password";
-    toggle.setAttribute("aria-pressed", String(shows));
-  });
+  const toggle = revealButton("passcode", (shows) => (input.type = shows ? "text" : "password"));
   return make(
     "div",
     { class: "entry" },

@@ -1,7 +1,7 @@
 // Who answers, at the collect link. Nothing is spent before the button is pressed; what is typed is sealed here to
 // the request's public key, and only then sent.
 
-import { announce, ask, make, mark, moment, serviceTag, show, visible } from "./base.js";
+import { announce, ask, make, mark, moment, revealButton, serviceTag, show, visible } from "./base.js";
 import { entry } from "./entries.js";
 import { decodeBase64url, sealBox, writeFields } from "./wire.js";
 
@@ -49,12 +49,7 @@ function ready(part) {
 }
 
 function passcodeEntry(input) {
-  const toggle = make("button", { type: "button", "aria-pressed": "false" }, "Show", make("span", { class: "sr-only" }, " passcode"));
-  toggle.addEventListener("click", () => {
-    const shows = input.type === "password";
-    input.type = shows ? "text" : "password";
-    toggle.setAttribute("aria-pressed", String(shows));
-  });
+  const toggle = revealButton("passcode", (shows) => (input.type = shows ? "text" : "password"));
   return make(
     "div",
     { class: "entry" },

@@ -46,10 +46,12 @@ _ENCODED_HASH = re.compile("%(?:25)*23")
 
 
 def find(method: str, segments: tuple[str, ...]) -> str | None:
-    """The file that answers a request: a link's page, or a part of one; None where there is none."""
+    """The file that answers a request: a link's page, the origin's, or a part of one; None where there is none."""
     if method not in ("GET", "HEAD"):
         return None
     match segments:
+        case ("",):
+            return "index.html"
         case ("s", "r", _):
             return "request.html"
         case ("s", _):

@@ -24,7 +24,7 @@ from sealpipe.errors import KeySwapped, PluginError, SealpipeError, StateError, 
 from sealpipe.flows.collecting.answers import Answers
 from sealpipe.flows.collecting.keys import InHand, check_ours
 from sealpipe.flows.collecting.parcels import parcels
-from sealpipe.flows.collecting.picking import any_taken, pick
+from sealpipe.flows.collecting.picking import any_taken, none_named, pick
 from sealpipe.flows.collecting.planning import CollectPlan, Job
 from sealpipe.flows.collecting.result import (
     Collected,
@@ -89,7 +89,7 @@ class Collecting:
             yield from self._tell(Progress("answered", self.short_code))
             self.result = yield from self._collect()
         elif self._over:
-            self.result = yield from self._unanswered("expired")
+            self.result = yield from self._over_without()
 
     def failed(self, error: SealpipeError) -> None:
         """A look came to nothing, and may be repeated."""
@@ -192,6 +192,15 @@ class Collecting:
             yield from self._store(record, wanted, made)
             made.submissions = (*made.submissions, *new)
             made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
+
+    def _over_without(self) -> Flow[Collected]:
+        """What is over without what is asked for. Raises NoSuchAnswer where it has other answers."""
+        usable, named = self._answers.usable, self._plan.pick
+        # One that is there and cannot be used is told as such.
+        if usable and not any(named == each.short_code for each in self._answers.unreadable):
+            self._kept_in = (yield from self._unanswered("failed")).kept_in
+            raise none_named(usable, named, self.short_code)
+        return (yield from self._unanswered("expired"))
 
     def _unanswered(self, status: Status) -> Flow[Collected]:
         made = self._made(status)

@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sealpipe.api.refusals import printable
-from sealpipe.errors import TooManyAnswers
+from sealpipe.errors import NoSuchAnswer, TooManyAnswers, UsageError
 from sealpipe.flows.collecting.result import Received
 
 WORDS = ("only", "newest", "oldest", "each")
 """What `pick` may say; anything else is the short code of a submission, or its marker."""
+_MEANT = {
+    **dict.fromkeys(("last", "latest", "recent", "youngest"), "newest"),
+    **dict.fromkeys(("first", "earliest"), "oldest"),
+    **dict.fromkeys(("all", "every", "both"), "each"),
+    **dict.fromkeys(("any", "one", "single"), "only"),
+}
+"""What people write for one of them."""
+_NEAR = 0.75
+"""How much of a word is a slip of one of ours: of no word of more than ten letters, and codes have twelve."""
 _SHOWN = 10
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -31,12 +40,44 @@ def pick(found: Sequence[Received], how: str, short_code: str) -> list[Received]
     return [ordered[-1 if how == "newest" else 0][1]]
 
 
+def check(how: str) -> None:
+    """UsageError for what is a slip of one of the words, and would be waited for as the code of an answer."""
+    if how in WORDS:
+        return
+    from difflib import get_close_matches  # a word of ours is the rule
+
+    word = how.lower()
+    # A code of letters alone that looks like a word of ours is still named by its marker, which has a dot.
+    near = _MEANT.get(word) or next(iter(get_close_matches(word, WORDS, 1, _NEAR)), None)
+    if near and word.isascii() and word.isalpha():
+        raise UsageError(
+            f"{how!r} is none of {', '.join(WORDS)}, and hardly the code of an answer",
+            remedy=f"did you mean {near}? An answer whose code looks so is named by its marker",
+        )
+
+
 def any_taken(found: Sequence[Received], how: str) -> bool:
     """Whether there is anything to take, be it too much."""
     return any(how in WORDS or how in (each.short_code, each.marker) for each in found)
 
 
 def _too_many(named: Sequence[Received], answers: int, short_code: str) -> TooManyAnswers:
+    return TooManyAnswers(
+        f"{short_code} has {answers} answers, and one is taken: {_names(named)}; nothing was stored",
+        short_code=short_code,
+    )
+
+
+def none_named(found: Sequence[Received], how: str, short_code: str) -> NoSuchAnswer:
+    """That a request is over, and what it has; `found` is not empty."""
+    those = f"none of its {len(found)} answers is" if len(found) > 1 else "its one answer is not"
+    return NoSuchAnswer(
+        f"{short_code} is over, and {those} {printable(how, 60)}: {_names(found)}; nothing was stored",
+        short_code=short_code,
+    )
+
+
+def _names(named: Sequence[Received]) -> str:
     shown = named[:_SHOWN]
     codes = [each.short_code for each in shown]
     # Should one code ever stand for two, the marker tells them apart.
@@ -44,8 +85,4 @@ def _too_many(named: Sequence[Received], answers: int, short_code: str) -> TooMa
     names = [
         printable(str(each.short_code), 60) if told else each.marker for each, told in zip(shown, clear, strict=True)
     ]
-    more = ", ..." if len(named) > _SHOWN else ""
-    return TooManyAnswers(
-        f"{short_code} has {answers} answers, and one is taken: {', '.join(names)}{more}; nothing was stored",
-        short_code=short_code,
-    )
+    return ", ".join(names) + (", ..." if len(named) > _SHOWN else "")

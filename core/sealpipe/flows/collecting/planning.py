@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sealpipe.errors import UsageError
 from sealpipe.flows.collecting.keys import OpensWith
-from sealpipe.flows.collecting.picking import WORDS
+from sealpipe.flows.collecting.picking import WORDS, check
 from sealpipe.flows.storing.putting import Parcel, grouped
 from sealpipe.flows.storing.targets import Pick, Target, parse_targets, picks, plain
 from sealpipe.plugin import Mode, Stored
@@ -77,6 +77,7 @@ def plan_collect(
         raise UsageError("after is neither keep nor expire")
     if not pick:
         raise UsageError("pick is empty", remedy="it is one of " + ", ".join(WORDS) + ", or a submission's short code")
+    check(pick)
     targets = parse_targets(to, mode, PLACES)
     jobs = [_job(each, targets) for each in requests]
     codes = [job.short_code for job in jobs]

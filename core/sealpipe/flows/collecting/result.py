@@ -114,10 +114,12 @@ class Collected:
         )
 
     def _unanswered(self) -> SealpipeError | None:
-        skipped = f"; {self.skipped} answers were not end-to-end encrypted" if self.skipped else ""
+        were = "answer was" if self.skipped == 1 else "answers were"
+        skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
         nobody = "nobody has answered"
         if self.count > len(self.unreadable):  # there are answers, and none of them is the one that was named
-            nobody = f"none of its {self.count} answers is {printable(self.pick, 60)}"
+            those = f"none of its {self.count} answers is" if self.count > 1 else "its one answer is not"
+            nobody = f"{those} {printable(self.pick, 60)}"
         elif self.unreadable:
             nobody = "nobody has answered in a way that can be used"
         if self.status == "pending":
