@@ -6,6 +6,7 @@ splits no mask into its lines; the real runner does neither.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -69,6 +70,13 @@ def test_a_link_crosses_jobs_an_answer_reaches_openbao_and_a_failure_ends_what_i
         assert len(list(client.iter_requests(status="expired"))) == 2
     for canary in (PASSWORD, STORED["password"], key, bao.root):
         assert canary not in ran.log
+
+
+def test_docs_a_rehearsal_needs_no_account(repository: Repository, service: Running) -> None:
+    ran = repository.run("workflow_dispatch", DOCS / "rehearsal.yml", secrets={}, variables={}, environ={})
+    assert ran.code == 0, ran.log
+    assert re.search(r"created, [\w-]{12}", ran.log), ran.log
+    assert service.seen() == []
 
 
 def test_docs_a_link_for_a_contractor_on_release(
