@@ -147,6 +147,31 @@ def test_a_code_that_looks_like_a_file_is_a_code_behind_its_prefix(job: Job) -> 
     assert job.run("collect", "a.json").code == 2
 
 
+@pytest.mark.parametrize("code", ["-Abc_def-Gh1", "-o", "-wait", "---", "--a-b"])
+def test_a_code_may_begin_with_a_dash(job: Job, code: str) -> None:
+    """One in sixty-four does: nobody's script should fail for it."""
+    asked = ask(job)
+    asked.answer()
+    job.service.service.store.change(
+        "UPDATE requests SET short_code = :new WHERE short_code = :old", {"new": code, "old": asked.code}
+    )
+    words = [code] if len(code) > 2 and code[1] != "-" else ["--", code]
+    for options in ([], ["--pick", "newest"]):
+        done = job.run("collect", *options, *words)
+        assert done.out.startswith("Staging password: hunter2\n"), done
+
+
+@pytest.mark.parametrize("words", [["--pik", "newest", "x"], ["x", "--aft=keep"], ["--to"], ["-x"]], ids=" ".join)
+def test_an_option_that_is_none_is_no_code(job: Job, words: list[str]) -> None:
+    done = job.run("collect", *words)
+    assert (done.code, done.out) == (2, ""), done
+
+
+def test_a_value_that_begins_with_a_dash_is_a_value(job: Job) -> None:
+    done = job.run("collect", "x", "--wait", "-5m")
+    assert (done.code, "--wait" in done.err, "code:" in done.err) == (2, True, False), done
+
+
 RECEIPTS: dict[str, bytes] = {
     "nothing": b"",
     "no JSON": b"{",

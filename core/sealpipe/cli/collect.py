@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import context, output
-from sealpipe.cli.options import Command, options
+from sealpipe.cli.options import OpaqueWords, options
 from sealpipe.errors import NotDelivered, SealpipeError, UsageError
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from sealpipe.state.receipt import Receipt
 
 
-@click.command(cls=Command)
+@click.command(cls=OpaqueWords)
 @click.argument("requests", nargs=-1, required=True, metavar="CODE|RECEIPT...")
 @options("collect", common=context.COMMON)
 def collect(requests: Sequence[str], **values: Any) -> None:
     """Open what was handed over to requests, and store it where it belongs. Safe to run again, anywhere.
 
     A word that ends in .json or holds a slash is a receipt's file, any other a short code (code:WORD is one, too; one
-    that begins with a dash comes after --). Without --to or --dir what was typed is the result, on stdout. Nobody
+    that begins with two dashes comes after --). Without --to or --dir what was typed is the result, on stdout. Nobody
     knows who sent it: whoever has the link may answer.
 
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'

@@ -44,6 +44,21 @@ OPAQUE = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 """Context settings of a command that takes a short code: it is opaque, and may begin with a dash."""
 
 
+class OpaqueWords(Command):
+    """A command of several words that takes `code:WORD`: a code that begins with one dash is none of its options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with_value = {
+            name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
+        }
+        free = args.index("--") if "--" in args else len(args)
+        for at, word in enumerate(args[:free]):
+            is_value = at > 0 and args[at - 1] in with_value
+            if len(word) > 2 and word[0] == "-" != word[1] and not is_value:
+                args[at] = f"code:{word}"
+        return super().parse_args(ctx, args)
+
+
 class OneOf(click.Choice[str]):
     """One of a few words. Anything else is not echoed: it may be a secret, such as a seed behind `request --key`."""
 
