@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from sealpipe.cli import output
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import UsageError
-
-if TYPE_CHECKING:
-    from sealpipe.wire.fields import Field
 
 T = TypeVar("T")
 
@@ -26,14 +23,16 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
 
     sealpipe share -f env:DB_PASSWORD | sealpipe rehearsal open
     """
+    from sealpipe.wire.field import revealed
     from sealpipe_rehearsal.people import Recipient
 
     address, passcode = _one("--link", link), _passcode(passcode_from)
     fields = _at_link(lambda: Recipient().open_link(address.strip(), passcode))
     if values["output"] == "json":
-        output.json_result({"fields": [{"key": each.key, "value": _text(each), "type": each.type} for each in fields]})
+        rows = [{"key": each.key, "value": revealed(each), "type": each.type} for each in fields]
+        output.json_result({"fields": rows})
         return
-    lines = [output.harmless(f"{output.printable(each.key)}: {output.printable(_text(each))}") for each in fields]
+    lines = [output.harmless(f"{output.printable(each.key)}: {output.printable(revealed(each))}") for each in fields]
     output.result("".join(f"{line}\n" for line in lines))
 
 
@@ -48,6 +47,7 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
     sealpipe rehearsal answer "$LINK" -f 'Password=gen:password' -f 'User name=text:acme'
     """
     from sealpipe import resolve
+    from sealpipe.wire.field import revealed
     from sealpipe_rehearsal.people import Submitter
 
     if "#" in collect_link:
@@ -55,7 +55,7 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
             "that is an access link, which opens the answers: nothing was sent",
             remedy="give the collect link alone: what stands before the #",
         )
-    given = {each.key: _text(each) for each in resolve(list(field))} if field else {}
+    given = {each.key: revealed(each) for each in resolve(list(field))} if field else {}
     person, passcode = Submitter(), _passcode(passcode_from)
     who = {} if passcode is None else {"passcode": passcode}
     form = _at_link(lambda: person.open_form(collect_link, **who))
@@ -87,15 +87,12 @@ def _passcode(reference: str | None) -> str | None:
 
 def _one(option: str, reference: str) -> str:
     from sealpipe import resolve
+    from sealpipe.wire.field import revealed
 
     fields = resolve([reference])
     if len(fields) != 1:
         raise UsageError(f"{option} names {len(fields)} values where one belongs", remedy="name one key: #KEY")
-    return _text(fields[0])
-
-
-def _text(field: Field) -> str:
-    return field.value if isinstance(field.value, str) else field.value.reveal()
+    return revealed(fields[0])
 
 
 def _named(labels: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sealpipe.cli import output
 from sealpipe.errors import SealpipeError
+from sealpipe.wire.field import revealed
 from sealpipe_rehearsal.rehearsing import environment
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.service.log import Seen
@@ -33,7 +34,7 @@ def tour(running: Running, *, as_json: bool) -> int:
         return made
     output.note(f"3. The link was made here, from the short code {made['short_code']} and a key that was never sent.")
     fields = running.recipient().open_link(made["link"])
-    seen = {field.key: _text(field.value) for field in fields}
+    seen = {field.key: revealed(field) for field in fields}
     posted = next(request for request in running.seen() if request.method == "POST")
     _check(running, password, made, seen)
     output.note("4. The recipient opened the link. What each of them could see:")
@@ -85,10 +86,6 @@ def _check(running: Running, password: str, made: dict[str, Any], seen: dict[str
     for request in running.seen():
         if any(text.encode() in bytes(request) for text in (password, fragment, fragment[1:])):
             raise SealpipeError("the service saw what it must not see")
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else value.reveal()
 
 
 def _members(posted: Seen) -> dict[str, str]:

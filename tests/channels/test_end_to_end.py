@@ -12,7 +12,7 @@ from support import fake_github, fake_slack
 from support.fake_github import FakeGitHub
 from support.fake_slack import FakeSlack
 from support.fake_web import drop_after
-from support.mailbox import PASSWORD, USER, Mailbox
+from support.mailbox import USER, Mailbox
 from support.terminal import Done, Terminal, created, opened
 
 
@@ -26,12 +26,7 @@ def mailbox(tmp_path: Path) -> Iterator[Mailbox]:
 def mailing(user: Terminal, mailbox: Mailbox) -> Terminal:
     """A user whose settings are at the service and at the mail server."""
     user.environ |= {
-        "SEALPIPE_CA_FILE": str(mailbox.ca_file),
-        "SEALPIPE_PLUGIN_EMAIL__HOST": mailbox.host,
-        "SEALPIPE_PLUGIN_EMAIL__PORT": str(mailbox.port),
-        "SEALPIPE_PLUGIN_EMAIL__USERNAME": USER,
-        "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD,
-        "SEALPIPE_PLUGIN_EMAIL__SENDER": "CI <ci@acme.example>",
+        **mailbox.environ("CI <ci@acme.example>"),
         "DB_PASSWORD": "s3cret",
     }
     return user

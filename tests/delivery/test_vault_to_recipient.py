@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from plugins.test_ci import GITLAB, Answer, endpoint
 from sealpipe import AsyncClient, Client
 from sealpipe_rehearsal.running import Running
-from support.mailbox import PASSWORD, USER, Mailbox
+from support.mailbox import Mailbox
 from support.openbao import Bao, dev_server
 from support.terminal import Done, Terminal, created, opened
 
@@ -97,12 +97,7 @@ def script(user: Terminal, bao: Bao, mailbox: Mailbox) -> Terminal:
     """Where the line stands: it knows the service, Vault and the mail server, and has no login at Vault yet."""
     user.environ |= {
         "VAULT_ADDR": bao.addr,
-        "SEALPIPE_CA_FILE": str(mailbox.ca_file),
-        "SEALPIPE_PLUGIN_EMAIL__HOST": mailbox.host,
-        "SEALPIPE_PLUGIN_EMAIL__PORT": str(mailbox.port),
-        "SEALPIPE_PLUGIN_EMAIL__USERNAME": USER,
-        "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD,
-        "SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example",
+        **mailbox.environ(),
         "RECIPIENT": "ann@example.com",
     }
     return user

@@ -15,7 +15,7 @@ import yaml
 from sealpipe.reference import parse
 from sealpipe.settings import parsing
 from support.gitlab_templates import Template
-from support.mailbox import PASSWORD, USER, Mailbox
+from support.mailbox import Mailbox
 from support.parts import ROOT, missing
 from support.terminal import Terminal
 
@@ -62,12 +62,7 @@ def test_the_jobs_of_its_loop_hand_over_to_each_recipient_once(user: Terminal, t
     user.file("recipients.txt", "".join(f"{address}\n" for address in everybody))
     with Mailbox(tmp_path) as mailbox:
         mail = {
-            "SEALPIPE_CA_FILE": str(mailbox.ca_file),
-            "SEALPIPE_PLUGIN_EMAIL__HOST": mailbox.host,
-            "SEALPIPE_PLUGIN_EMAIL__PORT": str(mailbox.port),
-            "SEALPIPE_PLUGIN_EMAIL__USERNAME": USER,
-            "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD,
-            "SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example",
+            **mailbox.environ(),
             "DB_PASSWORD": "canary-of-many",
         }
         shares = []

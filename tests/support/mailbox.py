@@ -55,6 +55,17 @@ class Mailbox:
 
     host = LOOPBACK
 
+    def environ(self, sender: str = "ci@acme.example") -> dict[str, str]:
+        """What a user sets to send through it."""
+        return {
+            "SEALPIPE_CA_FILE": str(self.ca_file),
+            "SEALPIPE_PLUGIN_EMAIL__HOST": self.host,
+            "SEALPIPE_PLUGIN_EMAIL__PORT": str(self.port),
+            "SEALPIPE_PLUGIN_EMAIL__USERNAME": USER,
+            "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD,
+            "SEALPIPE_PLUGIN_EMAIL__SENDER": sender,
+        }
+
     def __init__(
         self,
         folder: Path,

@@ -43,8 +43,6 @@ def _finished(step: Step, code: int) -> int:
     except Refused as error:
         told = _refused(None, error)
         return code or told
-    except OSError as error:
-        telling.annotate("warning", f"there is no summary: {os.strerror(error.errno or 0)}")
     return code
 
 

@@ -87,8 +87,11 @@ class Step:
     def finish(self) -> None:
         """Set what is left to set, and the summary."""
         self.hand_on(self.outputs)
-        if self.summary and self.on("summary") and not files.add_summary(self.environ, self.summary):
-            telling.annotate("notice", "there is no summary: it is larger than the runner takes")
+        try:
+            if self.summary and self.on("summary") and not files.add_summary(self.environ, self.summary):
+                telling.annotate("notice", "there is no summary: it is larger than the runner takes")
+        except OSError as error:
+            telling.annotate("warning", f"there is no summary: {os.strerror(error.errno or 0)}")
 
 
 def text_of(path: str, name: str) -> str:

@@ -13,7 +13,7 @@ from sealpipe.flows.collecting.result import Collected, Progress, Received
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.times import format_time
-from sealpipe.wire.field import Field
+from sealpipe.wire.field import revealed
 
 _SELDOM: Final = 300.0
 """Seconds between two lines of waiting where nobody watches."""
@@ -144,7 +144,7 @@ def _lines(result: Collected, *, stored: bool, dry_run: bool) -> Iterator[str]:
         for number, received in enumerate(result.submissions):
             if number:
                 yield ""
-            yield from (f"{show(field.key)}: {show(_open(field))}" for field in received.fields)
+            yield from (f"{show(field.key)}: {show(revealed(field))}" for field in received.fields)
 
 
 def _members(result: Collected, *, with_values: bool) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _members(result: Collected, *, with_values: bool) -> dict[str, Any]:
 
 def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
     rows = [
-        {**field.members(), "value": _open(field)} if with_values else {"key": field.key, "type": field.type}
+        {**field.members(), "value": revealed(field)} if with_values else {"key": field.key, "type": field.type}
         for field in received.fields
     ]
     created = None if received.created_at is None else format_time(received.created_at)
@@ -191,7 +191,7 @@ def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]
     """
     plain = {job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in plan.jobs}
     typed = [
-        _open(field)
+        revealed(field)
         for each in results
         for row in each.submissions
         for field in row.fields
@@ -205,10 +205,6 @@ def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]
 def _shown(text: str) -> str:
     """A value as it stands in its line, behind its label."""
     return output.harmless(f"-{output.printable(text)}")[1:]
-
-
-def _open(field: Field) -> str:
-    return field.value.reveal() if isinstance(field.value, Secret) else field.value
 
 
 def _moment(each: Any) -> str | None:

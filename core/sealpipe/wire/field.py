@@ -98,6 +98,11 @@ class Field:
         return {name: members[name] for name in dict.fromkeys([*first, *members])}
 
 
+def revealed(field: Field) -> str:
+    """The field's value as text. Raises UnicodeDecodeError where a Secret was made from bytes that are not UTF-8."""
+    return field.value.reveal() if isinstance(field.value, Secret) else field.value
+
+
 def _usual_type(value: str | Secret) -> str:
     broken = "\n" in value if isinstance(value, str) else b"\n" in utf8(value)
     return "multiline" if broken else "password"

@@ -104,13 +104,24 @@ export function show(state, ...nodes) {
   }
 }
 
+/** The same under a heading of ours, which is the page's title, too, and below the drawing `drawing`. */
+export function showTitled(state, drawing, title, ...nodes) {
+  document.title = title;
+  show(state, mark(drawing), make("h1", {}, title), ...nodes);
+}
+
+/** Rows of a name and what it is, as a list; a row that is null, or false, is left out. */
+export function facts(rows) {
+  const lines = rows.filter(Boolean).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
+  return make("dl", { class: "facts" }, lines);
+}
+
 /** A state in which nothing more can be done here: what is so, why, and the reason's name for support. */
 export function showReason({ reason, title, text, advice, actions = [] }) {
-  document.title = title;
-  show(
+  showTitled(
     "refused",
-    mark("refused"),
-    make("h1", {}, title),
+    "refused",
+    title,
     make("p", { class: "lead" }, text),
     advice ? make("p", {}, advice) : null,
     actions.length ? make("div", { class: "actions" }, actions) : null,

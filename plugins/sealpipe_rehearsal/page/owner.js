@@ -1,6 +1,6 @@
 // Who asked, at the access link: every submission, opened in this browser with the link's key, which stays here.
 
-import { announce, ask, count, make, mark, moment, serviceTag, show, visible } from "./base.js";
+import { announce, ask, count, facts, make, mark, moment, serviceTag, show, showTitled, visible } from "./base.js";
 import { fieldList } from "./fields.js";
 import { WireError, encodeBase64url, keyFromSeed, openBox, readFields } from "./wire.js";
 
@@ -47,7 +47,7 @@ function present(told, all, look, again) {
     mark(read.length ? "open" : "sealed"),
     make("h1", { dir: "auto" }, title),
     make("p", { class: "lead" }, `${howMany(read)} The key is in your link and has not left this browser.`),
-    make("dl", { class: "facts" }, facts(told).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+    facts(aboutRequest(told)),
     unread.length ? unreadNote(unread) : null,
     told.skipped_not_end_to_end_encrypted ? skippedNote(told.skipped_not_end_to_end_encrypted) : null,
     read.length ? make("p", { class: "note" }, "Everybody who has the collect link can answer: an answer does not prove who wrote it.") : null,
@@ -61,7 +61,7 @@ function howMany(read) {
   return read.length ? `${count(read.length, "submission")}, opened in this browser.` : "There is no submission to read here yet.";
 }
 
-function facts(told) {
+function aboutRequest(told) {
   const limit = told.max_submission;
   return [
     ["Answers", limit === null ? `${told.received} received` : `${told.received} received of at most ${limit}`],
@@ -96,11 +96,10 @@ function submission({ number, code, created, fields }) {
 
 function hide() {
   const title = "The submissions are hidden again";
-  document.title = title;
-  show(
+  showTitled(
     "hidden",
-    mark("hidden"),
-    make("h1", {}, title),
+    "hidden",
+    title,
     make("p", { class: "lead" }, "They are gone from this page, and the key with them. The access link opens them again."),
   );
   announce(title);

@@ -2,8 +2,8 @@
 // only asked whether the share can be opened and wants a passcode.
 
 import {
-  announce, ask, codeSegment, count, keepNothing, make, mark, moment, revealButton, show, showReason, takeEncodedHash,
-  takeFragment, visible,
+  announce, ask, codeSegment, count, facts, keepNothing, make, mark, moment, revealButton, show, showReason, showTitled,
+  takeEncodedHash, takeFragment, visible,
 } from "./base.js";
 import { fieldList, howMany } from "./fields.js";
 import { REASONS } from "./reasons.js";
@@ -193,22 +193,16 @@ function viewsLeft(left) {
 
 function hidden(key, limit, again) {
   if (document.getElementById("stage").dataset.state !== "open") return;
-  document.title = "It is hidden again";
   const reopen = make("button", { type: "button", id: "again", on: { click: () => look(key) } }, "Back to the link");
-  show(
+  showTitled(
     "hidden",
-    mark("hidden"),
-    make("h1", {}, "It is hidden again"),
+    "hidden",
+    "It is hidden again",
     make("p", { class: "lead" }, limit ? `The sender lets it be seen for ${seconds(limit)} at a time.` : "The content is gone from this page."),
     make("p", {}, again ? "Opening it again may use up another view." : "Its last view is used up: the link opens no more."),
     again ? make("div", { class: "actions" }, reopen) : null,
   );
   announce("The content is hidden");
-}
-
-function facts(rows) {
-  const lines = rows.filter(Boolean).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
-  return make("dl", { class: "facts" }, lines);
 }
 
 function seconds(number) {

@@ -1,7 +1,7 @@
 // Who answers, at the collect link. Nothing is spent before the button is pressed; what is typed is sealed here to
 // the request's public key, and only then sent.
 
-import { announce, ask, make, mark, moment, revealButton, serviceTag, show, visible } from "./base.js";
+import { announce, ask, facts, make, mark, moment, revealButton, serviceTag, show, showTitled, visible } from "./base.js";
 import { entry } from "./entries.js";
 import { decodeBase64url, sealBox, writeFields } from "./wire.js";
 
@@ -207,18 +207,13 @@ function tell({ error, button }, text, wrong = null) {
 function sent(now, told) {
   now.leave();
   const title = "Sent, and only they can read it";
-  document.title = title;
-  show(
+  showTitled(
     "sent",
-    mark("done"),
-    make("h1", {}, title),
+    "done",
+    title,
     make("p", { class: "lead" }, "Your answer was sealed in this browser before it left it. The service keeps it without being able to read it; only who asked has the key."),
     make("p", {}, "Nothing of it stays on this page. If something was wrong with it, open the link again, send another answer and tell them which one counts."),
     facts([["Your answer's number", make("code", { id: "number" }, visible(told.short_code))]]),
   );
   announce(title);
-}
-
-function facts(rows) {
-  return make("dl", { class: "facts" }, rows.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }

@@ -70,6 +70,11 @@ def from_timestamp(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
+def rfc3339_at(seconds: float | None) -> str | None:
+    """What `format_rfc3339` gives for that moment; None for None."""
+    return None if seconds is None else format_rfc3339(from_timestamp(seconds))
+
+
 def format_rfc3339(moment: datetime) -> str:
     """RFC 3339 in UTC with `Z`; fractions of a second only where there are any."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

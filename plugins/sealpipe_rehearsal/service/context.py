@@ -21,7 +21,6 @@ from .webhooks import SIGNATURE_HEADER
 # The specification states no limit: generous, so that only nonsense meets it (413, no envelope).
 MAX_BODY = 64 * 1024 * 1024
 
-
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 MOMENTS = ("share.expiring", "requests.listing", "request.ending")

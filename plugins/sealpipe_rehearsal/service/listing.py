@@ -49,9 +49,7 @@ def page(call: Call, what: str) -> tuple[list[Row], dict[str, int]]:
     The specification has no `status`: a service that is not `extended` passes it by.
     """
     query = call.incoming.query
-    state = "live"
-    if call.service.extended:
-        state = "ended" if query.get("status") == "expired" else "live"
+    state = "ended" if call.service.extended and query.get("status") == "expired" else "live"
     wanted: Page = read_page(query)
     with call.service.store.transaction():
         settle(call.service)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from . import requests, shares, stats, webhooks
-from .clock import format_rfc3339, from_timestamp
+from .clock import rfc3339_at
 from .context import Call
 from .refusals import Answer, answer, as_json
 
@@ -75,12 +75,11 @@ def rotate_webhook_secret(call: Call, arguments: Arguments) -> Answer:
 
 
 def _shown(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]:
-    until = endpoint.both_until(call.service.clock.timestamp())
     return {
         "id": endpoint.id,
         "url": endpoint.url,
-        "created_at": format_rfc3339(from_timestamp(endpoint.created_at)),
-        "both_secrets_until": None if until is None else format_rfc3339(from_timestamp(until)),
+        "created_at": rfc3339_at(endpoint.created_at),
+        "both_secrets_until": rfc3339_at(endpoint.both_until(call.service.clock.timestamp())),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import webhooks
 from .administration import members_of, name_of_account
 from .checks import Rule
-from .clock import format_rfc3339, from_timestamp
+from .clock import rfc3339_at
 from .context import Incoming, Service
 from .delivering import Delivery
 from .plans import DEFAULT_ACCOUNT
@@ -55,14 +55,13 @@ def deliveries(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001 
 
 
 def _shown(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
-    until = endpoint.both_until(service.clock.timestamp())
     return {
         "id": endpoint.id,
         "account": endpoint.account,
         "url": endpoint.url,
         "created_at": endpoint.created_at,
         "rotated_at": endpoint.rotated_at,
-        "both_secrets_until": None if until is None else format_rfc3339(from_timestamp(until)),
+        "both_secrets_until": rfc3339_at(endpoint.both_until(service.clock.timestamp())),
     }
 
 
@@ -77,5 +76,5 @@ def _told(delivery: Delivery) -> dict[str, object]:
         "state": delivery.state,
         "attempts": delivery.attempts,
         "answered": delivery.answered,
-        "due": None if delivery.due is None else format_rfc3339(from_timestamp(delivery.due)),
+        "due": rfc3339_at(delivery.due),
     }

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from sealpipe.api.refusals import printable
 from sealpipe.errors import NoSuchAnswer, TooManyAnswers, UsageError
-from sealpipe.flows.collecting.result import Received
+from sealpipe.flows.collecting.result import Received, none_is
 
 WORDS = ("only", "newest", "oldest", "each")
 """What `pick` may say; anything else is the short code of a submission, or its marker."""
@@ -70,9 +70,8 @@ def _too_many(named: Sequence[Received], answers: int, short_code: str) -> TooMa
 
 def none_named(found: Sequence[Received], how: str, short_code: str) -> NoSuchAnswer:
     """That a request is over, and what it has; `found` is not empty."""
-    those = f"none of its {len(found)} answers is" if len(found) > 1 else "its one answer is not"
     return NoSuchAnswer(
-        f"{short_code} is over, and {those} {printable(how, 60)}: {_names(found)}; nothing was stored",
+        f"{short_code} is over, and {none_is(len(found), how)}: {_names(found)}; nothing was stored",
         short_code=short_code,
     )
 

@@ -118,8 +118,7 @@ class Collected:
         skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
         nobody = "nobody has answered"
         if self.count > len(self.unreadable):  # there are answers, and none of them is the one that was named
-            those = f"none of its {self.count} answers is" if self.count > 1 else "its one answer is not"
-            nobody = f"{those} {printable(self.pick, 60)}"
+            nobody = none_is(self.count, self.pick)
         elif self.unreadable:
             nobody = "nobody has answered in a way that can be used"
         if self.status == "pending":
@@ -127,6 +126,12 @@ class Collected:
         if self.status == "expired" and not self.unreadable:
             return NeverAnswered(f"{self.short_code} has expired, and {nobody}{skipped}", short_code=self.short_code)
         return None
+
+
+def none_is(answers: int, named: str) -> str:
+    """That a request has answers, and none of them is the one that `pick` names."""
+    those = f"none of its {answers} answers is" if answers > 1 else "its one answer is not"
+    return f"{those} {printable(named, 60)}"
 
 
 _RANK = (1, 11, 14, 13)

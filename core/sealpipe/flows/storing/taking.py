@@ -12,7 +12,7 @@ from sealpipe.flows.storing.targets import REQUEST, Pick, Source, Target
 from sealpipe.flows.values import decoded, trimmed
 from sealpipe.plugin import Stored
 from sealpipe.secret import Secret
-from sealpipe.wire.field import Field
+from sealpipe.wire.field import Field, revealed
 
 
 class MisfitError(Exception):
@@ -63,8 +63,4 @@ def _matching(pick: Pick, fields: Sequence[Field]) -> list[str]:
         found = list(fields)
     else:
         found = [field for field in fields if field.key == pick.label]
-    return list(dict.fromkeys(_open(field) for field in found))
-
-
-def _open(field: Field) -> str:
-    return field.value.reveal() if isinstance(field.value, Secret) else field.value
+    return list(dict.fromkeys(revealed(field) for field in found))
