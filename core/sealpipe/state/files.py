@@ -16,6 +16,8 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
 _NOT_THAT_WAY = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
 _BY_DESCRIPTOR = Path("/proc/self/fd")
 _NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+_SWAPPED = frozenset({errno.ELOOP, errno.ENXIO})
+"""What opening says where a plain file became a link, or a socket, since it was looked at."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -176,8 +178,17 @@ def _holds(name: str, folder: int, was: bytes | None) -> bool:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
         return was is None
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(len(was) + 1) == was
+    except OSError as error:
+        if error.errno not in _SWAPPED:
+            raise
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(len(was) + 1) == was
+    finally:
+        os.close(descriptor)
 
 
 def open_locked(path: Path) -> int:

@@ -27,6 +27,8 @@ from sealpipe.plugin import (
 
 _TRIES = 100
 _NO_NAMES = ("", ".", "..")
+_SWAPPED = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK}
+"""What it must have become since it was looked at, by what opening it says."""
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -69,17 +71,12 @@ def look(locator: Locator, path: Path) -> Found | None:
     with told(locator):
         try:
             # Looked at before it is opened: opening a device may do something.
-            _plain(locator, os.lstat(path))
-            descriptor = os.open(path, _READING)
+            _plain(locator, os.lstat(path).st_mode)
+            descriptor = _opened(locator, path)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                _plain(locator, os.lstat(path))
-            raise
         with os.fdopen(descriptor, "rb") as file:
             about = os.fstat(descriptor)
-            _plain(locator, about)
             content = file.read(PLAINTEXT_LIMIT + 1)
     if len(content) > PLAINTEXT_LIMIT:
         raise Unsupported(
@@ -119,11 +116,26 @@ def _written(context: Context, path: Path, content: bytes, there: Found | None) 
     return True
 
 
-def _plain(locator: Locator, about: os.stat_result) -> None:
-    if stat.S_ISLNK(about.st_mode):
+def _opened(locator: Locator, path: Path) -> int:
+    try:
+        descriptor = os.open(path, _READING)
+    except OSError as error:
+        if error.errno in _SWAPPED:
+            _plain(locator, _SWAPPED[error.errno])
+        raise
+    try:
+        _plain(locator, os.fstat(descriptor).st_mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _plain(locator: Locator, mode: int) -> None:
+    if stat.S_ISLNK(mode):
         raise Conflict(f"{locator} is a symbolic link, and none is followed", remedy="name the file it leads to")
-    if not stat.S_ISREG(about.st_mode):
-        what = "a folder" if stat.S_ISDIR(about.st_mode) else "no plain file"
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "no plain file"
         raise Conflict(f"{locator} is {what}", remedy="name a file, or a place where nothing is")
 
 

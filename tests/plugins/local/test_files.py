@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,6 +190,46 @@ def test_a_link_that_appears_after_the_look_is_not_followed(tmp_path: Path, *, e
         racing(plant).put(Locator("file", str(path)), [Stored("", Secret("new"))], mode="replace", marker="m")
     assert path.is_symlink()
     assert precious.read_text() == "old"
+
+
+def become_a_link(path: Path) -> None:
+    path.symlink_to("precious")
+
+
+def become_a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(path))
+
+
+SWAPS = {"a link": become_a_link, "a socket": become_a_socket, "a pipe": os.mkfifo, "a folder": Path.mkdir}
+
+
+@pytest.mark.parametrize("look", ["lstat", "stat"])
+@pytest.mark.parametrize("swap", SWAPS)
+def test_what_a_file_becomes_between_a_look_and_its_opening_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: str, look: str
+) -> None:
+    """The sink looks by lstat, the replacing beneath it by stat with a folder's descriptor."""
+    path, real, swapped = tmp_path / "file", getattr(os, look), False
+    (tmp_path / "precious").write_text("old")
+    path.write_text("old")
+
+    def then_swap(name: Path | str, **more: Any) -> os.stat_result:
+        nonlocal swapped
+        about: os.stat_result = real(name, **more)
+        if Path(name).name == "file" and not swapped:
+            swapped = True
+            path.unlink()
+            SWAPS[swap](path)
+        return about
+
+    monkeypatch.setattr(os, look, then_swap)
+    with pytest.raises(Conflict, match=r"is (a symbolic link|no plain file|a folder)"):
+        put("file", str(path), {"": "new"}, "replace")
+    assert swapped
+    assert not path.is_file() or path.is_symlink()
+    assert (tmp_path / "precious").read_text() == "old"
+    assert {each.name for each in tmp_path.iterdir()} == {"file", "precious"}
 
 
 def test_whoever_creates_the_file_first_keeps_it(tmp_path: Path) -> None:
