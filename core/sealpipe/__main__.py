@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+NEVER_LOADED = ("trio", "httpx._main")
+"""What httpcore and httpx import wherever they find it, and get along without: an event loop that no command has
+(0.1 s and a run of ldconfig), and the command line of httpx with rich and pygments beneath it (0.07 s)."""
+
 
 def main() -> None:
     """Run the command line. The version is told without loading it: scripts ask for it first of all."""
@@ -12,8 +16,8 @@ def main() -> None:
 
         sys.stdout.write(f"sealpipe {__version__}\n")
         return
-    # httpcore imports trio wherever it is installed: 0.1 s and a run of ldconfig, for an event loop no command has.
-    sys.modules.setdefault("trio", None)  # type: ignore[arg-type]
+    for name in NEVER_LOADED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     from sealpipe.cli.main import run
 
     sys.exit(run(sys.argv[1:]))

@@ -70,9 +70,24 @@ def watch(
     before = set(_files(user))
     trace = user.home.parent / "trace"
     calls = ",".join(["%file", "%process", "%network", "getrandom", *WRITING, *SILENT, *TELLING])
-    under = [program("strace"), "-f", "-v", "-xx", "-yy", "-s", "10000000", "-o", str(trace), "-e", f"trace={calls}"]
+    # By itself strace stops every call; by a filter of the kernel only these. What is injected asks for the former.
+    how = ["-e", f"inject={inject}"] if inject else ["--seccomp-bpf"]
+    under = [
+        program("strace"),
+        "-f",
+        *how,
+        "-v",
+        "-xx",
+        "-yy",
+        "-s",
+        "10000000",
+        "-o",
+        str(trace),
+        "-e",
+        f"trace={calls}",
+    ]
     process = subprocess.Popen(
-        [*under, *(["-e", f"inject={inject}"] if inject else []), *command],
+        [*under, *command],
         stdin=subprocess.PIPE,
         stdout=stdout,
         stderr=subprocess.PIPE,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from string import ascii_lowercase
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealpipe.errors import InvalidReference
@@ -23,6 +25,7 @@ from sealpipe.reference import (
 _ALPHABET = '%?#&=,*/"\\~:. -ab0125CFé𝄞\u2028'
 _text = st.text(_ALPHABET, max_size=8)
 _some = st.text(_ALPHABET, min_size=1, max_size=6)
+_OTHERS = str.maketrans(ascii_lowercase, ascii_lowercase[13:] + ascii_lowercase[:13])
 _names = st.sampled_from(["env", "vault", "k8s", "prod-vault.eu_1", "Ab"])
 _keys = st.sampled_from(["x", "version", "X-1.a_b"])
 
@@ -125,13 +128,20 @@ def test_what_reads_prints_one_canonical_text(start: str, text: str) -> None:
 @cases(0.2)
 @given(st.text(st.characters(codec=None), max_size=30) | st.builds("env:{}".format, st.text(max_size=30)))
 def test_junk_is_refused_and_nothing_else_happens(text: str) -> None:
+    name, colon, secret = text.partition(":")
     for read in (parse_field, parse, parse_target):
-        try:
-            read(text)
-        except InvalidReference as error:
-            told = f"{error.message} {error.remedy}"
-        else:
-            continue
-        secret = text.partition(":")[2]
-        assume(len(secret) > 8)
-        assert secret not in told
+        told = refusal(read, text)
+        # hypothesis draws words of our sentences, too: those stand there whatever the text is.
+        assert (
+            len(secret) < 9
+            or secret not in told
+            or secret in refusal(read, f"{name}{colon}{secret.translate(_OTHERS)}")
+        )
+
+
+def refusal(read: Callable[[str], object], text: str) -> str:
+    try:
+        read(text)
+    except InvalidReference as error:
+        return f"{error.message} {error.remedy}"
+    return ""

@@ -47,6 +47,8 @@ class Job:
         return self.run("resume", *words, under=under, **environ)
 
     def run(self, *words: str, under: Sequence[str] = (), **environ: str | None) -> Done:
+        if not under:
+            return self.terminal.sealpipe(*words, **environ)
         return self.terminal.run([*under, *SEALPIPE, *words], environ=environ)
 
     def start(

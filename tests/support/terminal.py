@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe_rehearsal.running import Running
+from support.starting import LANG, SEALPIPE, command
 
-SEALPIPE = (sys.executable, "-m", "sealpipe")
 PATIENCE = 60
 """Seconds after which a process that hangs fails its test."""
 
@@ -55,7 +55,7 @@ class Terminal:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
             "HOME": str(self.home),
             "TMPDIR": str(self.tmp),
-            "LANG": "C.UTF-8",
+            "LANG": LANG,
             **environ,
         }
 
@@ -103,7 +103,7 @@ class Terminal:
 
     def sealpipe(self, *words: str, stdin: str | bytes = b"", **environ: str | None) -> Done:
         """Run `sealpipe WORDS` to its end; keyword arguments change the environment, None takes a name away."""
-        return self.run([*SEALPIPE, *words], stdin=stdin, environ=environ)
+        return self.run([*command(self.with_environ(environ)), *words], stdin=stdin, environ=environ)
 
     def file(self, name: str, content: str | bytes, mode: int = 0o600) -> Path:
         """A file in the working directory (or wherever an absolute name says)."""
