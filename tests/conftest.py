@@ -1,7 +1,7 @@
 """For all tests: what they measured stands at the end of the run, and hypothesis draws the same cases every time.
 
-A figure is told by `record_property("figure", text)`. New cases are looked for by campaigns, whose seeds differ: a run of
-the suite that fails has found what changed, not what chance drew.
+A figure is told by `record_property("figure", text)`. New cases are looked for by campaigns, whose seeds differ: a
+run of the suite that fails has found what changed, not what chance drew.
 """
 
 from __future__ import annotations
