@@ -34,8 +34,7 @@ def both(user: Terminal, *words: str, stdin: bytes = b"", **environ: str) -> Don
 
 
 def test_a_forked_command_is_told_all_that_a_started_one_is(bare: Terminal) -> None:
-    bare.file("local.toml", 'deadline = "7s"\n')
-    told = both(bare, "doctor", "--config", "local.toml", SEALPIPE_API_KEY="nonsense", SEALPIPE_OUTPUT="\udcff\n é")
+    told = both(bare, "doctor", SEALPIPE_API_KEY="nonsense", SEALPIPE_DEADLINE="7s", SEALPIPE_TAG="\udcff\n é")
     assert told.code == 2
     assert "7 s" in told.out
     assert both(bare, "custody", "public-key", SEALPIPE_API_KEY_FILE="/dev/stdin", stdin=b"also nonsense").code == 2
