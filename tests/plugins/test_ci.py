@@ -53,6 +53,8 @@ def endpoint() -> Iterator[Callable[[Answer], dict[str, str]]]:
 
     def start(answer: Answer) -> dict[str, str]:
         class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True
+
             def do_GET(self) -> None:
                 status, body = answer(parse_qs(urlsplit(self.path).query), self.headers["authorization"])
                 self.send_response(status)
@@ -64,7 +66,7 @@ def endpoint() -> Iterator[Callable[[Answer], dict[str, str]]]:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return GITHUB | {
             "ACTIONS_ID_TOKEN_REQUEST_URL": f"http://127.0.0.1:{server.server_port}/token?api-version=2.0",
             "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-bearer",

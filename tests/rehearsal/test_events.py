@@ -406,6 +406,8 @@ def test_https_goes_to_who_has_a_certificate_and_to_nobody_else(
     came: list[bytes] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
         def do_POST(self) -> None:
             came.append(self.rfile.read(int(self.headers["content-length"])))
             self.send_response(204)

@@ -143,6 +143,7 @@ def _engine() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
     sent: list[dict[str, list[str]]] = []
 
     class Engine(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -183,7 +184,7 @@ def _engine() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
         path = f"{folder}/s"
         with socketserver.ThreadingUnixStreamServer(path, Engine) as server:
             server.daemon_threads = True
-            thread = threading.Thread(target=server.serve_forever)
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
             thread.start()
             try:
                 yield f"unix://{path}", sent

@@ -134,6 +134,7 @@ def fake_connect(wrap: Callable[[Any], Any] = lambda socket: socket, scheme: str
     fake = FakeConnect()
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:

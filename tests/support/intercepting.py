@@ -16,6 +16,8 @@ from typing import Self
 
 import trustme
 
+from support.wires import at_once
+
 PATIENCE = 30
 
 
@@ -34,7 +36,7 @@ class Intercepting:
         self._routes = routes
         self.asked: list[str] = []
         self.read: dict[str, bytearray] = {}
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening = at_once(socket.create_server(("127.0.0.1", 0)))
         self._open: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
 

@@ -47,6 +47,8 @@ def serving(folder: Path, password: str) -> Iterator[str]:
     wanted = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
         def do_GET(self) -> None:
             if self.headers.get("authorization") != wanted:
                 self._answer(401, b"")
@@ -70,7 +72,7 @@ def serving(folder: Path, password: str) -> Iterator[str]:
             """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://{USER}:{password}@127.0.0.1:{server.server_port}/simple/"

@@ -13,12 +13,18 @@ LOOPBACK = "127.0.0.1"
 _SECONDS = 30.0
 
 
+def at_once(connection: socket.socket) -> socket.socket:
+    """Every write goes out when it is made, not 40 ms later; of a listening one, those of all it accepts."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
 class Wire:
     """A listening socket on loopback; each connection is handed to `serve` in a thread of its own."""
 
     def __init__(self, serve: Callable[[socket.socket], object]) -> None:
         self._serve = serve
-        self._socket = socket.create_server((LOOPBACK, 0))
+        self._socket = at_once(socket.create_server((LOOPBACK, 0)))
         self.port: int = self._socket.getsockname()[1]
         self.connections = 0
         threading.Thread(target=self._accept, daemon=True).start()
@@ -78,6 +84,7 @@ class Proxy(Wire):
 
 
 def pump_both(client: socket.socket, upstream: socket.socket, heard: bytearray | None = None) -> None:
+    at_once(upstream)
     back = threading.Thread(target=_pump, args=(upstream, client), daemon=True)
     back.start()
     _pump(client, upstream, heard)

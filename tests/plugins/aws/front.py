@@ -61,6 +61,7 @@ class Front:
         front = self
 
         class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:

@@ -28,6 +28,7 @@ class Front:
         front = self
 
         class Handle(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True
             protocol_version = "HTTP/1.1"
 
             def do(self) -> None:
@@ -42,7 +43,7 @@ class Front:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handle)
-        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
     @property
     def addr(self) -> str:
