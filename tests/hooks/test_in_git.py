@@ -125,17 +125,16 @@ def test_a_clean_commit_passes(repository: Git, installed: Path) -> None:
 
 def test_every_hook_passes_a_clean_tree(installed: Path, ours: Path, cache: dict[str, str], repository: Git) -> None:
     repository("clean\n", "clean")
-    for hook in HOOKS:
-        done = subprocess.run(
-            [program("pre-commit"), "try-repo", str(ours), f"sealpipe-{hook}", "--all-files"],
-            cwd=installed,
-            env={**os.environ, **cache},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "Passed" in done.stdout
+    done = subprocess.run(
+        [program("pre-commit"), "try-repo", str(ours), "--all-files"],
+        cwd=installed,
+        env={**os.environ, **cache},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("Passed") == len(HOOKS)
 
 
 def test_the_manifest_is_one(ours: Path) -> None:
