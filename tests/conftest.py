@@ -1,15 +1,27 @@
 """For all tests: what they measured stands at the end of the run, and hypothesis draws the same cases every time.
 
-A figure is told by `record_property("figure", text)`. New cases are looked for by campaigns, whose seeds differ: a
-run of the suite that fails has found what changed, not what chance drew.
+A figure is told by `record_property("figure", text)`. New cases are looked for by campaigns, and by whoever says
+`--hypothesis-seed`: a run of the suite that fails has found what changed, not what chance drew.
 """
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
-settings.load_profile("ci")  # the same cases, without a deadline that a busy machine would miss
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without a deadline for a case, too: a busy machine would miss it. Who names a seed wants other cases."""
+    if config.getoption("--hypothesis-seed", None) is None:
+        settings.load_profile("ci")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: most tests wait, for a process, a browser or an engine."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + cores // 2
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -143,7 +143,6 @@ def _engine() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
     sent: list[dict[str, list[str]]] = []
 
     class Engine(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
