@@ -18,6 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("ci")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Half as many again as there are cores: most tests wait, for a process, a browser or an engine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -29,6 +29,7 @@ from sealpipe.errors import (
     TooManyAnswers,
 )
 from sealpipe.flows.collecting.result import worst
+from sealpipe.flows.storing.targets import plain
 from secure_requests.test_expiring import Proxied
 from support.collecting import ask, hands_out
 from support.job import Job, ended
@@ -161,6 +162,15 @@ def test_a_code_may_begin_with_a_dash(job: Job, code: str) -> None:
         assert done.out.startswith("Staging password: hunter2\n"), done
 
 
+def test_a_receipt_may_be_called_after_such_a_code(job: Job) -> None:
+    asked = ask(job)
+    asked.answer()
+    for name in ("-Abc_def-Gh1.json", "-a/b"):
+        asked.file(name)
+        done = job.run("collect", "--pick", "newest", name)
+        assert done.out.startswith("Staging password: hunter2\n"), done
+
+
 @pytest.mark.parametrize("words", [["--pik", "newest", "x"], ["x", "--aft=keep"], ["--to"], ["-x"]], ids=" ".join)
 def test_an_option_that_is_none_is_no_code(job: Job, words: list[str]) -> None:
     done = job.run("collect", *words)
@@ -257,10 +267,10 @@ def test_several_codes_each_have_their_outcome_and_the_worst_is_the_exit_code(jo
     job.terminal.file("taken", "x")
     done = job.run("collect", fine.code, foreign.code, "--to", "file:taken{request}?mode=create#User name")
     assert done.code == 13
-    job.terminal.file(f"taken-{fine.code}", "x")
+    job.terminal.file(f"taken-{plain(fine.code)}", "x")
     done = job.run("collect", fine.code, foreign.code, "--to", "file:taken-{request}#User name")
     assert done.code == 14
-    assert f"taken-{fine.code}" in done.err
+    assert f"taken-{plain(fine.code)}" in done.err
     assert f"{foreign.code} is sealed to another key" in done.err
 
 

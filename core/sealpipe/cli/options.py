@@ -45,7 +45,7 @@ OPAQUE = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 
 class OpaqueWords(Command):
-    """A command of several words that takes `code:WORD`: a code that begins with one dash is none of its options."""
+    """A command of several words, codes and receipts: one that begins with a single dash is none of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         with_value = {
@@ -55,7 +55,7 @@ class OpaqueWords(Command):
         for at, word in enumerate(args[:free]):
             is_value = at > 0 and args[at - 1] in with_value
             if len(word) > 2 and word[0] == "-" != word[1] and not is_value:
-                args[at] = f"code:{word}"
+                args[at] = f"./{word}" if word.endswith(".json") or "/" in word else f"code:{word}"
         return super().parse_args(ctx, args)
 
 
