@@ -11,6 +11,12 @@ import os
 import pytest
 from hypothesis import settings
 
+from sealpipe import ci_systems
+
+# The suite itself may run in a CI system. What it starts does not, but where a test says so.
+for name in ci_systems.variables():
+    os.environ.pop(name, None)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Without a deadline for a case, too: a busy machine would miss it. Who names a seed wants other cases."""

@@ -2,8 +2,9 @@
 
 It needs uv and a package index. What is locked stays as it is where it still fits; `--upgrade` takes the newest.
 locks/all.txt is sealpipe with every extra; base.txt what it always needs; EXTRA.txt what one extra adds to that;
-build.txt the build backend. They hold for Linux and macOS and for every Python that sealpipe supports, name no index,
-and every line of a file is in all.txt, too, word for word: so any of them go together.
+build.txt the build backend; .github/audit.txt what audits a release. They hold for Linux and macOS and for every
+Python that sealpipe supports, name no index, and every line of an extra's file is in all.txt, too, word for word: so
+any of them go together.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ LOCKS = HERE / "locks"
 PYTHON = "3.11"
 """The oldest: a universal lock holds from here on."""
 NO_LOCK = ("all", "dev")
+AUDIT = ROOT / ".github/audit.txt"
+"""The release workflow's pip-audit; nobody else installs it."""
 HEAD = "# Made by `python -I actions/_setup/lock.py`: {}.\n"
 ROW = re.compile(r"^[A-Za-z0-9][^\n]*(?:\n[ \t][^\n]*)*", re.MULTILINE)
 """A requirement and the lines that go on with it: its hashes."""
@@ -60,15 +63,18 @@ def main() -> None:
         more = _named("pyproject.toml", ["--extra", name], whole)
         found[name] = (f"what the extra {name} adds", {key: row for key, row in more.items() if key not in base})
     with tempfile.TemporaryDirectory() as folder:
-        backend = Path(folder, "build.in")
+        backend, auditor = Path(folder, "build.in"), Path(folder, "audit.in")
         backend.write_text("\n".join(project()["build-system"]["requires"]), encoding="utf-8")
+        auditor.write_text("pip-audit>=2.9\n", encoding="utf-8")
         found["build"] = ("the build backend", _compiled(backend, LOCKS / "build.txt", [], upgrade=upgrade))
+        audit = _compiled(auditor, AUDIT, [], upgrade=upgrade)
     for file in set(LOCKS.glob("*.txt")) - {LOCKS / f"{name}.txt" for name in found}:
         file.unlink()
-    for name, (what, locked) in found.items():
+    files = {LOCKS / f"{name}.txt": told for name, told in found.items()} | {AUDIT: ("what audits a release", audit)}
+    for file, (what, locked) in files.items():
         text = HEAD.format(what) + "".join(f"{row}\n" for row in locked.values())
-        (LOCKS / f"{name}.txt").write_text(text, encoding="utf-8")
-        print(f"{name}: {len(locked)}")  # noqa: T201 - a script
+        file.write_text(text, encoding="utf-8")
+        print(f"{file.stem}: {len(locked)}")  # noqa: T201 - a script
 
 
 def _marker(row: str) -> str:

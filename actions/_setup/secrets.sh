@@ -24,5 +24,9 @@ keep_only_what_installers_need() {
 # For a workflow command.
 escaped() { local text=${1//'%'/%25} && text=${text//$'\r'/%0D} && printf '%s' "${text//$'\n'/%0A}"; }
 
-# What another program has written: no address with a password, nothing that the runner takes for a command.
-harmless() { sed -E -e 's,(://)[^/@[:space:]]*@,\1***@,g' -e 's/##\[/# #[/g' -e "s/^/$1: /"; }
+# What another program has written: no address with a password, nothing that the runner takes for a command. A runner
+# ends a line at a carriage return, too.
+harmless() {
+  LC_ALL=C tr '\r' '\n' | LC_ALL=C tr -d '\000-\010\013-\037\177' |
+    LC_ALL=C sed -E -e 's,(://)[^/[:space:]]*@,\1***@,g' -e 's/##([A-Za-z0-9_.-]*(\[|:))/# #\1/g' -e "s/^/$1: /"
+}

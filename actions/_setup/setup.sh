@@ -9,6 +9,22 @@
 set +x -euo pipefail
 umask 077
 
+here=$(unset CDPATH && cd -P -- "${BASH_SOURCE[0]%/*}" && pwd)
+# shellcheck source=/dev/null
+. "$here/secrets.sh"
+
+# To unset the step's secrets is not enough: a name that bash does not know (my-token) would go on to whatever is started,
+# and that could read what this process was started with. So it starts anew, with nothing; the variables come by a pipe.
+if [[ ${1:-} != anew ]]; then
+  own=SEALPIPE_SETUP_EXTRAS,SEALPIPE_SETUP_INSTALLER,SEALPIPE_SETUP_EXECUTABLE,SEALPIPE_SETUP_KEEP
+  keep_only_what_installers_need "${SEALPIPE_SETUP_KEEP:-},$own,RUNNER_TEMP,RUNNER_DEBUG,GITHUB_OUTPUT"
+  exec -c "$BASH" --noprofile --norc "${BASH_SOURCE[0]}" anew 3< <(export -p)
+fi
+IFS= read -r -d '' variables <&3 || true
+exec 3<&-
+eval "$variables"
+unset variables
+
 extras=${SEALPIPE_SETUP_EXTRAS:-}
 installer=${SEALPIPE_SETUP_INSTALLER:-auto}
 executable=${SEALPIPE_SETUP_EXECUTABLE:-}
@@ -16,11 +32,7 @@ keep=${SEALPIPE_SETUP_KEEP:-}
 temp=${RUNNER_TEMP:-}
 output=${GITHUB_OUTPUT:-}
 debug=${RUNNER_DEBUG:-}
-here=$(unset CDPATH && cd -P -- "${BASH_SOURCE[0]%/*}" && pwd)
 checkout=${here%/*/*}
-
-# shellcheck source=/dev/null
-. "$here/secrets.sh"
 keep_only_what_installers_need "$keep"
 
 refuse() {

@@ -43,6 +43,7 @@ _PLACES = {
 }
 
 _ERRORS = (
+    "AuditError",
     "AuthFailed",
     "BadReference",
     "BoxError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-NEVER_LOADED = ("trio", "httpx._main")
+_NEVER_LOADED = ("trio", "httpx._main")
 """What httpcore and httpx import wherever they find it, and get along without: an event loop that no command has
 (0.1 s and a run of ldconfig), and the command line of httpx with rich and pygments beneath it (0.07 s)."""
 
@@ -16,11 +16,19 @@ def main() -> None:
 
         sys.stdout.write(f"sealpipe {__version__}\n")
         return
-    for name in NEVER_LOADED:
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
+    from sealpipe.cli.process import close
+
+    close()
+    leave_out()
     from sealpipe.cli.main import run
 
     sys.exit(run(sys.argv[1:]))
+
+
+def leave_out() -> None:
+    """Have httpx and httpcore imported without those."""
+    for name in _NEVER_LOADED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sealpipe import permissions
 from sealpipe.errors import CredentialError, SettingError
 from sealpipe.secret import Secret
 from sealpipe.settings import COMMANDS, GLOBAL
@@ -19,9 +19,6 @@ OF_OUR_TESTS = {
     "SEALPIPE_LIVE_API_KEY",
 }
 """Names that mean something to the project's own tests (docs/testing.md)."""
-
-OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins")
-"""What the config file holds beside settings: plugins and those who oversee them."""
 
 PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 """Names that plugins and named stores use; they check their own."""
@@ -47,17 +44,14 @@ MACHINE = Path("/etc/sealpipe/config.toml")
 def read_machine_config() -> dict[str, Any]:
     """The machine's config file; empty where there is none. SettingError where it cannot be read: nothing goes on."""
     try:
-        text = MACHINE.read_text(encoding="utf-8")
+        _check(MACHINE, MACHINE.stat(), "the machine's config file", os.environ)
+        from sealpipe.config_file import parsed  # most have none
+
+        config = parsed(MACHINE, "the machine's config file")
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError):
-        raise SettingError(f"the machine's config file {MACHINE} cannot be read") from None
-    import tomllib
-
-    try:
-        config = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        raise SettingError(f"the machine's config file {MACHINE} is not TOML") from None
+    except OSError as error:
+        raise SettingError(f"the machine's config file {MACHINE} cannot be read: {error.strerror}") from None
     if strange := sorted(config.keys() - {"enforce"}):
         raise SettingError(f"the machine's config file {MACHINE} sets {strange[0]!r}: only [enforce] is read there")
     return config
@@ -65,35 +59,37 @@ def read_machine_config() -> dict[str, Any]:
 
 def read_config(environ: Mapping[str, str]) -> dict[str, Any]:
     """The config file as a table; empty where there is none. SettingError names what is wrong in it, never a value."""
+    config, wrong = look_at_config(environ)
+    if not wrong:
+        return config
+    remedy = wrong[0].remedy
+    if len(wrong) > 1:
+        remedy += f"{'' if remedy.endswith('?') else ';'} {len(wrong) - 1} more are wrong: see `sealpipe doctor`"
+    raise SettingError(wrong[0].message, remedy=remedy)
+
+
+def look_at_config(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[SettingError]]:
+    """The config file as far as it can be used, and all that is wrong in it: for the doctor, who goes on."""
     path = config_path(environ)
     if path is None:
-        return {}
-    import tomllib
+        return {}, []
+    from sealpipe import config_file
 
     try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
+        _check(path, path.stat(), "the config file", environ)
+        config = config_file.parsed(path, "the config file")
+    except SettingError as error:
+        return {}, [error]
     except OSError as error:
-        raise SettingError(f"the config file {path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        raise SettingError(f"the config file {path} is not TOML", remedy="check it with a TOML linter") from None
-    _check_config(path, config)
-    return config
+        return {}, [SettingError(f"the config file {path} cannot be read: {error.strerror}")]
+    wrong = list(config_file.problems(path, config))
+    return config_file.usable(config, wrong), [each.error for each in wrong]
 
 
-def _check_config(path: Path, config: Mapping[str, Any]) -> None:
-    allowed = {setting.name for setting in GLOBAL if not setting.secret}
-    for name, value in config.items():
-        if name in ("api_key", "api_key_previous"):
-            raise SettingError(
-                f"the config file {path} holds a credential in clear",
-                remedy="put it into a file of its own (0600) and name that with api_key_file",
-            )
-        # `plugins` is a table of its own, not the settings of the command of that name.
-        inner = {setting.name for setting in COMMANDS.get(name, ())} if name != "plugins" else set()
-        unknown = set(value) - inner if isinstance(value, dict) and inner else set()
-        if unknown or (name not in allowed and name not in COMMANDS and name not in OWN_TABLES):
-            strange = f"{name}.{sorted(unknown)[0]}" if unknown else name
-            raise SettingError(f"the config file {path} sets {strange!r}, which does not exist")
+def _check(path: Path, found: os.stat_result, what: str, environ: Mapping[str, str]) -> None:
+    flaw = permissions.file_flaw(path, found, what, environ)
+    if flaw is not None:
+        raise SettingError(flaw[0], remedy=flaw[1])
 
 
 def api_key(environ: Mapping[str, str], file: str | None) -> Secret | None:
@@ -104,7 +100,7 @@ def api_key(environ: Mapping[str, str], file: str | None) -> Secret | None:
             "both SEALPIPE_API_KEY and SEALPIPE_API_KEY_FILE are set",
             remedy="unset one: it must be clear which is meant",
         )
-    return Secret(value) if value else None if not file else _key_file(Path(file))
+    return Secret(value) if value else None if not file else _key_file(Path(file), environ)
 
 
 def previous_api_key(environ: Mapping[str, str]) -> Secret | None:
@@ -113,15 +109,21 @@ def previous_api_key(environ: Mapping[str, str]) -> Secret | None:
     return Secret(value) if value else None
 
 
-def _key_file(path: Path) -> Secret:
+def _key_file(path: Path, environ: Mapping[str, str]) -> Secret:
+    if "_sk_live_" in str(path):
+        raise CredentialError(
+            "the credential file's name is a credential itself: it is not shown",
+            remedy="set SEALPIPE_API_KEY to it, or make it a file (in GitLab, a variable of type File)",
+        )
     try:
         with path.open("rb") as file:
             content = file.read(_CREDENTIAL_LIMIT)
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            found = os.fstat(file.fileno())
     except OSError as error:
         raise CredentialError(f"the credential file {path} cannot be read: {error.strerror}") from None
-    if mode & 0o002:
-        raise CredentialError(f"everybody may write the credential file {path}", remedy=f"chmod 600 {path}")
+    flaw = permissions.file_flaw(path, found, "the credential file", environ, "600")
+    if flaw is not None:
+        raise CredentialError(flaw[0], remedy=flaw[1])
     try:
         return Secret(content.decode("ascii").removesuffix("\n").removesuffix("\r"))
     except UnicodeDecodeError:

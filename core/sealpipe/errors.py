@@ -11,6 +11,7 @@
     ├── WireError                    13  bytes that do not follow the wire format (`.reason` says how)
     │   ├── EncodingError, FieldError, EnvelopeError, FragmentError, PointError, BoxError, SeedError
     │   └── PasscodeError, WebhookError, WrongKey
+    ├── AuditError                   13  an audit log's chain is broken: lines were changed, removed or added
     ├── PluginError                  14  a source, sink or channel failed (carries the locator, never data)
     │   └── NotFound Denied NotConfigured AuthFailed Unavailable BadReference Unsupported Conflict Unclear
     ├── ServiceError                 -   the service answered, or should have
@@ -439,6 +440,13 @@ class NoSuchAnswer(CollectError):
 
     exit_code = 17
     default_remedy = TooManyAnswers.default_remedy
+
+
+class AuditError(SealpipeError):
+    """An audit log's chain is broken: lines were changed, removed, added or cut off."""
+
+    exit_code = 13
+    default_remedy = "compare it with a copy of the log, and find out who could write to it"
 
 
 class NotDelivered(SealpipeError):

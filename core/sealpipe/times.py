@@ -28,6 +28,16 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def as_duration(value: timedelta | str) -> timedelta:
+    """A duration of a call from Python: a timedelta, or text as `parse_duration` takes it."""
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def as_seconds(value: timedelta | str | float) -> float:
+    """The same in seconds; a number stands for so many."""
+    return as_duration(value).total_seconds() if isinstance(value, timedelta | str) else value
+
+
 def parse_time(text: str) -> datetime:
     """An RFC 3339 time with its zone, as an aware datetime; UsageError otherwise."""
     match = _RFC3339.fullmatch(text)

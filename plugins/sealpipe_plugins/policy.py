@@ -1,62 +1,147 @@
-"""A policy from a TOML file: what may leave, to whom, for how long.
+"""A policy from a TOML file: what may leave, from where, to whom, for how long.
 
     [policy]
     file = "/etc/sealpipe/policy.toml"
 
-and there
+and there (or in the table itself, in place of `file`)
 
-    sources = ["vault", "prod-*"]             # stores that may be read; patterns
-    recipients = ["email:*@example.com"]      # channel and target; patterns
+    sources = ["vault", "vault/prod-*", "env"]   # stores that may be read; a slash: plugin/store
+    sinks = ["vault/vault"]                      # stores that may be written
+    recipients = ["email:*@example.com"]         # channel and target; the channel may be plugin/store, too
+    tools = ["list_shares"]                      # of the hosted MCP endpoint
+    actions = ["share", "request", "collect"]
     longest_expiry = "7d"
-    most_views = 3                            # of a share
-    most_submissions = 1                      # of a request
+    most_views = 3                               # of a share
+    most_submissions = 1                         # of a request
     types = ["password", "text"]
+
+A machine's policy names the four lists, `[]` for none; in a user's own, one that is not there allows all.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import NotConfigured, Outgoing, Refusal, hookimpl
+from sealpipe.plugin import NotConfigured, Outgoing, Refusal, file_flaw, hookimpl
+from sealpipe.plugin.policy import ACTIONS
+
+LISTS = ("sources", "sinks", "recipients", "tools")
+"""What a machine's policy has to name."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SLACK = timedelta(seconds=60)
 """What passes between the plan and this check."""
 
+Rule = Callable[[Outgoing, Any], None]
+
 
 @hookimpl
-def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any]) -> None:
+def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - pluggy
     """Raises Refusal for the first rule that is broken, NotConfigured where the policy itself cannot be read."""
-    for name, value in _rules(config).items():
-        _RULES[name](plan, value)
-
-
-def _rules(config: Mapping[str, Any]) -> dict[str, Any]:
-    file = config.get("file")
-    if config.keys() - {"file"} or not isinstance(file, str) or not Path(file).is_absolute():
-        raise NotConfigured("the policy needs a file, by its absolute path, and nothing else", remedy="mend [policy]")
-    try:
-        rules = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise NotConfigured(f"the policy {file} cannot be read: {error.strerror}", remedy="mend [policy]") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise NotConfigured(f"the policy {file} is not TOML", remedy="check it with a TOML linter") from None
+    rules = _rules(config, enforced=enforced)
     for name, value in rules.items():
-        if name not in _RULES or not _SHAPES[name](value):
+        if plan.complete or name in _KNOWN_EARLY:
+            _RULES[name](plan, value)
+
+
+def _rules(config: Mapping[str, Any], *, enforced: bool) -> Mapping[str, Any]:
+    given = bool(config) and "file" not in config
+    rules, where = (config, "the policy") if given else _read(config, {} if enforced else os.environ)
+    for name, value in rules.items():
+        if name not in _RULES:
             raise NotConfigured(
-                f"the policy {file} has a rule {name[:40]!r} that does not exist, or not in this form",
-                remedy=f"the rules are {', '.join(_RULES)}",
+                f"{where} has a rule {name[:40]!r} that does not exist", remedy=f"the rules are {', '.join(_RULES)}"
             )
+        if not _SHAPES[name](value):
+            raise NotConfigured(f"{where} has its rule {name!r} in no form that it takes", remedy=_form(name))
+    missing = [name for name in LISTS if name not in rules]
+    if enforced and missing:
+        raise NotConfigured(
+            f"{where} is this machine's, and lacks {', '.join(missing)}",
+            remedy=f'name all of {", ".join(LISTS)}: [] allows none, ["*"] allows all',
+        )
     return rules
 
 
-def _each(what: str, of: Callable[[Outgoing], tuple[str, ...]]) -> Callable[[Outgoing, list[str]], None]:
+def _form(name: str) -> str:
+    if name == "actions":
+        return f"write a list of some of {', '.join(ACTIONS)}"
+    if name == "longest_expiry":
+        return 'write a duration, such as "7d"'
+    return 'write a list of texts, such as ["*"]' if _SHAPES[name] is _texts else "write a whole number from 1 up"
+
+
+def _read(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
+    """The rules and what they are called. `environ` tells which folders a CI has made: nothing, for a machine's."""
+    file = config.get("file")
+    if config.keys() - {"file"} or not isinstance(file, str) or not Path(file).is_absolute():
+        raise NotConfigured(
+            "the policy needs a file, by its absolute path, or rules, and not both", remedy="mend [policy]"
+        )
+    try:
+        with Path(file).open("rb") as opened:
+            flaw = file_flaw(Path(file), os.fstat(opened.fileno()), "the policy", environ)
+            if flaw is not None:
+                raise NotConfigured(flaw[0], remedy=flaw[1])
+            return tomllib.load(opened), f"the policy {file}"
+    except OSError as error:
+        raise NotConfigured(f"the policy {file} cannot be read: {error.strerror}", remedy="mend [policy]") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        raise NotConfigured(f"the policy {file} is not TOML", remedy="check it with a TOML linter") from None
+
+
+def _is_of(store: str, pattern: str) -> bool:
+    """Whether `plugin/store` is what a pattern allows: by its whole, or by the store's name alone."""
+    return fnmatchcase(store if "/" in pattern else store.rpartition("/")[2], pattern)
+
+
+def _stores(what: str, of: Callable[[Outgoing], Iterable[str]]) -> Rule:
+    def check(plan: Outgoing, allowed: list[str]) -> None:
+        for each in of(plan):
+            if not any(_is_of(each, pattern) for pattern in allowed):
+                raise Refusal(f"the {what} {each} is not allowed")
+
+    return check
+
+
+def _recipients(plan: Outgoing, allowed: list[str]) -> None:
+    if not plan.complete:
+        return _channels(plan, allowed)
+    for number, recipient in enumerate(plan.recipients):
+        name, _, to = recipient.partition(":")
+        channel = plan.channels[number] if number < len(plan.channels) else f"{name}/{name}"
+        short = channel.rpartition("/")[2]
+        if not any(
+            fnmatchcase(f"{channel if '/' in pattern.partition(':')[0] else short}:{to}", pattern)
+            for pattern in allowed
+        ):
+            raise Refusal(f"the recipient {recipient} is not allowed (its channel is {channel})")
+    return None
+
+
+def _channels(plan: Outgoing, allowed: list[str]) -> None:
+    """Before anything is read, only the channels are known: those that no pattern can mean."""
+    for channel in plan.channels:
+        if not any(_may_be_of(channel, pattern) for pattern in allowed):
+            raise Refusal(f"the channel {channel} is not allowed")
+
+
+def _may_be_of(channel: str, pattern: str) -> bool:
+    """Whether some recipient of a channel may fit. A `*` may stand for more than the channel, its colon, too."""
+    head, star, _ = pattern.partition(":")[0].partition("*")
+    if "[" in head:
+        return True
+    return _is_of(channel, pattern.partition(":")[0]) or (bool(star) and _is_of(channel, f"{head}*"))
+
+
+def _each(what: str, of: Callable[[Outgoing], tuple[str, ...]]) -> Rule:
     def check(plan: Outgoing, allowed: list[str]) -> None:
         for each in of(plan):
             if not any(fnmatchcase(each, pattern) for pattern in allowed):
@@ -67,6 +152,8 @@ def _each(what: str, of: Callable[[Outgoing], tuple[str, ...]]) -> Callable[[Out
 
 def _expiry(plan: Outgoing, longest: str) -> None:
     most = _span(longest)
+    if plan.kind not in ("share", "request"):
+        return
     if plan.expires_at is None or plan.expires_at - datetime.now(UTC) > most + _SLACK:
         raise Refusal(f"it has to expire within {longest}")
 
@@ -89,21 +176,33 @@ def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
+def _actions(value: object) -> bool:
+    return isinstance(value, list) and all(each in ACTIONS for each in value)
+
+
 def _number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-_RULES: Mapping[str, Callable[[Outgoing, Any], None]] = {
-    "sources": _each("source", lambda plan: plan.sources),
-    "recipients": _each("recipient", lambda plan: plan.recipients),
+_RULES: Mapping[str, Rule] = {
+    "actions": _each("action", lambda plan: (plan.kind,)),
+    "sources": _stores("source", lambda plan: plan.sources),
+    "sinks": _stores("sink", lambda plan: plan.sinks),
+    "recipients": _recipients,
+    "tools": _each("tool", lambda plan: plan.tools),
     "types": _each("field type", lambda plan: tuple(kind for _, kind in plan.labels)),
     "longest_expiry": _expiry,
     "most_views": _views,
     "most_submissions": _submissions,
 }
+_KNOWN_EARLY = ("actions", *LISTS)
+"""What can be said before any source is read."""
 _SHAPES: Mapping[str, Callable[[object], bool]] = {
+    "actions": _actions,
     "sources": _texts,
+    "sinks": _texts,
     "recipients": _texts,
+    "tools": _texts,
     "types": _texts,
     "longest_expiry": lambda value: isinstance(value, str) and bool(re.fullmatch(r"[1-9][0-9]{0,5}[smhdw]", value)),
     "most_views": _number,

@@ -32,8 +32,7 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
         rows = [{"key": each.key, "value": revealed(each), "type": each.type} for each in fields]
         output.json_result({"fields": rows})
         return
-    lines = [output.harmless(f"{output.printable(each.key)}: {output.printable(revealed(each))}") for each in fields]
-    output.result("".join(f"{line}\n" for line in lines))
+    output.lines(f"{output.printable(each.key)}: {output.printable(revealed(each))}" for each in fields)
 
 
 @click.command(cls=Command)
@@ -68,7 +67,7 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
     if values["output"] == "json":
         output.json_result({"short_code": code})
     else:
-        output.result(f"{output.printable(code)}\n")
+        output.lines([output.printable(code)])
 
 
 def _at_link(act: Callable[[], T]) -> T:

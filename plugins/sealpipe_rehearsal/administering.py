@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import output
-from sealpipe.cli.options import OPAQUE, Command, Family, options
+from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe.errors import KeyAllowanceReached, NoApiAccess, SealpipeError, UsageError
 from sealpipe.times import format_time
 
@@ -66,10 +66,10 @@ def list_(port: int, **values: Any) -> None:
     if values["output"] == "json":
         output.json_result({"keys": keys})
         return
-    output.result("".join(f"{_line(each)}\n" for each in keys))
+    output.lines(map(_line, keys))
 
 
-@key.command(cls=Command, context_settings=OPAQUE)
+@key.command(cls=CodeCommand)
 @click.argument("key_id")
 @options("rehearsal", only=("port",), common=("output",))
 def revoke(key_id: str, port: int, **values: Any) -> None:
@@ -79,7 +79,7 @@ def revoke(key_id: str, port: int, **values: Any) -> None:
     _tell(at_door(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
 
 
-@key.command(cls=Command, context_settings=OPAQUE)
+@key.command(cls=CodeCommand)
 @click.argument("key_id")
 @options("rehearsal", only=("port",), common=("output",))
 def grant(key_id: str, port: int, **values: Any) -> None:
@@ -151,4 +151,4 @@ def _tell(members: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         output.json_result(members)
         return
-    output.result("".join(f"{name}: {output.printable(value)}\n" for name, value in members.items()))
+    output.lines(f"{name}: {output.printable(value)}" for name, value in members.items())

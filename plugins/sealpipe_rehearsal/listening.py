@@ -82,8 +82,12 @@ class Server(uvicorn.Server):
         self._forget_timer()
         if self._kept is None and self._address is not None:
             for server in self.servers:
+                for sock in server.sockets:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            # Bound before the other is closed: in between, anybody could be given the port.
+            self._kept = listen(*self._address, beside=True)
+            for server in self.servers:
                 server.close()
-            self._kept = listen(*self._address)
         if seconds is not None:
             loop = asyncio.get_running_loop()
             self._again = loop.call_later(seconds, lambda: loop.create_task(self.listen()))
@@ -158,8 +162,11 @@ def config_of(service: Service) -> uvicorn.Config:
     )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, on loopback and nowhere else: the service has a door without a lock."""
+def listen(host: str, port: int, *, beside: bool = False) -> socket.socket:
+    """A bound socket, on loopback and nowhere else: the service has a door without a lock.
+
+    `beside` another of ours at that port, which allows it (SO_REUSEPORT).
+    """
     if host not in (LOOPBACK, "::1"):
         raise ValueError(f"the rehearsal service listens on 127.0.0.1 or ::1 only, not on {host}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -168,7 +175,10 @@ def listen(host: str, port: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if beside:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind((host, port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 0)
     except BaseException:
         sock.close()
         raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import output
-from sealpipe.cli.options import OPAQUE, Command, Family, options
+from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe_rehearsal.administering import at_door
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def list_(port: int, **values: Any) -> None:
     if values["output"] == "json":
         output.json_result(told)
         return
-    output.result("".join(f"{_line(each)}\n" for each in told["webhooks"]))
+    output.lines(map(_line, told["webhooks"]))
 
 
-@webhook.command(cls=Command, context_settings=OPAQUE)
+@webhook.command(cls=CodeCommand)
 @click.argument("webhook_id")
 @options("rehearsal", only=("port",), common=("output",))
 def remove(webhook_id: str, port: int, **values: Any) -> None:
@@ -61,7 +61,7 @@ def remove(webhook_id: str, port: int, **values: Any) -> None:
         output.json_result({"id": webhook_id, "removed": True})
 
 
-@webhook.command(cls=Command, context_settings=OPAQUE)
+@webhook.command(cls=CodeCommand)
 @click.argument("webhook_id")
 @options("rehearsal", only=("port",), common=("output",))
 def rotate(webhook_id: str, port: int, **values: Any) -> None:

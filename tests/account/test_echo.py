@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -80,6 +84,86 @@ def test_it_is_taken_out_of_what_a_broken_connection_says() -> None:
     assert result == Failure(sent=True, detail="illegal line: '[withheld]' \udc80")
 
 
+# -- all parts, of both credentials -------------------------------------------------------------
+
+
+BEFORE = mint().credential.reveal()
+SECRETS = {
+    "auth": AUTH,
+    "custody": KEY.rsplit(".", 1)[1],
+    "previous auth": BEFORE.split(".")[1],
+    "previous custody": BEFORE.split(".")[2],
+}
+ENCODED: dict[str, Callable[[str], bytes]] = {
+    "plain": str.encode,
+    "base64": lambda text: base64.b64encode(text.encode()),
+    "base64 of more": lambda text: base64.b64encode(f"a {text} b".encode()),
+    "base64 of yet more": lambda text: base64.b64encode(f"ab {text} b".encode()),
+    "base64url": lambda text: base64.urlsafe_b64encode(text.encode()).rstrip(b"="),
+    "base64 in lines": lambda text: base64.encodebytes(f"{text} {text}".encode()),
+    "hex": lambda text: text.encode().hex().encode(),
+    "HEX": lambda text: text.encode().hex().upper().encode(),
+    "percent": lambda text: "".join(f"%{ord(sign):02x}" for sign in text).encode(),
+    "percent over JSON": lambda text: "".join(f"%5Cu{ord(sign):04x}" for sign in text).encode(),
+    "JSON": lambda text: escaped(text).encode(),
+    "JSON over base64": lambda text: escaped(base64.b64encode(text.encode()).decode(), 3).encode(),
+    "HTML": lambda text: "".join(f"&#{ord(sign)};" for sign in text).encode(),
+    "HTML in hex": lambda text: "".join(f"&#x{ord(sign):x};" for sign in text).encode(),
+    "UTF-16": lambda text: text.encode("utf-16-le"),
+    "UTF-16, the other": lambda text: text.encode("utf-16-be"),
+    "cut short": lambda text: text[:20].encode(),
+}
+
+
+def both_out_of(body: bytes) -> Answer:
+    result = Echo(Credential.parse(KEY), Credential.parse(BEFORE)).out_of(
+        Answer(400, {"x": body.decode("latin-1")}, body)
+    )
+    assert isinstance(result, Answer)
+    return result
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+@pytest.mark.parametrize("part", SECRETS)
+def test_every_part_is_taken_out_of_bodies_and_headers(part: str, encoding: str) -> None:
+    found = ENCODED[encoding](SECRETS[part])
+    result = both_out_of(b'{"message": "before ' + found + b' after"}')
+    assert found not in result.body
+    assert result.body.startswith(b'{"message": "before ')
+    assert result.body.rstrip(b"\x00").endswith(b' after"}')
+    assert b"[withheld]" in result.body
+    left = re.sub(rb"\[withheld\]", b"", result.body[20:-8])
+    assert len(left) <= 8, left  # what base64 shares with its neighbours
+    assert "[withheld]" in result.headers["x"]
+    assert SECRETS[part][:12] not in result.headers["x"]
+
+
+@pytest.mark.parametrize("secret", [KEY, BEFORE])
+def test_the_whole_credential_cut_anywhere_is_taken_out(secret: str) -> None:
+    for length in range(secret.index(".") + 2, len(secret) + 1):
+        assert both_out_of(f'"{secret[:length]}" after'.encode()).body in (
+            b'"[withheld]" after',
+            b'"[withheld]." after',
+        )
+
+
+@pytest.mark.parametrize("encoding", ["plain", "base64 of more", "hex", "percent", "JSON"])
+def test_a_large_answer_holds_none_of_them(encoding: str) -> None:
+    found = ENCODED[encoding](SECRETS["custody"])
+    result = both_out_of(b'{"a":"' + b"x" * 3_000_000 + found + b'"}')
+    assert found not in result.body
+    assert result.flaw == ("" if encoding in ("plain", "base64 of more", "hex") else "repeats the credential")
+
+
+@pytest.mark.parametrize("sign", [b"\\", b"%41", b"\\u0041", b"&#65;", b"\n ", b"=", b"&#", b"\x00", b"\\\\u"])
+def test_a_hostile_answer_is_looked_through_in_time(sign: bytes) -> None:
+    body = (sign * 1_048_576)[:1_048_576]
+    echo = Echo(Credential.parse(KEY), Credential.parse(BEFORE))
+    begun = time.thread_time()
+    assert echo.out_of(Answer(400, {}, body)) == Answer(400, {}, body)
+    assert time.thread_time() - begun < 20
+
+
 # -- real sockets -------------------------------------------------------------------------------
 
 
@@ -114,6 +198,28 @@ def test_an_echo_is_never_printed(bare: Terminal, faulty: Faulty, name: str, out
     assert AUTH[:12] not in done.out + done.err
     if "page" not in name and "HTTP" not in name and (output, name) != ("text", "in a member that we do not know"):
         assert "[withheld]" in done.out + done.err
+
+
+@pytest.mark.parametrize("part", ["custody", "previous custody", "previous auth"])
+def test_nor_is_any_other_part_that_a_message_repeats(bare: Terminal, faulty: Faulty, part: str) -> None:
+    secret = SECRETS[part]
+    said = json.dumps({"error_code": 19, "message": f"bad title {secret}", "additional_data": {secret: [secret]}})
+    faulty.plan(then=lambda exchange: exchange.send(message(400, said.encode(), {"x-request": secret})))
+    settings = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 1}
+    with Client(api_key=KEY, api_key_previous=BEFORE, **settings) as client, pytest.raises(SealpipeError) as caught:  # type: ignore[arg-type]
+        client.get_share("x")
+    assert secret[:12] not in repr((caught.value, vars(caught.value)))
+    bare.environ |= {
+        "SEALPIPE_API_KEY": KEY,
+        "SEALPIPE_API_KEY_PREVIOUS": BEFORE,
+        "SEALPIPE_BASE_URL": faulty.base_url,
+        "SEALPIPE_LINK_BASE_URL": "http://127.0.0.1/s",
+    }
+    for output in ("text", "json"):
+        done = bare.sealpipe("shares", "show", "x", "--output", output)
+        assert done.code == 5
+        assert secret[:12] not in done.out + done.err
+        assert "[withheld]" in done.err
 
 
 def test_an_echo_is_on_no_exception_and_in_no_value(faulty: Faulty) -> None:

@@ -14,16 +14,11 @@ from sealpipe.client.echo import Echo
 from sealpipe.client.http import Gathering
 from sealpipe.credential import Credential
 from sealpipe_rehearsal.keys import mint
+from support.ci_logs import commands
 from support.faulty import Fault, Faulty, envelope, says
-from support.terminal import Done, Terminal
+from support.terminal import Terminal
 
-COMMAND = "::set-output name=a::b ##[error]c ##vso[task.setvariable variable=d]e"
-
-
-def commands(done: Done) -> list[str]:
-    """The lines that GitHub's, GitLab's or Azure's runner would obey."""
-    lines = (done.out + done.err).splitlines()
-    return [line for line in lines if line.lstrip().startswith("::") or "##[" in line or "##vso[" in line]
+COMMAND = "::set-output name=a::b ##[error]c ##vso[task.setvariable variable=d]e ##teamcity[x] ##utp:x section_end:1:x"
 
 
 def rows(name: str, **members: object) -> Fault:
@@ -51,7 +46,7 @@ def test_what_the_service_says_is_no_command_to_a_ci_runner(
     fault, words = TOLD[name]
     faulty.plan(then=fault)
     done = user.sealpipe(*words, "--output", output, SEALPIPE_BASE_URL=faulty.base_url)
-    assert commands(done) == []
+    assert commands(done.out + done.err) == []
     assert "task.setvariable" in done.out + done.err
     if output == "json" and done.code == 0:
         assert "##[error]c" in json.dumps(done.json)

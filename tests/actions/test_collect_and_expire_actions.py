@@ -119,8 +119,10 @@ def test_expire_ends_shares_and_requests_and_goes_on_after_a_failure(
     assert (step.code, step.outputs["error-code"], step.outputs["outcome"]) == (6, "6", "failed")
     assert step.outputs["expired"].split() == [shared, request]
     assert step.outputs["missing"] == "-no-such-share"
-    step = runner.uses(actions / "expire", {"shares": shared, "missing-ok": "true"}, env)
-    assert (step.code, step.outputs["outcome"], step.outputs["missing"]) == (0, "missing", shared)
+    step = runner.uses(actions / "expire", {"shares": shared}, env)
+    assert (step.code, step.outputs["outcome"], step.outputs["expired"]) == (0, "expired", shared)
+    step = runner.uses(actions / "expire", {"shares": "no-such-share", "missing-ok": "true"}, env)
+    assert (step.code, step.outputs["outcome"], step.outputs["missing"]) == (0, "missing", "no-such-share")
     assert step.commands == []
 
 

@@ -8,6 +8,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from sealpipe.credential import Credential
+from sealpipe.errors import EnvelopeError, UsageError
+from sealpipe.flows.sealed_link import unseal
 from sealpipe_rehearsal.running import Running
 from support.fake_runner import FakeRunner
 from support.parts import ROOT
@@ -51,9 +56,43 @@ def test_only_code_expiry_and_sealed_link_reach_another_job_which_opens_that(
     assert set(kept) == {"short-code", "expires-at", "custody", "sealed-link", "outcome", "executable"}
     assert "Skip output 'link'" in runner.text
     other = job("other")
-    unsealed = _run(other, kept["executable"], "unseal", SEALPIPE_API_KEY=key, SEALPIPE_SEALED_LINK=kept["sealed-link"])
+    sealed = {"SEALPIPE_API_KEY": key, "SEALPIPE_SEALED_LINK": kept["sealed-link"]}
+    words = ("unseal", "--print", "--bind", "github:acme/app:77", "--expect", kept["short-code"])
+    unsealed = _run(other, kept["executable"], *words, **sealed)
     assert unsealed.strip() == step.outputs["link"]
     assert opened(service, unsealed) == {"Password": "hunter22-canary"}
+
+
+@pytest.mark.parametrize(
+    ("given", "bind"),
+    [
+        ({}, "github:acme/app:77"),
+        ({"bind": "release:v1"}, "release:v1"),
+        ({"bind": "none"}, None),
+    ],
+)
+def test_a_sealed_link_is_bound_to_the_run_or_to_what_bind_says(
+    job: Start, actions: Path, key: str, given: dict[str, str], bind: str | None
+) -> None:
+    runner = job()
+    step = runner.uses(actions / "share", {"fields": "text:x", "seal-link": "true", **given}, {"SEALPIPE_API_KEY": key})
+    sealed = step.outputs["sealed-link"]
+    assert unseal(sealed, Credential.parse(key), bind=bind).reveal() == step.outputs["link"]
+    for other in {None, "github:acme/app:77", "github:acme/app:78"} - {bind}:
+        with pytest.raises((EnvelopeError, UsageError)):
+            unseal(sealed, Credential.parse(key), bind=other)
+
+
+def test_a_bind_without_a_sealed_link_or_without_a_run_is_refused_before_anything_is_sent(
+    job: Start, actions: Path, service: Running, key: str
+) -> None:
+    env = {"SEALPIPE_API_KEY": key}
+    step = job().uses(actions / "share", {"fields": "text:x", "bind": "x"}, env)
+    assert (step.code, step.outputs["error-code"]) == (2, "2")
+    step = job("other", GITHUB_RUN_ID="").uses(actions / "share", {"fields": "text:x", "seal-link": "true"}, env)
+    assert step.code == 2
+    assert "this run has no name" in step.annotations("error")[0]
+    assert [each for each in service.seen() if each.method == "POST"] == []
 
 
 def test_outputs_are_exactly_the_declared_ones_and_nothing_is_exported(job: Start, actions: Path, key: str) -> None:

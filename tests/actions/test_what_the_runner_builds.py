@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sealpipe import log_commands
 from sealpipe_action import files, inputs, telling
 from sealpipe_action.inputs import Refused, Wanted
 from support.fake_commands import command, pairs
+from support.outside_text import outside
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
@@ -44,6 +46,12 @@ def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(t
     found = command(shown)
     assert found is not None
     assert (found.name, found.data) == ("error", telling.printable(text))
+
+
+@given(outside() | TEXT)
+def test_the_same_marks_are_broken_as_by_the_command_line(text: str) -> None:
+    assert [tuple(mark)[:4] for mark in log_commands.MARKS] == list(telling.MARKS)
+    assert telling.harmless(text) == log_commands.in_line(text)
 
 
 @given(TEXT)

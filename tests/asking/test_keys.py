@@ -255,7 +255,7 @@ def test_a_service_that_swaps_the_key_gets_no_second_try_and_its_link_goes_to_no
     done = job.run(*ASK, *words, "--receipt", "r.json")
     (code,) = codes(job)
     assert (done.code, done.out, job.left()) == (12, "", []), done
-    assert f"sealpipe requests expire {code}" in done.err
+    assert f"sealpipe requests expire -- {code}" in done.err
     assert "/r/" not in done.err
     assert len(server.received()) == 1
     assert not {"r.json", "link.txt"} & {file.name for file in job.terminal.here.iterdir()}

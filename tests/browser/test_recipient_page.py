@@ -92,7 +92,8 @@ def test_a_link_of_the_library_opens(browser: Browser, service: Running) -> None
             [Field("Greeting", "hello", type="text"), "Another=text:ž 🐎"], expires_in=timedelta(hours=1), views=2
         )
     opened(browser, share.link.reveal())
-    browser.says("Greeting", "hello", "Another", "ž 🐎", "1 left")
+    told = browser.says("Greeting", "hello", "Another", "ž 🐎", "1 left")
+    assert told.index("hello") < told.index("ž 🐎")
 
 
 def test_the_fragment_leaves_the_address_bar_and_reaches_no_log(
@@ -160,6 +161,7 @@ def test_a_title_and_a_description_are_shown_once_it_is_open(browser: Browser, s
 def test_an_empty_share_says_that_it_is_empty(browser: Browser, service: Running) -> None:
     opened(browser, send(service, []))
     browser.says("there is nothing in it")
+    assert values(browser) == []
 
 
 @pytest.mark.parametrize("text", [b"plain text", b'{"key": "k"}', b'["a"]', b"\xff\xfe", b""])
@@ -288,6 +290,7 @@ def test_a_short_code_with_a_hash_of_its_own_is_no_damage(browser: Browser, serv
     )
     opened(browser, address.replace(code, quote(odd, safe="")))
     browser.says("secret")
+    assert values(browser) == ["secret"]
 
 
 @pytest.mark.parametrize(
@@ -338,6 +341,7 @@ def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser,
         browser.cdp("Network.emulateNetworkConditions", offline=False, **conditions)
     browser.press("Open it")
     browser.says("secret")
+    assert values(browser) == ["secret"]
 
 
 @pytest.mark.parametrize("path", ["s/some", "s/r/some"])

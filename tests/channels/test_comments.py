@@ -159,7 +159,7 @@ class TestBoth:
         assert lines == [
             "\\/close",
             "\\/deploy now",
-            "@\u2060everyone see \\[x\\](https://evil.example) !\\[i\\](y) \\<img src=z\\>",
+            "@\u2060everyone see \\[x\\](https:\u2060//evil.example) !\\[i\\](y) \\<img src=z\\>",
             "\\# big",
             "\\---",
             f"<{LINK}>",

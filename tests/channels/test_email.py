@@ -28,6 +28,8 @@ from sealpipe.errors import (
 from support.mailbox import PASSWORD, USER, Mailbox
 
 TO = "ann@example.com"
+ELSEWHERE = "127.1"
+"""Another spelling of this machine, which is not taken for it: what goes there is as good as on the network."""
 
 Start = Callable[..., Mailbox]
 
@@ -209,6 +211,47 @@ class TestTheServer:
     def test_plain_to_anywhere_else_is_refused_before_any_connection(self, mailbox: Mailbox) -> None:
         error = email(mailbox, security="none", host="mail.acme.example").fails(NotConfigured, TO)
         assert error.message == "mail would go to mail.acme.example in clear"
+        assert 'write security = "plain-internal" into the config file' in error.remedy
+
+    def test_in_clear_to_a_relay_inside_a_network_where_the_config_file_says_so(self, started: Start) -> None:
+        box = started(starttls=False, login=False)
+        own = {"host": ELSEWHERE, "port": box.port, "sender": "ci@acme.example", "security": "plain-internal"}
+        Using("email", {}, config={"plugins": {"email": own}}).send(TO)
+        relay = {"stores": {"relay": {"plugin": "email", **own}}}
+        Using("relay", {"SEALPIPE_STORE__RELAY__SENDER": "ops@acme.example"}, config=relay).send(TO)
+        assert [(got.sender, got.encrypted) for got in box.received] == [
+            ("ci@acme.example", False),
+            ("ops@acme.example", False),
+        ]
+
+    @pytest.mark.parametrize("written", [{}, {"security": "starttls"}, {"security": None}])
+    def test_the_environment_cannot_say_so(self, started: Start, written: dict[str, str | None]) -> None:
+        box = started(starttls=False, login=False)
+        environ = {
+            "SEALPIPE_PLUGIN_EMAIL__HOST": ELSEWHERE,
+            "SEALPIPE_PLUGIN_EMAIL__PORT": str(box.port),
+            "SEALPIPE_PLUGIN_EMAIL__SENDER": "ci@acme.example",
+            "SEALPIPE_PLUGIN_EMAIL__SECURITY": "plain-internal",
+        }
+        with pytest.raises(SettingError) as caught:
+            Using("email", environ, config={"plugins": {"email": written}}).send(TO)
+        assert caught.value.message == (
+            "only the config file can set email's security to plain-internal, and SEALPIPE_PLUGIN_EMAIL__SECURITY does"
+        )
+        assert "[plugins.email]" in caught.value.remedy
+        store = {f"SEALPIPE_STORE__RELAY__{name.partition('__')[2]}": value for name, value in environ.items()}
+        with pytest.raises(SettingError, match="only the config file can set relay's security to plain-internal"):
+            Using("relay", {**store, "SEALPIPE_STORE__RELAY__PLUGIN": "email"}).send(TO)
+        assert not box.received
+
+    def test_a_login_never_goes_in_clear(self, started: Start) -> None:
+        box = started(starttls=False, login=False)
+        own = {"host": ELSEWHERE, "port": box.port, "sender": "ci@acme.example", "security": "plain-internal"}
+        login = {"SEALPIPE_PLUGIN_EMAIL__USERNAME": USER, "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD}
+        error = Using("email", login, config={"plugins": {"email": own}}).fails(NotConfigured, TO)
+        assert error.message == f"the login of email would go to {ELSEWHERE} in clear"
+        here = Using("email", login, config={"plugins": {"email": {**own, "host": box.host}}}).fails(Unsupported, TO)
+        assert "offers no login" in here.message
 
     @pytest.mark.parametrize("implicit", [False, True])
     def test_a_certificate_that_nobody_trusted_has_signed(self, started: Start, implicit: bool) -> None:  # noqa: FBT001

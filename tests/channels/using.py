@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
-from sealpipe.client.plugins import PluginNetwork
+from sealpipe.client.plugins import PluginNetwork, new_file
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Delivery, Health, Message, Secret
 from sealpipe.registry import Registry
@@ -32,16 +32,24 @@ E = TypeVar("E", bound=PluginError)
 
 
 class Using:
-    """A channel by its settings in the environment; `ca_file` is what sealpipe is told to trust."""
+    """A channel by its settings in the environment and the config; `ca_file` is what sealpipe is told to trust."""
 
     open: ClassVar[list[PluginNetwork]] = []
     """The ways out that were made, to be closed after the test."""
 
-    def __init__(self, name: str, environ: Mapping[str, str], ca_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        environ: Mapping[str, str],
+        ca_file: Path | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
         self.name = name
         network = PluginNetwork(ca_file)
         self.open.append(network)
-        self.registry = Registry(environ=environ, network=lambda: network)
+        self.registry = Registry(
+            environ=environ, config=lambda: config or {}, network=lambda: network, new_file=new_file
+        )
 
     def send(self, to: str, message: Message | None = None) -> Delivery:
         return send(self.registry, self.name, message or share(), checked(self.registry, self.name, to))

@@ -1,5 +1,21 @@
 """The fixtures of these tests."""
 
-from support.services import bare, one_service, service, user
+from __future__ import annotations
 
-__all__ = ["bare", "one_service", "service", "user"]
+import pytest
+
+from sealpipe_rehearsal.running import Running
+from support.ci_jobs import SHARE
+from support.services import bare, extended, one_service, service, user
+from support.terminal import ABROAD, Terminal
+
+__all__ = ["bare", "extended", "one_service", "service", "user"]
+
+
+@pytest.fixture
+def commands(user: Terminal, service: Running) -> dict[str, tuple[str, ...]]:
+    """A command of each kind that would put a secret on stdout."""
+    made = user.sealpipe("request", "-a", "Password", "--output", "json").json
+    service.submitter().submit(made["collect_link"], {"Password": "canary-of-the-gate"})
+    sealed = user.sealpipe(*SHARE, "--seal-link", **ABROAD).out.strip()
+    return {"share": SHARE, "collect": ("collect", made["short_code"]), "unseal": ("unseal", sealed)}

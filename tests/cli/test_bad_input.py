@@ -37,6 +37,9 @@ FORKS = "forks and Dependabot runs get empty secrets"
 SETTINGS = {
     "no credential at all": Bad(FIELD, "SEALPIPE_API_KEY is not set, or empty", FORKS, NONE),
     "an empty credential": Bad(FIELD, "SEALPIPE_API_KEY is not set, or empty", FORKS, {"SEALPIPE_API_KEY": ""}),
+    "a link address in clear": Bad(
+        [*FIELD, "--link-base-url", "http://links.example"], "the page that opens the link would travel", "use https://"
+    ),
     "no base URL": Bad(FIELD, "SEALPIPE_BASE_URL is not set", "ends in /v1", {"SEALPIPE_BASE_URL": None}),
     "no link base URL": Bad(FIELD, "SEALPIPE_LINK_BASE_URL is not set", "set", {"SEALPIPE_LINK_BASE_URL": ""}),
     "two credentials": Bad(
@@ -81,7 +84,8 @@ SETTINGS = {
 REFERENCES = {
     "no field": Bad([], "nothing to share", "-f env:DB_PASSWORD"),
     "an unknown source": Bad(["-f", "safe:x"], "there is no source named safe", "known sources: "),
-    "a near miss": Bad(["-f", "envv:DB_PASSWORD"], "there is no source named envv", "did you mean env"),
+    "a near miss": Bad(["-f", "envv:DB_PASSWORD"], "there is no source named envv", "or dotenv? A label that"),
+    "a label with a colon": Bad(["-f", "Note:x=env:DB_PASSWORD"], "there is no source named", 'goes in "quotes"'),
     "a value in place of a reference": Bad(["-f", HIDDEN], "is no reference", "a value itself is never given here"),
     "a value after a label": Bad(["-f", f"Password={HIDDEN}"], "is no reference", "such as env:DB_PASSWORD"),
     "a missing variable": Bad(["-f", "env:NOT_SET"], "NOT_SET is not set", "export NOT_SET", code=14),
@@ -90,7 +94,7 @@ REFERENCES = {
     "our own credential": Bad(["-f", "env:SEALPIPE_API_KEY"], "sealpipe's own credential", "another variable"),
     "a missing file": Bad(["-f", "file:nowhere"], "file:nowhere is not there", "check the path", code=14),
     "a folder": Bad(["-f", "file:."], "is a directory", "name a file in it", code=14),
-    "a file that fails": Bad(["-f", "file:/proc/self/mem"], "cannot be read: Input/output error", "", code=14),
+    "what the kernel tells of processes": Bad(["-f", "file:/proc/self/mem"], "is in /proc", "the secret comes from"),
     "an empty file": Bad(["-f", "file:empty"], "file:empty is empty", "give it a value", code=14),
     "an empty standard input": Bad(["-f", "Label=stdin:"], "stdin: is empty", "give it a value", code=14),
     "a value that is not UTF-8": Bad(["-f", "file:latin1"], "is not UTF-8", "encode it first", code=14),
@@ -125,7 +129,10 @@ OPTIONS = {
     ),
     "a duration of nothing": Bad([*FIELD, "--expires-in", "0h"], "would be over at once", "at least 1s"),
     "a bad duration from the environment": Bad(
-        FIELD, "--expires-in: 'soon' is not a duration", "such as 72h", {"SEALPIPE_SHARE_EXPIRES_IN": "soon"}
+        FIELD,
+        "SEALPIPE_SHARE_EXPIRES_IN: 'soon' is not a duration",
+        "such as 72h",
+        {"SEALPIPE_SHARE_EXPIRES_IN": "soon"},
     ),
     "a naive time": Bad([*FIELD, "--expires-at", "2099-01-01T00:00:00"], "has no time zone", "+01:00"),
     "a day that is none": Bad([*FIELD, "--expires-at", "2099-02-30T00:00:00Z"], "not a day or time that exists", "Z"),

@@ -407,9 +407,24 @@ def test_one_source_can_be_looked_at_alone(user: Terminal, service: Running) -> 
     assert (done.code, done.err) == (0, "")
     assert "7776 words" in done.out
     assert service.seen() == []
-    unknown = user.sealpipe("doctor", "vualt")
-    assert (unknown.code, unknown.out) == (2, "")
-    assert "there is no source named vualt" in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("vualt", "vault"), ("slakc", "slack"), ("prod-valt", "prod-vault"), ("zzzzzz", "sealpipe plugins")],
+)
+def test_a_name_that_nothing_has_is_told_with_the_nearest(user: Terminal, name: str, near: str) -> None:
+    user.file("c.toml", "[stores.prod-vault]\nplugin = 'vault'\n")
+    done = user.sealpipe("doctor", name, SEALPIPE_CONFIG=str(user.here / "c.toml"))
+    assert (done.code, done.out) == (2, "")
+    assert f"there is no store, source, sink or channel named {name}" in done.err
+    assert near in done.err
+    assert "label" not in done.err
+
+
+def test_a_name_as_long_as_a_secret_is_not_repeated(user: Terminal) -> None:
+    done = user.sealpipe("doctor", UNKNOWN)
+    assert (done.code, UNKNOWN in done.err) == (2, False)
 
 
 def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from sealpipe.cli.main import cli
 from sealpipe.settings import COMMANDS, GLOBAL
+from sealpipe_rehearsal.running import Running
 from support.parts import program
 from support.terminal import Terminal
 
@@ -47,6 +48,35 @@ def test_help_goes_to_stdout_and_holds_nothing_of_the_environment(bare: Terminal
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"Usage: sealpipe {command}".rstrip())
     assert "c4nary" not in done.out
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_a_short_h_is_help_everywhere_and_sends_nothing(user: Terminal, service: Running, command: str) -> None:
+    done = user.sealpipe(*command.split(), "-h")
+    assert (done.code, done.err, service.seen()) == (0, "", [])
+    assert done == user.sealpipe(*command.split(), "--help")
+
+
+@pytest.mark.parametrize("words", [("shares", "show"), ("shares", "expire"), ("requests", "show")], ids=" ".join)
+def test_what_begins_with_h_is_a_code_and_no_help(user: Terminal, service: Running, words: tuple[str, str]) -> None:
+    """A script whose share is called `-hX` would be shown help, exit 0, and leave the share alive."""
+    for code in (["-hX4", "--output", "json"], ["--output", "json", "-hX4"], ["--", "-h"], ["--", "--help"]):
+        service.reset()
+        assert user.sealpipe(*words, *code, SEALPIPE_API_KEY=service.create_key().reveal()).code == 6
+        asked = {seen.target.split("/")[3] for seen in service.seen() if seen.target.count("/") == 3}
+        assert asked == {each for each in code if each.startswith("-h") or each == "--help"}
+
+
+@pytest.mark.parametrize("word", ["--aBc", "-o", "--show-all"])
+def test_an_option_that_is_none_may_be_a_code_and_says_where_that_goes(
+    user: Terminal, service: Running, word: str
+) -> None:
+    for words in (["shares", "show", word], ["requests", "purge", word, "--confirm", word], ["collect", word]):
+        done = user.sealpipe(*words)
+        assert (done.code, done.out, service.seen()) == (2, "", [])
+        command = " ".join(words[: words.index(word)])
+        assert f"No such option {word!r}" in done.err
+        assert f"comes after --: `sealpipe {command} -- CODE`" in done.err
 
 
 @pytest.mark.parametrize("command", ["", "shares", "rehearsal", "rehearsal key"])
@@ -103,6 +133,12 @@ def test_a_shell_that_is_unknown_is_refused(bare: Terminal) -> None:
     done = bare.sealpipe("completion", "tcsh")
     assert (done.code, done.out) == (2, "")
     assert "bash" in done.err
+
+
+def test_a_shell_that_is_not_named_is_asked_for_in_one_line(bare: Terminal) -> None:
+    done = bare.sealpipe("completion")
+    assert (done.code, done.out) == (2, "")
+    assert "Choose from: bash, zsh, fish" in done.err
 
 
 @pytest.mark.parametrize(

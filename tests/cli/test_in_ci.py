@@ -34,7 +34,9 @@ def test_a_link_is_masked_before_it_is_printed_and_its_code_is_an_output(user: T
 def test_what_was_handed_over_is_masked_before_it_is_printed(user: Terminal, service: Running) -> None:
     made = user.sealpipe("request", "-a", "Password", "-a", "User:text", "--receipt", "r.json", "--output", "json").json
     service.submitter().submit(made["collect_link"], {"Password": 'one"\n100%', "User": "deploy"})
-    by_code, by_receipt = (user.sealpipe("collect", word, **GITHUB) for word in (made["short_code"], "./r.json"))
+    by_code, by_receipt = (
+        user.sealpipe("collect", word, "--print", **GITHUB) for word in (made["short_code"], "./r.json")
+    )
     for done in (by_code, by_receipt):
         assert {'one"\n100%', 'one"', "100%"} <= masked(done.err)
         assert "User: deploy" in done.out

@@ -8,7 +8,7 @@ import pytest
 
 from support.terminal import Terminal
 
-BUILT_IN = {"env", "file", "stdin", "text", "dotenv", "gen"}
+BUILT_IN = {"env", "file", "stdin", "text", "prompt", "dotenv", "gen"}
 HOOK = """
 from sealpipe.plugin import SourceInfo, hookimpl
 

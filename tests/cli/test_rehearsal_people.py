@@ -8,16 +8,18 @@ from sealpipe_rehearsal.running import Running
 from support.terminal import Done, Terminal
 
 
-def shared(user: Terminal, *words: str) -> str:
+def shared(user: Terminal, *words: str, **environ: str) -> str:
     """The link of a share, and a newline."""
-    done = user.sealpipe("share", "-f", "Password=env:DB", "-f", "User=text:deploy", *words, DB="s3cret\x1b[2J")
+    done = user.sealpipe(
+        "share", "-f", "Password=env:DB", "-f", "User=text:deploy", *words, DB="s3cret\x1b[2J", **environ
+    )
     assert done.code == 0, done
     return done.out
 
 
-def asked(user: Terminal, *words: str) -> str:
+def asked(user: Terminal, *words: str, **environ: str) -> str:
     """The collect link of a request for two answers."""
-    done = user.sealpipe("request", "-a", "Staging password", "-a", "user=User name:text", *words)
+    done = user.sealpipe("request", "-a", "Staging password", "-a", "user=User name:text", *words, **environ)
     assert done.code == 0, done
     return done.out.rstrip("\n")
 
@@ -42,7 +44,7 @@ def test_as_json_values_are_as_they_were_sent(user: Terminal) -> None:
 
 
 def test_a_passcode_is_wanted_refused_and_taken(user: Terminal) -> None:
-    link = shared(user, "--passcode-from", "text:open sesame")
+    link = shared(user, "--passcode-from", "env:CODE", CODE="open sesame")
     codes = [user.sealpipe("rehearsal", "open", *words, stdin=link).code for words in ([], _passcode("wrong"))]
     assert codes == [6, 6]
     done = user.sealpipe("rehearsal", "open", *_passcode("open sesame"), stdin=link)
@@ -74,7 +76,7 @@ def test_what_is_not_named_stays_empty_and_one_access_is_spent(user: Terminal, s
 
 
 def test_the_forms_passcode_is_asked_for(user: Terminal) -> None:
-    link = asked(user, "--passcode-from", "text:open sesame")
+    link = asked(user, "--passcode-from", "env:CODE", CODE="open sesame")
     words = ["rehearsal", "answer", link, "-f", "User name=text:acme"]
     assert user.sealpipe(*words).code == 6
     assert user.sealpipe(*words, *_passcode("open sesame")).code == 0

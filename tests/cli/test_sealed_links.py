@@ -6,6 +6,9 @@ import base64
 import os
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +64,82 @@ def test_nobody_seals_one_with_the_public_key_and_no_other_credential_opens_one(
         sealed_link.unseal(f"{sealed_link.PREFIX}.YQ.{forged}", OURS)
 
 
+LINK = Secret("https://l.example/a#1x")
+VECTOR = (
+    "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI.NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4",
+    {"salt": bytes(range(16)), "iv": bytes(range(12))},
+)
+
+
+@pytest.mark.parametrize(
+    ("bind", "sealed"),
+    [
+        (
+            None,
+            "sealpipe-link.YS9i.AAABAgMEBQYHCAkKCwwNDg8AAQIDBAUGBwgJCgttM9Wd_xzSqDuHikrnd1Thw_ECm8PorVTfu5H_rmCKXMbq1sEJCy11gBk",
+        ),
+        (
+            "github:o/r:1",
+            "sealpipe-link.YS9i.AQABAgMEBQYHCAkKCwwNDg8AAQIDBAUGBwgJCgttM9Wd_xzSqDuHikrnd1Thw_ECm8PorVTfu42cxexmYMi1PCou-ubloIY",
+        ),
+    ],
+)
+def test_the_layout_is_the_one_that_is_written_down(bind: str | None, sealed: str) -> None:
+    """Made again here by nothing but HKDF and AES-GCM of a library, as the module's docstring says."""
+    text, fixed = VECTOR
+    made = sealed_link.seal(Secret("https://l.example/a%2Fb#1x"), "a/b", Credential.parse(text), bind, **fixed)
+    assert made == sealed
+    kind = b"\0" if bind is None else b"\1"
+    key = HKDF(SHA256(), 32, fixed["salt"], b"sealpipe-sealed-link").derive(text.rpartition(".")[2].encode())
+    bound = kind + (3).to_bytes(4, "big") + b"a/b" + (bind or "").encode()
+    body = AESGCM(key).encrypt(fixed["iv"], b"https://l.example/a%2Fb#1x", bound)
+    words = [
+        base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (b"a/b", kind + b"".join(fixed.values()) + body)
+    ]
+    assert made == ".".join(["sealpipe-link", *words])
+
+
+BINDS = st.none() | st.text(min_size=1, max_size=30)
+
+
+@given(st.text(min_size=1, max_size=20), BINDS, BINDS)
+@settings(max_examples=200, deadline=None)
+def test_a_link_opens_with_the_bind_it_was_sealed_with_and_no_other(
+    code: str, bind: str | None, other: str | None
+) -> None:
+    sealed = sealed_link.seal(LINK, code, OURS, bind)
+    assert sealed_link.unseal(sealed, OURS, bind=bind).reveal() == LINK.reveal()
+    if other != bind:
+        with pytest.raises((EnvelopeError, UsageError)) as refused:
+            sealed_link.unseal(sealed, OURS, bind=other)
+        assert refused.value.remedy
+        assert bind is None or len(bind) < 5 or bind not in refused.value.message + refused.value.remedy
+
+
+@given(st.binary(max_size=12), st.binary(max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_no_code_and_bind_pass_for_another_pair_of_the_same_letters(first: bytes, second: bytes) -> None:
+    whole = (first + second).hex()
+    for cut in range(1, len(whole)):
+        code, bind = whole[:cut], whole[cut:]
+        sealed = sealed_link.seal(LINK, code, OURS, bind)
+        prefix, _, data = sealed.split(".")
+        for moved in {cut - 1, cut + 1} - {0, len(whole)}:
+            word = base64.urlsafe_b64encode(whole[:moved].encode()).decode().rstrip("=")
+            with pytest.raises(EnvelopeError):
+                sealed_link.unseal(f"{prefix}.{word}.{data}", OURS, bind=whole[moved:])
+
+
+def test_what_was_bound_cannot_be_made_unbound_and_the_other_way_round() -> None:
+    for bind, asked in ((None, "x"), ("x", None)):
+        prefix, code, data = sealed_link.seal(LINK, "a", OURS, bind).split(".")
+        raw = bytearray(base64.urlsafe_b64decode(data + "=" * (-len(data) % 4)))
+        raw[0] ^= 1
+        other = base64.urlsafe_b64encode(raw).decode().rstrip("=")
+        with pytest.raises(EnvelopeError):
+            sealed_link.unseal(f"{prefix}.{code}.{other}", OURS, bind=asked)
+
+
 def test_while_rotating_the_credential_before_this_one_opens_it_too() -> None:
     old = credential()
     sealed = sealed_link.seal(Secret("https://l.example/a#1x"), "a", old)
@@ -93,7 +172,7 @@ def test_in_a_gitlab_job_a_sealed_link_may_be_printed_and_an_open_one_may_not(us
 
 def test_on_github_the_link_is_masked_before_it_is_written(user: Terminal) -> None:
     sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link").out.strip()
-    done = user.sealpipe("unseal", sealed, GITHUB_ACTIONS="true")
+    done = user.sealpipe("unseal", sealed, "--print", GITHUB_ACTIONS="true")
     link = done.out.strip()
     fragment = link.partition("#")[2]
     assert done.err.splitlines()[:3] == [f"::add-mask::{each}" for each in (link, fragment, fragment[1:])]
@@ -114,6 +193,80 @@ def test_a_credential_without_custody_seals_nothing_and_nothing_is_sent(user: Te
     assert "custody" in done.err
     assert len(service.seen()) == before
     assert user.outbox() == []
+
+
+BOUND = ("--bind", "github:acme/app:77")
+
+
+def test_a_bound_link_opens_only_for_who_names_the_same_text(user: Terminal, service: Running) -> None:
+    done = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", *BOUND, "--output", "json")
+    sealed, code = done.json["sealed_link"], done.json["short_code"]
+    assert opened(service, user.sealpipe("unseal", sealed, *BOUND, "--expect", code).out.strip()) == {"Note": "x"}
+    refused = user.sealpipe("unseal", sealed)
+    assert (refused.code, refused.out) == (2, "")
+    assert "is bound to a text, and none is named" in refused.err
+    other = user.sealpipe("unseal", sealed, "--bind", "github:acme/app:78")
+    assert (other.code, other.out) == (13, "")
+    assert "bound to another text" in other.err
+    assert "77" not in refused.err + other.err, "what it is bound to is not told"
+    assert "github:acme" not in refused.err
+
+
+def test_an_unbound_link_is_not_taken_where_a_bound_one_is_expected(user: Terminal) -> None:
+    sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link").out.strip()
+    done = user.sealpipe("unseal", sealed, *BOUND)
+    assert (done.code, done.out) == (13, "")
+    assert "bound to nothing" in done.err
+
+
+def test_expect_refuses_the_link_of_another_share_before_it_is_shown(user: Terminal) -> None:
+    rows = [user.sealpipe("share", "-f", "text:x", "--seal-link", "--output", "json").json for _ in range(2)]
+    done = user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", rows[1]["short_code"])
+    assert (done.code, done.out) == (13, "")
+    assert f"the sealed link of {rows[0]['short_code']}, and not of the share that --expect names" in done.err
+    assert "#1" not in done.err
+    assert user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", rows[0]["short_code"]).code == 0
+    assert user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", "").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--bind", "x"], "--bind is for a sealed link"),
+        (["--seal-link", "--bind", ""], "cannot be bound to nothing"),
+        (["--seal-link", "--bind", "  "], "cannot be bound to nothing"),
+        (["--seal-link", "--bind", "a\nb"], "one line"),
+        (["--seal-link", "--bind", "x" * 513], "at most 512"),
+    ],
+    ids=["without --seal-link", "empty", "blanks", "two lines", "too long"],
+)
+def test_a_bind_that_is_none_is_refused_and_nothing_is_sent(
+    user: Terminal, service: Running, words: list[str], told: str
+) -> None:
+    before = len(service.seen())
+    done = user.sealpipe("share", "-f", "Note=text:x", *words)
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+    assert len(service.seen()) == before
+    assert user.outbox() == []
+
+
+def test_a_bind_from_the_environment_waits_for_a_link_that_is_sealed(user: Terminal) -> None:
+    done = user.sealpipe("share", "-f", "Note=text:x", SEALPIPE_SHARE_BIND="x")
+    assert done.code == 0
+    sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", SEALPIPE_SHARE_BIND="x").out.strip()
+    assert user.sealpipe("unseal", sealed, SEALPIPE_UNSEAL_BIND="x").code == 0
+    assert user.sealpipe("unseal", sealed).code == 2
+
+
+def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: Running) -> None:
+    command = " ".join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link", *BOUND])
+    assert user.run(["sh", "-c", f"{command} >&-"]).code == 11
+    listed = user.sealpipe("resume", "--list")
+    assert (listed.code, "left: sealed link to stdout (pending)" in listed.out) == (0, True)
+    sealed = user.sealpipe("resume").out.strip()
+    assert user.sealpipe("unseal", sealed).code == 2
+    assert opened(service, user.sealpipe("unseal", sealed, *BOUND).out.strip()) == {"Note": "x"}
 
 
 def test_a_sealed_link_that_nobody_took_is_sealed_by_resume(user: Terminal, service: Running) -> None:

@@ -85,7 +85,19 @@ def test_the_config_file_holds_the_global_settings_too(user: Terminal) -> None:
         ('api_key_previous = "svc_sk_live_x"', "holds a credential in clear"),
         ('titel = "x"', "sets 'titel', which does not exist"),
         ('[share]\ntitel = "c4nary"', "sets 'share.titel', which does not exist"),
-        ("title = c4nary", "is not TOML"),
+        ("[share]\ntitle = c4nary", "is not TOML, at line 2, column 9"),
+        ('title = """c4nary', "is not TOML, at its end"),
+        ('# c4nary\n\n\xff = "c4nary"', "is not TOML, at line 3: it is not UTF-8"),
+        ('titel = "c4nary"', "did you mean title, below [share]?"),
+        ('[share]\ntitel = "c4nary"', "did you mean title?"),
+        ('[shar]\ntitle = "c4nary"', "did you mean share?"),
+        ('[share]\ndeadline = "c4nary"', "write deadline above the first table"),
+        ('titel = "c4nary"\n[share]\nxyz = 1\nveiws = 3', "2 more are wrong: see `sealpipe doctor`"),
+        ('share = "c4nary"', "sets 'share', which is not a table"),
+        ("deadline = ['c4nary']", "sets 'deadline', which is not one value"),
+        ("[base_url]\nx = 'c4nary'", "sets 'base_url', which is not one value"),
+        ('[share]\nfield = "env:c4nary"', "sets 'share.field', which is not a list of texts"),
+        ('[share]\nexpires_in = "soon"', "the config file's expires_in: 'soon' is not a duration"),
         ('[share]\nexpires_in = "c4nary-much-too-long-for-a-duration-and-so-cut"', "is not a duration"),
         ("\xff", "is not TOML"),
     ],
@@ -98,6 +110,7 @@ def test_a_config_file_that_is_wrong_is_told_and_nothing_is_sent(
     assert (done.code, done.out, service.seen()) == (2, "", [])
     assert says in done.err
     assert "svc_sk_live_x" not in done.err
+    assert "c4nary" not in done.err or "is not a duration" in says
 
 
 def test_a_config_file_that_is_named_must_be_there(user: Terminal, service: Running) -> None:

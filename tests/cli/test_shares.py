@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sealpipe import Client, Field
@@ -78,11 +80,69 @@ def test_expire_ends_a_share_and_tells_so(user: Terminal, codes: list[str]) -> N
     assert [line.partition("\t")[0] for line in user.sealpipe("shares", "list").out.splitlines()] == [codes[2]]
 
 
-def test_expiring_a_share_that_is_over_ends_with_6(user: Terminal, codes: list[str]) -> None:
+ALREADY = {"schema": 1, "outcome": "already-expired"}
+
+
+def test_expiring_a_share_again_on_the_same_machine_is_done(user: Terminal, codes: list[str]) -> None:
     assert user.sealpipe("shares", "expire", codes[0]).code == 0
+    done = user.sealpipe("shares", "expire", codes[0])
+    assert (done.code, done.out, done.err) == (0, "", f"{codes[0]} had expired before\n")
     done = user.sealpipe("shares", "expire", codes[0], "--output", "json")
+    assert done.json == {**ALREADY, "short_code": codes[0]}
+    assert user.sealpipe("shares", "expire", f"{codes[0]}x").code == 6
+
+
+def test_expiring_again_needs_no_more_than_the_scope_to_expire(user: Terminal, service: Running) -> None:
+    user.at(service, scopes=["shares:write"])
+    code = user.sealpipe("share", "-f", "text:x", "--output", "json").json["short_code"]
+    assert [user.sealpipe("shares", "expire", code).code for _ in range(3)] == [0, 0, 0]
+    assert user.sealpipe("shares", "expire", "nowhere").code == 6
+
+
+def test_from_another_machine_a_share_that_was_expired_looks_as_one_that_never_was(
+    user: Terminal, codes: list[str], tmp_path: Path
+) -> None:
+    assert user.sealpipe("shares", "expire", codes[0]).code == 0
+    done = user.sealpipe("shares", "expire", codes[0], "--output", "json", SEALPIPE_STATE_DIR=str(tmp_path / "other"))
     assert (done.code, done.out) == (6, "")
     assert (done.error["type"], done.error["status"], done.error["error_code"]) == ("Missing", 404, 1)
+    assert "a share that was expired from another machine looks the same" in done.error["remedy"]
+
+
+@pytest.mark.usefixtures("extended")
+def test_where_the_service_lists_what_has_ended_it_is_known_from_every_machine(
+    user: Terminal, codes: list[str], tmp_path: Path
+) -> None:
+    assert user.sealpipe("shares", "expire", codes[0]).code == 0
+    done = user.sealpipe("shares", "expire", codes[0], "--output", "json", SEALPIPE_STATE_DIR=str(tmp_path / "other"))
+    assert done.json == {**ALREADY, "short_code": codes[0]}
+    assert user.sealpipe("shares", "expire", "nowhere").code == 6
+
+
+def test_a_share_that_ended_by_itself_has_expired_before(user: Terminal, service: Running, codes: list[str]) -> None:
+    service.advance(3600)
+    assert user.sealpipe("shares", "expire", codes[0], "--output", "json").json == {**ALREADY, "short_code": codes[0]}
+
+
+def test_a_note_that_is_damaged_or_cannot_be_written_proves_nothing_and_stops_nothing(
+    user: Terminal, codes: list[str], tmp_path: Path
+) -> None:
+    state = tmp_path / "there"
+    assert user.sealpipe("shares", "expire", codes[0], SEALPIPE_STATE_DIR=str(state)).code == 0
+    [note] = (state / "shares").iterdir()
+    assert note.stat().st_mode & 0o777 == 0o600
+    note.write_bytes(note.read_bytes()[:-1])
+    assert user.sealpipe("shares", "expire", codes[0], SEALPIPE_STATE_DIR=str(state)).code == 6
+    (tmp_path / "file").touch()
+    assert user.sealpipe("shares", "expire", codes[1], SEALPIPE_STATE_DIR=str(tmp_path / "file")).code == 0
+
+
+def test_anothers_share_is_never_taken_for_one_that_has_expired(
+    user: Terminal, service: Running, codes: list[str]
+) -> None:
+    service.advance(3600)
+    user.at(service, account="another")
+    assert [user.sealpipe("shares", "expire", code).code for code in codes] == [6, 6, 6]
 
 
 @pytest.mark.parametrize("command", ["show", "expire"])

@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import start
-from support.terminal import Terminal, created, opened
+from support.terminal import ABROAD, Terminal, created, opened
 
 SECRET = {"DB_PASSWORD": "s3cret & 'quoted' é"}
 CODE = r"[A-Za-z0-9_-]+"
@@ -270,7 +270,7 @@ def test_the_service_tag_is_read_off_the_credential(bare: Terminal) -> None:
 
 
 def test_in_a_gitlab_job_a_link_needs_a_file_and_nothing_is_sent_without(user: Terminal, service: Running) -> None:
-    done = share(user, GITLAB_CI="true")
+    done = share(user, GITLAB_CI="true", **ABROAD)
     assert (done.code, done.out, service.seen()) == (2, "", [])
     assert "--link-file" in done.err
     done = share(user, "--link-file", "link.txt", GITLAB_CI="true", CI_PROJECT_DIR=str(user.here))

@@ -131,7 +131,8 @@ def test_what_is_masked_is_what_stands_in_the_log(service: Running, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "bad", ["a\x1bb", "a\rb", "a\x9bb", "a\u202eb", "::x", " ::x", "x\n\u00a0::x", "a ##[x", "##vso[x"]
+    "bad",
+    ["a\x1bb", "a\rb", "a\x9bb", "a\u202eb", "::x", " ::x", "x\n\u00a0::x", "a ##[x", "##vso[x", "##utp:", "--- x"],
 )
 def test_the_judge_of_outputs_objects(bad: str) -> None:
     with pytest.raises(AssertionError):

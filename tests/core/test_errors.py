@@ -20,7 +20,8 @@ CONTRACT = {
     "SealpipeError": 1, "UsageError": 2, "CredentialRefused": 3, "PlanOrScope": 4, "Invalid": 5, "ToolError": 5,
     "Missing": 6, "RateLimited": 7, "TriesSpent": 7, "IdempotencyConflict": 8, "OutcomeUnknown": 9, "Unreachable": 10,
     "NotDelivered": 11, "ProtocolError": 12, "WireError": 13, "PluginError": 14, "BadReference": 2,
-    "NotOpened": 13, "StillWaiting": 15, "NeverAnswered": 16, "TooManyAnswers": 17, "NoSuchAnswer": 17,
+    "NotOpened": 13, "AuditError": 13, "StillWaiting": 15, "NeverAnswered": 16, "TooManyAnswers": 17,
+    "NoSuchAnswer": 17,
 }  # fmt: skip
 """Exit codes by class; those below a class have its code unless they stand here themselves."""
 

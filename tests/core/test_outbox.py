@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sealpipe import CredentialError, Outbox, Secret, StateError
 from sealpipe.credential import Credential
@@ -128,6 +131,92 @@ def test_a_file_that_is_none_of_ours_is_passed_over_and_left_alone(outbox: Outbo
     with pytest.raises(StateError):
         outbox.open("aaaaaaaaaaaa")
     assert stranger.read_bytes() == content
+
+
+HEADER = ("schema", "id", "key_id", "created_at", "run", "salt")
+WRONG: dict[str, Any] = {
+    "removed": None, "null": "null", "a number": "7", "a list": "[]", "true": "true", "empty": '""',
+    "a word": '"%%%"', "an object": '{"a":1}', "text that is no text": '"\\ud800"',
+}  # fmt: skip
+STILL_WHOLE = {("run", "empty"), ("run", "a word"), ("run", "text that is no text")}
+"""What may stand there: another entry's first line, which this one's records do not open under."""
+
+
+@pytest.mark.parametrize("name", HEADER)
+@pytest.mark.parametrize("change", WRONG)
+def test_a_first_line_with_any_member_missing_or_wrong_is_damage(outbox: Outbox, name: str, change: str) -> None:
+    entry = outbox.add(META, BODY, NOW)
+    entry.close()
+    line, _, rest = entry.path.read_bytes().partition(b"\n")
+    members = json.loads(line)
+    if WRONG[change] is None:
+        del members[name]
+    else:
+        members[name] = json.loads(WRONG[change])
+    content = json.dumps(members).encode() + b"\n" + rest
+    entry.path.write_bytes(content)
+    with pytest.raises(StateError) as caught:
+        outbox.open(entry.id)
+    assert caught.value.exit_code == 2
+    assert caught.value.remedy
+    [listed] = outbox.list(every_run=True)
+    assert listed.id == entry.id
+    if (name, change) not in STILL_WHOLE | {("key_id", "a word")}:
+        assert name in listed.damage
+        assert name in caught.value.message
+    assert entry.path.read_bytes() == content
+    outbox.discard(entry.id)
+    assert outbox.list(every_run=True) == []
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_an_entry_changed_at_any_place_or_cut_anywhere_is_whole_or_damage(outbox: Outbox, data: st.DataObject) -> None:
+    entry = outbox.add(META, BODY, NOW)
+    entry.close()
+    whole = entry.path.read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    piece = data.draw(st.binary(max_size=4))
+    entry.path.write_bytes(whole[:place] + piece + whole[place + data.draw(st.integers(0, len(whole))) :])
+    outbox.list(every_run=True)
+    try:
+        again = outbox.open(entry.id)
+    except StateError as error:
+        assert error.exit_code == 2 and error.remedy  # noqa: PT017, PT018 - either is fine, and nothing else
+    else:
+        assert isinstance(again, Entry)
+        assert again.body == BODY
+        again.close()
+    outbox.discard(entry.id)
+
+
+def test_what_is_no_plain_file_holds_nobody_up(outbox: Outbox) -> None:
+    outbox.ready()
+    os.mkfifo(outbox.folder / "111111111111.sealed")
+    (outbox.folder / "222222222222.sealed").mkdir()
+    (outbox.folder / "333333333333.sealed").symlink_to("111111111111.sealed")
+    assert outbox.list(every_run=True) == []
+    for entry_id in ("111111111111", "222222222222", "333333333333"):
+        with pytest.raises(StateError):
+            outbox.open(entry_id)
+
+
+def test_a_copy_under_another_id_is_damage_however_its_first_line_reads(outbox: Outbox) -> None:
+    entry = outbox.add(META, BODY, NOW)
+    entry.close()
+    content = entry.path.read_bytes()
+    copy = outbox.folder / "aaaaaaaaaaaa.sealed"
+    for text, why in (
+        (content, f"it is a copy of entry {entry.id}"),
+        (content.replace(entry.id.encode(), b"aaaaaaaaaaaa"), "does not open with this credential, or was changed"),
+    ):
+        copy.write_bytes(text)
+        with pytest.raises(StateError, match=why) as caught:
+            outbox.open("aaaaaaaaaaaa")
+        assert "--discard" in caught.value.remedy
+    copy.write_bytes(content)
+    assert {listed.id: bool(listed.damage) for listed in outbox.list()} == {entry.id: False, "aaaaaaaaaaaa": True}
+    assert reopened(outbox, entry).body == BODY
 
 
 def test_an_outbox_that_was_never_used_is_empty_and_makes_no_folder(outbox: Outbox) -> None:

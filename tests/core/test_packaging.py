@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
 import zipfile
 from email.parser import Parser
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from support.parts import ROOT
 
@@ -72,10 +76,51 @@ def test_the_metadata_is_what_pyproject_says(wheel: zipfile.Path) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert set(metadata.get_all("Provides-Extra") or ()) == set(PROJECT["optional-dependencies"])
     needed = [line for line in metadata.get_all("Requires-Dist") or () if "extra ==" not in line]
-    assert len(needed) == len(PROJECT["dependencies"]) == 5
+    assert len(needed) == len(PROJECT["dependencies"])
     assert "[console_scripts]\nsealpipe = sealpipe.__main__:main" in (wheel / info / "entry_points.txt").read_text()
     assert (wheel / info / "licenses/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     assert (metadata.get_payload() or "").strip() == (ROOT / "README.md").read_text().strip()
+
+
+NOT_OURS_TO_BRING = {"pytest"}
+"""Imported only where it is there already: a pytest plugin, and the kit for those who test theirs."""
+BROUGHT = {"pydantic-core": "pydantic"}
+"""Pinned by another that is declared."""
+
+
+def distributions_imported() -> dict[str, set[str]]:
+    """The distributions that the packages import, each with the files that do."""
+    known, found = packages_distributions(), {}
+    for name in on_disk():
+        (path,) = [
+            ROOT / package.rpartition("/")[0] / name for package in PACKAGES if package.endswith(name.split("/")[0])
+        ]
+        for node in ast.walk(ast.parse(path.read_text())) if path.suffix == ".py" else ():
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for top in {each.partition(".")[0] for each in names} - sys.stdlib_module_names - {"sealpipe"}:
+                for distribution in known.get(top, []):
+                    found.setdefault(distribution.lower().replace("_", "-"), set()).add(name)
+    return {name: files for name, files in found.items() if not name.startswith("sealpipe")}
+
+
+def test_what_is_imported_is_declared_with_a_floor() -> None:
+    extras = PROJECT["optional-dependencies"]
+    rows = [*PROJECT["dependencies"], *(row for name in extras if name not in ("all", "dev") for row in extras[name])]
+    floors = {re.split(r"[^A-Za-z0-9._-]", row, maxsplit=1)[0].lower(): row for row in rows}
+    assert all(">=" in row for row in rows)
+    imported = distributions_imported()
+    assert len(imported) > 12
+    for name, files in imported.items():
+        assert name in floors or BROUGHT.get(name) in floors or name in NOT_OURS_TO_BRING, (name, files)
+
+
+def test_the_locks_are_at_or_above_the_floors() -> None:
+    locked = dict(re.findall(r"^([a-z0-9-]+)==([0-9.a-z]+)", (ROOT / "actions/_setup/locks/all.txt").read_text(), re.M))
+    extras = PROJECT["optional-dependencies"]
+    rows = [*PROJECT["dependencies"], *(row for name in extras if name not in ("all", "dev") for row in extras[name])]
+    for requirement in map(Requirement, rows):
+        assert requirement.specifier.contains(locked[requirement.name.lower()]), requirement
 
 
 def test_the_version_is_the_same_in_both_places() -> None:
@@ -117,5 +162,6 @@ def test_the_wheel_works_by_itself(wheel: zipfile.Path, tmp_path: Path) -> None:
     assert all(path.startswith(str(tmp_path / "there")) for path in done.stdout.split())
     assert run("--version") == f"sealpipe {PROJECT['version']}\n"
     assert "THE RECIPIENT" in run("rehearse")
+    assert "ok    vectors box " in run("doctor", "--conformance"), "its vectors are shipped"
     script = tmp_path / "there/bin/sealpipe"
     assert subprocess.run([script, "--version"], check=True, capture_output=True, env=environ).stdout

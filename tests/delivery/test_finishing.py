@@ -59,7 +59,7 @@ def test_a_message_that_was_refused_is_sent_by_resume_and_the_others_are_out(
     user: Terminal, service: Running, receiver: Receiver
 ) -> None:
     receiver.answers = answers(403)
-    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--receipt", "r.json")
+    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2", "--receipt", "r.json")
     kept(user, done)
     assert "sent the link to file:link.txt" in done.err
     assert f"the link did not reach {receiver.target}: the webhook refused the message (403)" in done.err
@@ -129,7 +129,7 @@ def test_a_message_that_may_have_arrived_is_told_and_repeated_only_where_somebod
 
 def test_a_file_that_may_be_there_is_finished_without_asking(user: Terminal, receiver: Receiver) -> None:
     receiver.answers = answers(403)
-    kept(user, share(user, "--send", "file:link.txt", "--send", receiver.target))
+    kept(user, share(user, "--send", "file:link.txt", "--send", receiver.target, "--views", "2"))
     link = (user.here / "link.txt").read_text()
     assert user.sealpipe("resume").code == 0
     assert (user.here / "link.txt").read_text() == link
@@ -163,7 +163,7 @@ def test_something_else_in_a_files_place_is_not_written_over(
         return 204
 
     receiver.answers = answer
-    done = share(user, "--send", receiver.target, "--send", "file:link.txt")
+    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2")
     kept(user, done)
     assert "something else is there already" in done.err
     assert (user.here / "link.txt").read_text() == "precious"
@@ -215,7 +215,7 @@ def test_a_channel_that_cannot_be_used_any_more_is_told_and_the_rest_goes_out(
 
 def test_json_names_what_is_out_and_the_error_comes_last(user: Terminal, receiver: Receiver) -> None:
     receiver.answers = answers(403)
-    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--output", "json")
+    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2", "--output", "json")
     assert (done.code, done.json["link"], done.json["delivered"]) == (11, None, ["file"])
     assert done.error["type"] == "NotDelivered"
     assert done.error["outbox_id"] == user.outbox()[0].stem

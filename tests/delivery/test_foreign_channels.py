@@ -38,7 +38,7 @@ def user(user: Terminal) -> Terminal:
 
 def share(user: Terminal, body: str, *words: str) -> Done:
     user.file("site/pigeons.py", PLUGIN.format(body=body))
-    return user.sealpipe("share", "-f", "env:DB_PASSWORD", "--send", "pigeon:coop", *words)
+    return user.sealpipe("share", "-f", "env:DB_PASSWORD", "--send", "pigeon:coop", "--views", "2", *words)
 
 
 def flown(user: Terminal) -> int:

@@ -10,7 +10,7 @@ import pytest
 from sealpipe import webhooks
 from sealpipe_rehearsal.running import Running
 from support.receiver import Receiver
-from support.terminal import Done, Terminal, opened
+from support.terminal import ABROAD, Done, Terminal, opened
 
 SIGNING = "whsec-0123456789abcdef"
 SECRET = {"DB_PASSWORD": "s3cret", "SEALPIPE_PLUGIN_WEBHOOK__SECRET": SIGNING}
@@ -59,7 +59,8 @@ def test_while_a_secret_is_replaced_both_sign_under_a_header_of_ones_own(user: T
 
 
 def test_json_names_the_channels_and_holds_no_link(user: Terminal, receiver: Receiver) -> None:
-    done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--output", "json", "--receipt", "r.json")
+    sent = ["--send", receiver.target, "--send", "file:link.txt", "--views", "2"]
+    done = share(user, *sent, "--output", "json", "--receipt", "r.json")
     assert (done.json["link"], done.json["delivered"]) == (None, ["receipt", "webhook", "file"])
     assert (user.here / "link.txt").read_text() == receiver.secrets[0] + "\n"
 
@@ -74,6 +75,20 @@ def test_a_file_is_for_its_owner_only_and_never_written_over(user: Terminal, ser
     assert (done.code, done.out) == (2, "")
     assert "something is there already" in done.err
     assert (file.read_text(), len(service.seen())) == (link, before)
+
+
+def test_everybody_who_is_sent_the_link_has_a_view(user: Terminal, service: Running) -> None:
+    """With one view for two, the second reader would find the link used up. A passcode needs no view."""
+    refused = share(user, "--send", "file:a", "--send", "file:b")
+    assert (refused.code, refused.out, service.seen(), list(user.here.iterdir())) == (2, "", [], [])
+    assert "allow --views 2 (in Python views=2), or make a share for each of them" in refused.err
+    for views in ("2", "unlimited"):
+        done = share(user, "--send", f"file:a{views}", "--send", f"file:b{views}", "--views", views)
+        assert (done.code, done.out) == (0, "")
+        for name in (f"a{views}", f"b{views}"):
+            assert opened(service, (user.here / name).read_text()) == {"DB_PASSWORD": "s3cret"}
+    words = ["--passcode-generate", "--passcode-to", "file:code1", "--passcode-to", "file:code2"]
+    assert share(user, "--send", "file:one", *words).code == 0
 
 
 def test_the_passcode_goes_another_way_than_the_link_and_opens_the_share(
@@ -109,7 +124,7 @@ def test_what_is_drawn_as_a_passcode_is_not_what_is_drawn_as_a_field(user: Termi
 
 
 def test_in_a_gitlab_job_sending_the_link_is_a_way_out(user: Terminal, receiver: Receiver) -> None:
-    assert share(user, "--passcode-generate", "--passcode-to", receiver.target, GITLAB_CI="true").code == 2
+    assert share(user, "--passcode-generate", "--passcode-to", receiver.target, GITLAB_CI="true", **ABROAD).code == 2
     assert share(user, "--send", receiver.target, GITLAB_CI="true").code == 0
     assert len(receiver.hooks) == 1
 
@@ -169,11 +184,16 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
     "a way up in the address": (["--send", "webhook:https://hooks.example/a/../b"], ". or ..", 2),
     "a folder": (["--send", "file:out/"], "names no file", 2),
     "a folder that is not there": (["--send", "file:nowhere/x"], "its folder is not there", 2),
-    "the same twice": (["--send", "file:a", "--send", "file:./a"], "a recipient of the link twice", 2),
+    "the same twice": (["--send", "file:a", "--send", "file:./a", "--views=2"], "a recipient of the link twice", 2),
+    "one view for two": (["--send", "file:a", "--send", "file:b"], "2 recipients, and opens once", 2),
+    "two views for three": (
+        ["--views=2", "--send", "file:a", "--send", "file:b", "--send", "file:c"], "3 recipients, and opens 2 times", 2,
+    ),
     "link and passcode to one": (
         ["--passcode-generate", "--send", "file:a", "--passcode-to", "file:A"], "would both go to file:A", 2,
     ),
     "a passcode for nobody": (["--passcode-generate"], "nobody would get the passcode", 2),
+    "a passcode of a source's for nobody": (["--passcode-from", "gen:pin"], "nobody would get the passcode", 2),
     "two passcodes": (
         ["--passcode-generate", "--passcode-from", "env:CODE", "--passcode-to", "file:a"], "another one to be drawn", 2,
     ),

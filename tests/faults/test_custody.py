@@ -151,6 +151,17 @@ def test_custody_that_fails_is_told_and_the_share_is_made(job: Job) -> None:
     assert job.opens(done.json["link"])
 
 
+def test_custody_that_fails_is_told_in_text_too_with_what_to_do(job: Job) -> None:
+    job.service.set_account(job.account, zero_knowledge_enrolled=False)
+    done = job.share()
+    (code,) = job.shares()
+    assert done.code == 0
+    assert job.opens(done.out)
+    assert "custody failed: " in done.err
+    assert "the owner cannot read this share later" in done.err
+    assert f"`sealpipe shares expire -- {code}`, and share again with --custody require" in done.err
+
+
 def test_required_custody_that_fails_expires_the_share_again(
     fronted: Callable[..., Front], job_at: Callable[..., Job]
 ) -> None:
@@ -252,4 +263,5 @@ def test_the_clients_raise_what_the_command_line_tells(
             client.share([Field("DB_PASSWORD", job.secret)], custody="require")
         share = client.share([Field("DB_PASSWORD", job.secret)])
     assert share.custody == "failed"
+    assert "custody failed" in share.warnings[0]
     assert len(job.live_shares()) == 1

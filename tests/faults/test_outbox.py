@@ -23,7 +23,7 @@ from sealpipe.wire import link as links
 from support import faulty
 from support.faulty import Faulty
 from support.job import Job, ended
-from support.terminal import PATIENCE, Done
+from support.terminal import ABROAD, PATIENCE, Done
 
 
 def entry_file(job: Job) -> Path:
@@ -117,7 +117,7 @@ def test_the_link_starts_with_the_address_that_was_set_when_it_was_shared(lost: 
     assert job.opens(done.out)
 
 
-@pytest.mark.parametrize("where", ["the header", "the body", "the key id", "the time"])
+@pytest.mark.parametrize("where", ["the header", "the body", "the key id", "the time", "no salt"])
 def test_an_entry_that_was_changed_is_refused_and_kept(where: str, lost: Lost) -> None:
     job, server = lost()
     file = entry_file(job)
@@ -130,6 +130,8 @@ def test_an_entry_that_was_changed_is_refused_and_kept(where: str, lost: Lost) -
         header["created_at"] = "2020-01-01T00:00:00Z"
     elif where == "the header":
         header["run"] = "other"
+    elif where == "no salt":
+        del header["salt"]
     else:
         header["key_id"] = "A" * 16
     changed = line if where == "the body" else json.dumps(header, separators=(",", ":")).encode()
@@ -141,6 +143,24 @@ def test_an_entry_that_was_changed_is_refused_and_kept(where: str, lost: Lost) -
     assert len(server.received()) == before
     file.write_bytes(whole)
     assert_untouched(job, server, done, before)
+
+
+def test_a_copy_under_another_id_is_never_sent(lost: Lost) -> None:
+    job, server = lost()
+    file = entry_file(job)
+    copy = file.with_name("aaaaaaaaaaaa.sealed")
+    copy.write_bytes(file.read_bytes())
+    before = len(server.received())
+    done = job.resume("aaaaaaaaaaaa")
+    assert (done.code, done.out) == (2, "")
+    assert "is a copy of entry" in done.err
+    assert len(server.received()) == before
+    assert "damaged: it is a copy of entry" in job.resume("--list", "--all").out
+    done = job.resume()
+    assert done.code == 2
+    assert job.opens(done.out)
+    assert len(job.shares()) == 1
+    assert copy.exists()
 
 
 @pytest.mark.parametrize("size", [0, 10, 200, -1])
@@ -302,7 +322,7 @@ def test_in_gitlab_a_link_comes_out_of_resume_through_its_file_alone(lost: Lost)
 
 
 def test_in_gitlab_an_entry_made_elsewhere_is_not_told_to_the_log_and_stays(lost: Lost) -> None:
-    job, server = lost()
+    job, server = lost(environ=ABROAD)
     before = len(server.received())
     (entry,) = job.entries()
     done = job.resume(entry, **GITLAB)

@@ -267,3 +267,37 @@ def test_a_large_share_whose_connection_is_reset_on_the_way_is_sent_again_whole(
     assert len(job.shares()) == 1
     (field,) = job.service.recipient().open_link(done.out.strip())
     assert (field.value if isinstance(field.value, str) else field.value.reveal()) == job.secret * 100_000
+
+
+def test_an_answer_without_an_expiry_says_nothing_of_it_and_neither_do_we(
+    proxied: Callable[..., Faulty], job_at: Callable[..., Job]
+) -> None:
+    """null is "never", by the specification; a member that is missing is not."""
+    job = job_at(proxied(then=faulty.rewrites(expired_at=...)))
+    told = "the service did not say when it expires"
+    done = job.share()
+    assert (done.code, told in done.err, "does not expire" in done.err) == (0, True, False)
+    done = job.share("--output", "json")
+    assert (done.json["expires_at"], done.json["expiry_known"]) == (None, False)
+    job.terminal.file("text", "{link} {expires}")
+    assert job.share("--send", "file:message", "--message-template", "text").code == 0
+    (code, *_) = job.shares()
+    shown = job.run("shares", "show", "--", code)
+    assert shown.out == f"{code}\t{told}\n"
+    assert job.run("shares", "show", "--output", "json", "--", code).json["expiry_known"] is False
+
+
+def test_null_for_an_expiry_is_never(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+    job = job_at(proxied(then=faulty.rewrites(expired_at=None)))
+    done = job.share("--output", "json")
+    assert (done.json["expires_at"], "expiry_known" in done.json, "does not expire" in done.err) == (None, False, True)
+
+
+def test_an_unknown_expiry_is_told_by_resume_too(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
+    job = job_at(proxied(then=faulty.rewrites(expired_at=...)))
+    job.service.set_account(job.account, zero_knowledge_enrolled=False)
+    assert job.share("--send", "webhook:http://127.0.0.1:9/", SEALPIPE_PLUGIN_WEBHOOK__SECRET="s" * 16).code == 11
+    done = job.resume()
+    assert done.code == 11
+    assert "the service did not say when it expires" in done.err
+    assert "custody failed: " in done.err

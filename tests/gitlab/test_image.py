@@ -20,7 +20,7 @@ from sealpipe_rehearsal.running import Running
 from support import engine as engines
 from support.engine import CANARY, Engine
 from support.gitlab_pipeline import BASE, IMAGE, Pipeline
-from support.gitlab_templates import read_dotenv
+from support.gitlab_templates import BOUND, read_dotenv
 from support.gitlab_vendor import ANSWERED, SUBMITS, log_in
 from support.openbao import Bao
 from support.parts import ROOT, missing
@@ -172,7 +172,10 @@ def test_the_templates_run_as_jobs_in_the_image(
         tell={
             "stage": "after",
             "image": IMAGE,
-            "script": ["id -u", 'sealpipe unseal --link-file link "$(cat sealpipe-link.sealed)"'],
+            "script": [
+                "id -u",
+                f'sealpipe unseal {BOUND} --link-file link "$(cat sealpipe-link.sealed)"',
+            ],
             "artifacts": {"paths": ["link"]},
         },
     )

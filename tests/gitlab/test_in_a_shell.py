@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ from sealpipe_rehearsal.running import Running
 from support.fake_slack import FakeSlack
 from support.fake_web import Reply
 from support.gitlab_pipeline import Pipeline
-from support.gitlab_templates import read_dotenv
+from support.gitlab_templates import BOUND, Template, read_dotenv
 from support.gitlab_vendor import ANSWERED, SUBMITS, log_in
+from support.odd_codes import ended, renamed
 from support.openbao import Bao
 from support.terminal import Terminal, created, opened
 
@@ -45,7 +48,7 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
             "stage": "after",
             "script": [
                 'echo "got $SHARE_SHORT_CODE until $SHARE_EXPIRES_AT"',
-                'sealpipe unseal --link-file "$OUT/link" "$(cat sealpipe-link.sealed)"',
+                f'sealpipe unseal {BOUND} --link-file "$OUT/link" "$(cat sealpipe-link.sealed)"',
             ],
         },
     )
@@ -148,7 +151,7 @@ def test_when_a_later_job_fails_share_and_request_are_ended_and_what_is_gone_is_
         ("request", {"stage": "before", "ask": "Password"}),
         (
             "expire",
-            {"shares": "# ours\n$SHARE_SHORT_CODE\n$NEVER_REPORTED\nno-such-code", "requests": "$REQUEST_SHORT_CODE"},
+            {"shares": "$SHARE_SHORT_CODE\n\n$NEVER_REPORTED\n  no-such-code", "requests": "$REQUEST_SHORT_CODE"},
         ),
         fails={"stage": "after", "script": ["false"]},
     )
@@ -157,8 +160,7 @@ def test_when_a_later_job_fails_share_and_request_are_ended_and_what_is_gone_is_
     request = read_dotenv(ran.report("sealpipe-request"))["REQUEST_SHORT_CODE"]
     assert f"expired {share}" in ran.log
     assert f"expired {request}" in ran.log
-    ended = [seen.target.rpartition("/")[2] for seen in service.seen() if seen.method == "DELETE"]
-    assert ended == [share, "no-such-code", request]
+    assert ended(service) == [share, "no-such-code", request]
     assert " PASS  sealpipe-expire" in ran.log
 
 
@@ -172,13 +174,77 @@ def test_expiring_goes_on_after_one_that_fails_and_tells_of_it(pipeline: Pipelin
     )
     assert ran.code != 0
     assert "FAIL 6" in ran.log
-    assert [seen.target.rpartition("/")[2] for seen in service.seen()] == ["-one", "two"]
+    assert ended(service) == ["-one", "two"]
+
+
+ODD_CODES = ("# x", "$(id)")
+
+
+def test_codes_that_begin_with_any_sign_are_really_expired(
+    pipeline: Pipeline, user: Terminal, service: Running
+) -> None:
+    for what in ("shares", "requests"):
+        for code in ODD_CODES:
+            words = ("share", "-f", "text:x") if what == "shares" else ("request", "-a", "Password")
+            renamed(service, what, user.sealpipe(*words, "--output", "json").json["short_code"], code)  # type: ignore[arg-type]
+    pipeline.variables |= {"SEALPIPE_API_KEY": user.environ["SEALPIPE_API_KEY"], "CODES": "\n".join(ODD_CODES)}
+    ran = pipeline.run(("expire", {"shares": "$CODES", "requests": "$CODES", "rules": [{"when": "always"}]}))
+    assert ran.code == 0, ran.log
+    assert user.sealpipe("shares", "list").out == user.sealpipe("requests", "list").out == ""
+
+
+def test_a_request_whose_code_begins_with_a_sign_is_really_collected(
+    pipeline: Pipeline, user: Terminal, service: Running, tmp_path: Path
+) -> None:
+    user.sealpipe("request", "-a", "Password", "--output", "json", "--receipt", "r.json")
+    code = json.loads((user.here / "r.json").read_text())["short_code"]
+    link = f"{service.link_base_url}/r/{code}"
+    service.submitter().submit(link, {"Password": "hunter22"})
+    renamed(service, "requests", code, "#x")
+    pipeline.variables |= {"SEALPIPE_API_KEY": user.environ["SEALPIPE_API_KEY"], "CODE": "#x", "OUT": str(tmp_path)}
+    ran = pipeline.run(("collect", {"requests": "$CODE", "to": "file:$OUT/answer"}))
+    assert ran.code == 0, ran.log
+    assert (tmp_path / "answer").read_text() == "hunter22"
+
+
+def _handed(name: str, tmp_path: Path, environ: dict[str, str]) -> tuple[int, list[list[str]]]:
+    """What the script of a template starts sealpipe with, a stand-in here; each code is one it does not know."""
+    program, told = tmp_path / "bin/sealpipe", tmp_path / "told"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s\\037" "$@" >> {told}; echo >> {told}; exit 6\n')
+    program.chmod(0o755)
+    (script,) = Template.read(name).job["script"]
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=tmp_path,
+        env={"PATH": f"{program.parent}:{os.defpath}", **environ},
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    return done.returncode, [line.split("\x1f")[:-1] for line in told.read_text().splitlines()]
+
+
+LINES = ("#x", "# x y", "$(touch pwned)", "$NEVER_REPORTED", "-x", "*", "END", "\\", "%24x")
+
+
+@pytest.mark.parametrize(("missing_ok", "code"), [("true", 0), ("false", 6)])
+def test_every_line_is_a_code_whatever_it_begins_with(tmp_path: Path, missing_ok: str, code: int) -> None:
+    """A variable that no job has reported stays as it is written at GitLab, unlike in the program above."""
+    text = "\n".join(["", *(f"  {line} " for line in LINES), "\t"])
+    environ = {"TEMPLATE_SHARES": text, "TEMPLATE_REQUESTS": "", "TEMPLATE_MISSING_OK": missing_ok}
+    ended = [["shares", "expire", "--output", "text", "--", line] for line in LINES]
+    assert _handed("expire", tmp_path, environ) == (code, ended)
+
+
+def test_collect_is_handed_every_line_and_fails_as_sealpipe_does(tmp_path: Path) -> None:
+    told = _handed("collect", tmp_path, {"TEMPLATE_REQUESTS": "\n".join(LINES)})
+    assert told == (6, [["collect", "--output", "text", "--", *LINES]])
 
 
 @pytest.mark.parametrize(
     ("inputs", "told"),
     [
-        ({"fields": "text:a"}, "in a GitLab job the link would stand in the log"),
+        ({"fields": "text:a"}, "add --print, where you capture stdout"),
         ({"fields": "text:a", "seal-link": "true", "fields-file": "no-such-file"}, "no-such-file"),
         ({"fields": "# nothing", "seal-link": "true"}, "there is nothing to share"),
     ],
@@ -186,6 +252,7 @@ def test_expiring_goes_on_after_one_that_fails_and_tells_of_it(pipeline: Pipelin
 def test_what_cannot_be_shared_sends_nothing(
     pipeline: Pipeline, service: Running, inputs: dict[str, str], told: str
 ) -> None:
+    pipeline.variables["SEALPIPE_LINK_BASE_URL"] = "https://links.example/s"  # no rehearsal's
     ran = pipeline.run(("share", inputs))
     assert ran.code != 0
     assert told in ran.log

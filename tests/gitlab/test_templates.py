@@ -18,9 +18,17 @@ from support.parts import ROOT, missing, program
 IMAGE = {"image": "registry.example/sealpipe:1"}
 NEEDED = {"collect": {"requests": "code"}}
 FIXED = {
-    "share": {"link_file": "a later job has it sealed", "receipt": "has another default"},
+    "share": {
+        "link_file": "a later job has it sealed",
+        "receipt": "has another default",
+        "bind": "has another default: the pipeline",
+        "print": "nothing captures stdout",
+    },
     "request": {"receipt": "has another default"},
-    "collect": {"dir": "what was typed is no artifact, and in no later job"},
+    "collect": {
+        "dir": "what was typed is no artifact, and in no later job",
+        "print": "nothing captures stdout",
+    },
 }
 """Options that have no input of their name, or not their default, and why."""
 
@@ -84,7 +92,7 @@ def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variabl
     template = Template.read(name)
     variables = filled(template)["variables"]
     for setting in COMMANDS[name]:
-        if setting.name in FIXED[name] and setting.name != "receipt":
+        if setting.name in FIXED[name] and setting.name not in ("receipt", "bind"):
             assert setting.variable(name) not in variables
             continue
         wanted = NAMED.get((name, setting.name), setting.name.replace("_", "-"))
@@ -94,7 +102,7 @@ def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variabl
 
 def means_the_default(setting: Setting, about: dict[str, Any]) -> bool:
     """An empty variable counts as unset."""
-    if setting.name == "receipt":
+    if setting.name in ("receipt", "bind"):
         return bool(about["default"])
     if setting.flag:
         return about["default"] == "false" and set(about["options"]) == {"true", "false"}

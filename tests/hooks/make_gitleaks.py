@@ -13,7 +13,7 @@ def main() -> None:
     """All of them, each with its keywords: gitleaks looks for those first."""
     parts = ["# Made from the rules of sealpipe's hooks by tests/hooks/make_gitleaks.py.\n"]
     for rule in RULES:
-        words = ", ".join(f'"{anchor.lower()}"' for anchor in dict.fromkeys(map(str.lower, rule.anchors)))
+        words = ", ".join(f"'{anchor.lower()}'" for anchor in dict.fromkeys(map(str.lower, rule.anchors)))
         parts.append(
             f'[[rules]]\nid = "sealpipe-{rule.name}"\ndescription = "{rule.advice}"\n'
             f"regex = '''{for_gitleaks(rule)}'''\nsecretGroup = 1\nkeywords = [{words}]\n"

@@ -117,6 +117,17 @@ def test_a_symbolic_link_is_read_as_git_keeps_it(repository: Git, installed: Pat
     assert text.rpartition("#1")[2] not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", ["--tag=zz", "--", "-h", "-", "@list", "new\nline", "ü"], ids=ascii)
+def test_no_name_of_a_file_switches_a_hook_off(repository: Git, installed: Path, name: str) -> None:
+    for each in (name, "zz"):
+        (installed / each).write_text("nothing here\n")
+    done = repository(f"x {found_by()['credential'][0]}\n", "a message")
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "file.txt:1 credential\n" in said
+    assert "usage:" not in said
+
+
 def test_a_clean_commit_passes(repository: Git, installed: Path) -> None:
     done = repository(f"clean {os.urandom(4).hex()}\n", "nothing to hide: see https://links.example/AbC")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -65,21 +66,72 @@ def test_any_bytes_are_read_and_random_ones_pass(content: bytes) -> None:
     assert names(content) == []
 
 
-def test_a_rule_takes_time_in_proportion_to_what_it_reads() -> None:
-    from time import process_time
+A_KEY = b"A" * 43
+PARTS = b"_sk_live_" + b"A" * 16 + b"." + A_KEY
+HARD = {
+    "letters": b"a",
+    "dots": b".",
+    "dashes": b"-",
+    "base64": b"QUJD",
+    "new lines": b"\n",
+    "http": b"http",
+    "addresses": b"https://h/",
+    "addresses in JSON": b"https:\\/\\/h\\/",
+    "addresses without an end": b"https://",
+    "long addresses": b"https://a/" + b"b" * 899 + b" ",
+    "fragments": b"#1",
+    "encoded fragments": b"%231",
+    "keys without an address": b"%231" + A_KEY,
+    "keys far behind addresses": b"https://h/" * 60 + b" " + (b"#1" + A_KEY + b" ") * 13,
+    "lone keys": b"#1" + A_KEY + b" ",
+    "links": b"https://h/x#1" + A_KEY + b" ",
+    "links in lines": b"https://h/x#1" + A_KEY + b"\n",
+    "links that are allowed": b"https://h/x#1" + A_KEY + b" sealpipe: allow\n",
+    "one line of allowed links": b"https://h/x#1" + A_KEY + b" sealpipe: allow ",
+    "starts of credentials": b"_sk_live_",
+    "halves of credentials": b"_sk_live_" + b"A" * 16 + b".",
+    "credentials without a tag": PARTS + b" ",
+    "credentials": b"svc" + PARTS + b" ",
+    "credentials with custody": b"svc" + PARTS + b"." + A_KEY + b"\n",
+    "seed": b"seed",
+    "seeds with dots": b"seed.",
+    "seeds without a key": b"seed        =        ",
+    "seeds": b"seed=" + A_KEY + b" ",
+}
 
-    hard = {
-        "http": b"http" * 500_000,
-        "https": b"https://" + b"a" * 2_000_000,
-        "slashes": b"https://h/" * 200_000,
-        "hashes": b"#1" * 1_000_000,
-        "keys": b"_sk_live_" * 200_000,
-        "seeds": b"seed" + b"seed." * 400_000,
-    }
-    for name, content in hard.items():
+
+@pytest.mark.parametrize("name", HARD)
+def test_a_rule_takes_time_in_proportion_to_what_it_reads(name: str) -> None:
+    """Four times as much takes some four times as long, all on one line or not; it was sixteen, and 126 s for 4 MB."""
+
+    def seconds(size: int) -> float:
+        content = HARD[name] * (size // len(HARD[name]))
         began = process_time()
         matches(content, EVERY)
-        assert process_time() - began < 20, name
+        return process_time() - began
+
+    assert seconds(2_000_000) < 10 * seconds(500_000) + 0.3
+
+
+def test_what_is_passed_over_hides_nothing_that_begins_within() -> None:
+    """A credential whose first parts look like the end of another one, which has no tag."""
+    real = found_by()["credential-with-custody"][0]
+    first = real.partition(".")[0]
+    assert names("--_sk_live_" + "A" * 16 + "." + "A" * (43 - len(first)) + real) == []
+    hiding = "--_sk_live_" + "A" * 16 + "." + "-" * (43 - len(first)) + real
+    assert names(hiding) == ["credential-with-custody"]
+
+
+def test_a_pragma_allows_its_whole_line_and_no_other() -> None:
+    text = found_by()["link-with-key"][0]
+    for line in (
+        f"{text} # sealpipe: allow",
+        f"sealpipe: allow {text} and {text}",
+        f"#1 {text} sealpipe: allow {text}",
+    ):
+        assert names(f"x\n{line}\ny") == []
+        content = f"{line}\n{text} {text}\n\n{line}\n{text}"
+        assert [number for number, _ in matches(content.encode(), EVERY)] == [2, 5]
 
 
 def test_only_the_named_service_is_looked_for_where_one_is_named() -> None:

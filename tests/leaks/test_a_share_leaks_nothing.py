@@ -25,7 +25,7 @@ from leaks.watching import Watched, watch
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running import Running
 from support.faulty import Fault, Faulty, echoes, holds, holds_before, passes, reset_after, says
-from support.terminal import SEALPIPE, Terminal
+from support.terminal import ABROAD, SEALPIPE, Terminal
 
 FIELDS = ["-f", "Password=env:CANARY_ENV", "-f", "file:secret.pem", "-f", "dotenv:prod.env#TOKEN", "-f", "Piped=stdin:"]
 SHARE = ["share", *FIELDS, "--passcode-from", "file:passcode", "--title", "Staging", "--deadline", "1s"]
@@ -257,7 +257,11 @@ CASES = {
     "a bug of ours after the answer": Case(
         1, PLANT, before=planted("sealpipe.flows.share._keep_answer = loud"), requests=1, kept=True
     ),
-    "GitLab without a file for the link": Case(2, before=environ(GITLAB_CI="true"), requests=0),
+    "GitLab without a file for the link": Case(2, before=environ(GITLAB_CI="true", **ABROAD), requests=0),
+    "any CI without a way for the link": Case(2, before=environ(CI="true", **ABROAD), requests=0),
+    "any CI, captured": Case(
+        0, ["--print"], before=environ(JENKINS_URL="http://127.0.0.1/", **ABROAD), link_at="stdout", requests=1
+    ),
 }  # fmt: skip
 
 
@@ -340,10 +344,10 @@ sealpipe.wire.envelope.seal_chunks = seal_chunks""",
 announce = sealpipe.cli.deliver.announce
 def told(share):
     announce(share)
-    sealpipe.cli.output.note(share.link.reveal())
+    print(share.link.reveal(), file=sys.stderr)
 sealpipe.cli.deliver.announce = told""",
 }
-IMPORTS = "import base64, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.output, sealpipe.client.http\n"
+IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.output, sealpipe.client.http\n"
 
 
 @pytest.mark.parametrize("name", LEAKING)

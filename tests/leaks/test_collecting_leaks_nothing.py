@@ -105,6 +105,19 @@ def test_without_a_target_it_is_on_stdout_and_nowhere_else(
     assert watched.executed == []
 
 
+@pytest.mark.parametrize(("words", "code"), [([], 2), (["--print"], 0)], ids=str)
+def test_in_ci_it_is_on_stdout_only_with_leave(
+    bare: Terminal, service: Running, faulty: Faulty, words: list[str], code: int
+) -> None:
+    asked = Asked(bare, service, faulty.base_url, own_key=False)
+    bare.environ["CI"] = "true"
+    watched = asked.watch(*words)
+    assert watched.done.code == code, watched.done
+    if words:
+        cut(watched, "stdout", asked.typed, str)
+    assert leaks(asked.canaries, watched, len(faulty.received()), None, None) == []
+
+
 STORED = {
     "files": ["--to", "file:out/pw#staging_password", "--to", "file:out/key#key"],
     "a folder": ["--dir", "out/all"],

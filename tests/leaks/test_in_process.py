@@ -164,7 +164,7 @@ FAILURES = {
     "no certificates": Failing(
         "SettingError", settings=lambda _: {"base_url": "https://127.0.0.1:9/v1", "ca_file": "nowhere.pem"}
     ),
-    "a value that is half a character": Failing("FieldError", fields=lambda kept: [Field("x", kept.value + "\udcff")]),
+    "a value that is half a character": Failing("UsageError", fields=lambda kept: [Field("x", kept.value + "\udcff")]),
     "a value that is too large": Failing("TooLarge", fields=lambda kept: [Field("x", kept.value * 400_000)]),
     "a variable that is not base64": Failing("PluginError", fields=lambda _: ["env:CANARY_VALUE?decode=base64"]),
     "a variable that is not JSON": Failing("PluginError", fields=lambda _: ["env:CANARY_VALUE?format=json#x"]),

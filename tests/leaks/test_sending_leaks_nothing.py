@@ -95,9 +95,9 @@ CASES = {
     "failed": Case(11, answers=lambda _: 500, kept=True),
     "no answer": Case(11, answers=lambda _: None, kept=True),
     "led away": Case(11, answers=lambda _: 307, kept=True),
-    "nobody listens": Case(11, ["--send", "webhook:http://127.0.0.1:9/"], kept=True),
+    "nobody listens": Case(11, ["--views", "2", "--send", "webhook:http://127.0.0.1:9/"], kept=True),
     "a dry run": Case(0, ["--dry-run"], messages=0),
-    "a wrong target": Case(2, ["--send", "file:out/nowhere/x"], messages=0),
+    "a wrong target": Case(2, ["--views", "2", "--send", "file:out/nowhere/x"], messages=0),
     "a wrong text": Case(2, ["--message-template", "prod.env"], messages=0),
 }
 
@@ -132,7 +132,7 @@ def test_what_is_left_is_listed_and_finished_without_leaking(setting: Setting) -
 @pytest.mark.parametrize(
     "code",
     [
-        "sealpipe.cli.deliver.announce = lambda share: sealpipe.cli.output.note(share.link.reveal())",
+        "sealpipe.cli.deliver.announce = lambda share: print(share.link.reveal(), file=sys.stderr)",
         'sealpipe.cli.deliver.announce = lambda share: open("log", "w").write(share.mail.passcode.reveal())',
         "sealpipe.cli.deliver.announce = lambda share: sealpipe.cli.output.note(share.mail.dispatches[0].recipient.to)",
     ],
@@ -140,7 +140,7 @@ def test_what_is_left_is_listed_and_finished_without_leaking(setting: Setting) -
 )
 def test_a_share_that_leaks_what_it_sends_does_not_pass(setting: Setting, code: str) -> None:
     """By a module that Python imports by itself at its start, and that waits for ours."""
-    hook = f"import sealpipe.cli.deliver, sealpipe.cli.output\n{code}\n"
+    hook = f"import sys, sealpipe.cli.deliver, sealpipe.cli.output\n{code}\n"
     setting.user.file("site/sitecustomize.py", hook)
     setting.user.environ["PYTHONPATH"] = str(setting.user.here / "site")
     watched = setting.watch(*setting.words(passcode_to_receiver=False))

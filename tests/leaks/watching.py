@@ -22,6 +22,9 @@ SILENT = frozenset(["sendfile", "splice", "vmsplice", "copy_file_range", "io_uri
 """Ways for bytes to leave that show none of them: none of our processes has a use for them."""
 TELLING = ["add_key", "keyctl", "prctl", "memfd_create", "setxattr", "fsetxattr", "lsetxattr", "mmap", "fsync"]
 
+_WHOLE = ("-v", "-xx", "-yy", "-s", "10000000")
+"""Every string to its end, in hexadecimal, and what each descriptor is."""
+
 CALL = re.compile(r"(\d+) +(\w+)\((.*)", re.DOTALL)
 RESUMED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)", re.DOTALL)
 UNFINISHED = " <unfinished ...>"
@@ -72,20 +75,7 @@ def watch(
     calls = ",".join(["%file", "%process", "%network", "getrandom", *WRITING, *SILENT, *TELLING])
     # By itself strace stops every call; by a filter of the kernel only these. What is injected asks for the former.
     how = ["-e", f"inject={inject}"] if inject else ["--seccomp-bpf"]
-    under = [
-        program("strace"),
-        "-f",
-        *how,
-        "-v",
-        "-xx",
-        "-yy",
-        "-s",
-        "10000000",
-        "-o",
-        str(trace),
-        "-e",
-        f"trace={calls}",
-    ]
+    under = [program("strace"), "-f", *how, *_WHOLE, "-o", str(trace), "-e", f"trace={calls}"]
     process = subprocess.Popen(
         [*under, *command],
         stdin=subprocess.PIPE,

@@ -21,6 +21,7 @@ from sealpipe.errors import BadReference, InvalidReference
 from sealpipe.flows.resolve import Cache, remarks, resolve, resolve_value
 from sealpipe.reference import parse, parse_field
 from sealpipe.wire.field import Field
+from sealpipe_plugins.backends.dotenv_lines import plain
 from sealpipe_plugins.sources.gen import KINDS
 from sealpipe_plugins.sources.generating import drawing
 from sealpipe_plugins.sources.generating.words import words
@@ -58,11 +59,24 @@ class TestWhatIsDrawn:
             assert all(set(kind) & set(drawn) for kind in drawing.WITH_SYMBOLS)
             assert set(drawn) <= set("".join(drawing.WITH_SYMBOLS))
 
+    def test_its_symbols_are_those_that_nothing_reads_in_two_ways(self) -> None:
+        """Every sink takes it: GitLab masks it in its older versions, too, and it may stand in a URL as it is."""
+        symbols = drawing.WITH_SYMBOLS[-1]
+        assert set(symbols) <= set("_+=/@:.~-"), "masked by GitLab before 16"
+        assert set(symbols) <= set("-._~!$&'()*+,;=:"), "userinfo of RFC 3986"
+        assert all(plain(f"{first}{second}") for first in symbols for second in symbols)
+
+    def test_all_symbols_are_drawn_where_all_are_asked_for(self) -> None:
+        drawn = "".join(value("gen:password?symbols=all&length=200") for _ in range(50))
+        assert set(drawn) == set("".join(drawing.ALL_SYMBOLS))
+
     def test_without_symbols_it_has_letters_and_digits(self) -> None:
         for _ in range(200):
             assert re.fullmatch("[A-Za-z0-9]{11}", value("gen:password?length=11&symbols=0"))
 
-    @pytest.mark.parametrize("kinds", [drawing.PLAIN, drawing.WITH_SYMBOLS], ids=["plain", "symbols"])
+    @pytest.mark.parametrize(
+        "kinds", [drawing.PLAIN, drawing.WITH_SYMBOLS, drawing.ALL_SYMBOLS], ids=["plain", "symbols", "all"]
+    )
     def test_every_character_is_drawn_as_often(self, kinds: tuple[str, ...]) -> None:
         counts: Counter[str] = Counter()
         for _ in range(250):
@@ -126,9 +140,10 @@ class TestEntropy:
     @pytest.mark.parametrize(
         ("text", "remark"),
         [
-            ("gen:password", "24 characters of 94, 157 bits"),
+            ("gen:password", "24 characters of 68, 145 bits"),
+            ("gen:password?symbols=all", "24 characters of 94, 157 bits"),
             ("gen:password?symbols=0", "24 characters of 62, 142 bits"),
-            ("gen:password?length=10", "10 characters of 94, 64 bits"),
+            ("gen:password?length=11", "11 characters of 68, 65 bits"),
             ("gen:passphrase", "6 words of 7776, 77 bits"),
             ("gen:passphrase?words=5", "5 words of 7776, 64 bits"),
             ("gen:pin", "6 digits, 19 bits"),
@@ -152,16 +167,16 @@ class TestBadParameters:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("gen:password?length=9", "length=10 is the least (64 bits)"),
+            ("gen:password?length=9", "length=11 is the least (64 bits)"),
             ("gen:password?length=10&symbols=0", "length=11 is the least (64 bits)"),
-            ("gen:password?length=3", "length=10 is the least (64 bits)"),
+            ("gen:password?length=3", "length=11 is the least (64 bits)"),
             ("gen:passphrase?words=4", "words=5 is the least (64 bits)"),
             ("gen:password?length=0", "length= is a whole number, 1 to 1024"),
             ("gen:password?length=1025", "length= is a whole number, 1 to 1024"),
             ("gen:password?length=-24", "length= is a whole number, 1 to 1024"),
             ("gen:password?length=2_4", "length= is a whole number, 1 to 1024"),
             ("gen:password?length=²4", "length= is a whole number, 1 to 1024"),
-            ("gen:password?symbols=yes", "symbols= is 0 or 1"),
+            ("gen:password?symbols=yes", "symbols= is 0 (none), 1 (+-.:=_) or all"),
             ("gen:passphrase?words=65", "words= is a whole number, 1 to 64"),
             ("gen:passphrase?separator=12345678901234567", "separator= is at most 16 characters"),
             ("gen:pin?length=3", "length= is a whole number, 4 to 64"),
@@ -274,8 +289,8 @@ def test_a_share_tells_the_entropy_on_stderr_and_the_value_nowhere(tmp_path: Pat
         seen = at_recipient(service, done.out)
         dry, dry_json = user.sealpipe(*words_, "--dry-run"), user.sealpipe(*words_, "--dry-run", "--output", "json")
     assert seen["App"] != seen["Root"]
-    assert done.err.count("gen:password: 24 characters of 94, 157 bits\n") == 2
+    assert done.err.count("gen:password: 24 characters of 68, 145 bits\n") == 2
     assert "gen:ssh: ed25519 (128 bits of strength), SHA256:" in done.err
     assert seen["App"] not in done.err
-    assert dry.out.count("gen:password: 24 characters of 94, 157 bits\n") == 2
-    assert dry_json.json["remarks"][0] == "gen:password: 24 characters of 94, 157 bits"
+    assert dry.out.count("gen:password: 24 characters of 68, 145 bits\n") == 2
+    assert dry_json.json["remarks"][0] == "gen:password: 24 characters of 68, 145 bits"

@@ -17,6 +17,7 @@ from sealpipe.registry import Overseer, Registry
 from sealpipe.registry.oversight import overseers
 from sealpipe_rehearsal.running import Running
 from support.distributions import Site
+from support.machines import ALLOWS_ALL
 from support.terminal import Done, Terminal
 
 PLAN = Outgoing(
@@ -107,7 +108,7 @@ def test_the_audit_is_told_before_and_after_and_holds_no_value(user: Terminal) -
     assert (before["outcome"], after["outcome"]) == ("sending", "created")
     assert after["short_code"] in done.out
     assert {name: after[name] for name in ("labels", "sources", "recipients", "views", "title", "run", "actor")} == {
-        "labels": ["Root"], "sources": ["env"], "recipients": [], "views": 1, "title": "T",
+        "labels": ["Root"], "sources": ["env/env"], "recipients": [], "views": 1, "title": "T",
         "run": "acme/app/7//", "actor": "eve",
     }  # fmt: skip
     assert CANARY not in file.read_text()
@@ -141,7 +142,7 @@ def test_a_required_audit_that_cannot_be_written_stops_everything(
 def test_what_the_machine_enforces_holds_whatever_the_user_sets(
     service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "strict.toml").write_text("most_views = 1")
+    (tmp_path / "strict.toml").write_text(ALLOWS_ALL + "most_views = 1")
     machine = tmp_path / "machine.toml"
     machine.write_text(
         f'[enforce.policy]\nfile = "{tmp_path}/strict.toml"\n'
@@ -153,7 +154,7 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
         with pytest.raises(PolicyRefused, match="this machine's policy"):
             client.share(["text:x"], views=2)
         client.share(["text:x"], views=1)
-    assert [line["outcome"] for line in lines(tmp_path / "audit.jsonl")] == ["sending", "created"]
+    assert [line["outcome"] for line in lines(tmp_path / "audit.jsonl")] == ["refused", "sending", "created"]
     machine.write_text("[audit]\n")
     with pytest.raises(Exception, match=r"only \[enforce\] is read there"):
         AsyncClient(api_key=service.create_key(), **where)
@@ -252,7 +253,7 @@ def test_the_machine_can_fix_a_third_partys_too(
         with pytest.raises(PolicyRefused, match="this machine's policy does not allow this: the title Lunch"):
             client.share(["text:x"], title="Lunch")
         client.share(["text:x"], title="Dinner")
-    assert [line["outcome"] for line in lines(tmp_path / "told.jsonl")] == ["sending", "created"]
+    assert [line["outcome"] for line in lines(tmp_path / "told.jsonl")] == ["refused", "sending", "created"]
 
 
 @pytest.mark.parametrize(
@@ -296,5 +297,11 @@ def test_what_resume_finishes_is_told_too(user: Terminal, service: Running) -> N
     assert user.sealpipe("share", "-f", "text:x", "--send", "file:link", "--deadline", "2s", **config).code == 9
     service.set_faults()
     assert user.sealpipe("resume", **config).code == 0
-    told = [(line["event"], line["outcome"]) for line in lines(file)]
-    assert told == [("share", "sending"), ("share", "OutcomeUnknown"), ("share", "replayed"), ("delivery", "sent")]
+    told = [(line["event"], line["outcome"], line.get("resumed", False)) for line in lines(file)]
+    assert told == [
+        ("share", "sending", False),
+        ("share", "OutcomeUnknown", False),
+        ("share", "sending", True),
+        ("share", "replayed", True),
+        ("delivery", "sent", False),
+    ]

@@ -78,8 +78,10 @@ def fetched(*texts: str, environ: Mapping[str, str], config: Mapping[str, object
     return fields
 
 
-def values(*texts: str, environ: Mapping[str, str]) -> list[tuple[str, bytes]]:
-    return [(field.key, opened(field)) for field in fetched(*texts, environ=environ)]
+def values(
+    *texts: str, environ: Mapping[str, str], config: Mapping[str, object] | None = None
+) -> list[tuple[str, bytes]]:
+    return [(field.key, opened(field)) for field in fetched(*texts, environ=environ, config=config)]
 
 
 YAML = "db:\n  password: hunter2\n  port: 5432\n  hosts: [a, b]\n  on: true\nkey: |\n  one\n  twö\n"
@@ -256,8 +258,8 @@ def test_nothing_of_ours_and_no_secret_reaches_the_program(
     path = encrypt("a.yaml", "a: hunter2\n")
     tool = recorder(tmp_path, f'exec {program("sops")} "$@"')
     environ |= {"SEALPIPE_API_KEY": CANARY, "SEALPIPE_PLUGIN_VAULT__TOKEN": CANARY, "KEPT": "yes"}
-    environ["SEALPIPE_PLUGIN_SOPS__PROGRAM"] = str(tool)
-    assert values(f"sops:{path}#a", environ=environ) == [("a", b"hunter2")]
+    config = {"plugins": {"sops": {"program": str(tool)}}}
+    assert values(f"sops:{path}#a", environ=environ, config=config) == [("a", b"hunter2")]
     assert (tmp_path / "argv").read_text().splitlines() == ["decrypt", "--output-type", "json", "--", str(path)]
     given = dict(line.partition("=")[::2] for line in (tmp_path / "environ").read_text().splitlines())
     assert given.keys() - {"PWD", "OLDPWD", "SHLVL", "_"} == {"PATH", "HOME", "SOPS_AGE_KEY_FILE", "KEPT"}

@@ -229,3 +229,60 @@ def test_the_doctor_warns_of_variables_that_no_plugin_has(bare: Terminal, site: 
         "variable SEALPIPE_PLUGIN_ZZZ__X": "unset it",
     }
     assert CANARY not in done.out + done.err
+
+
+BY_TYPE = """
+from enum import Enum
+from typing import Annotated, NewType
+from pydantic import BaseModel, SecretStr
+from sealpipe.plugin.settings import PluginSettings
+
+class SecretEngine(Enum):
+    KV = "kv"
+
+class Token(Secret):
+    pass
+
+Pin = NewType("Pin", Secret)
+
+class Login(BaseModel):
+    user: str = ""
+    password: Secret | None = None
+
+class Settings(PluginSettings):
+    engine: SecretEngine = SecretEngine.KV
+    token: Token | None = None
+    pin: Annotated[Pin, "a note"] | None = None
+    key: SecretStr | None = None
+    keys: dict[str, Secret] = {}
+    login: Login | None = None
+    logins: list[Login] = []
+
+class It(Source):
+    def fetch(self, locator):
+        return Document(str(self.settings.engine))
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        ({"token": CANARY}, "token"),
+        ({"pin": CANARY}, "pin"),
+        ({"key": CANARY}, "key"),
+        ({"keys": {"a": CANARY}}, "keys"),
+        ({"login": {"user": "u", "password": CANARY}}, "login.password"),
+        ({"logins": [{"user": "u"}, {"password": CANARY}]}, "logins.password"),
+    ],
+)
+def test_a_secret_in_the_file_is_known_by_its_type(site: Site, table: Mapping[str, Any], named: str) -> None:
+    site.install("loft", HOOKS.replace('"attic"', '"cellar"'), "from sealpipe.plugin import *\n" + BY_TYPE)
+    with pytest.raises(SettingError, match=f"holds cellar's {named} in clear") as caught:
+        registry({"plugins": {"cellar": table}}, {}).source("cellar")
+    assert CANARY not in told(caught.value)
+
+
+def test_what_only_has_the_word_in_its_name_is_no_secret(site: Site) -> None:
+    site.install("loft", HOOKS.replace('"attic"', '"cellar"'), "from sealpipe.plugin import *\n" + BY_TYPE)
+    found = registry({"plugins": {"cellar": {"engine": "kv", "login": {"user": "u"}}}}, {}).source("cellar")
+    assert found.settings.engine.value == "kv"

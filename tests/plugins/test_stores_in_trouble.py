@@ -8,7 +8,7 @@ from plugins.aws.conftest import aws, one_moto
 from plugins.aws.moto import ENVIRON
 from plugins.storing import SECRET, refused
 from sealpipe.errors import Unavailable
-from sealpipe.testing.trouble import Trouble
+from sealpipe.testing.trouble import PATIENCE, Trouble
 
 __all__ = ["aws", "one_moto"]
 
@@ -17,10 +17,11 @@ AWS, K8S = "SEALPIPE_PLUGIN_AWS__", "SEALPIPE_PLUGIN_K8S__"
 
 @pytest.mark.usefixtures("aws")
 @pytest.mark.parametrize("target", ["aws-sm:db", "aws-ssm:/db", "k8s:prod/db"])
-@pytest.mark.parametrize("how", ["429", "503", "closed", "silent"])
+@pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
 def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch, target: str, how: str) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sealpipe.client.plugins.DEADLINE", PATIENCE)
     trouble = Trouble(how)
     try:
         settings = {f"{AWS}ENDPOINT_URL": trouble.url, f"{AWS}TIMEOUT": "0.3"}

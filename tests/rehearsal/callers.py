@@ -15,9 +15,9 @@ from sealpipe.secret import Secret
 from sealpipe.wire import keys
 from sealpipe_rehearsal.running import Running
 
-TOKEN = "t" * 43
-DATA = base64.b64encode(b"ciphertext that nobody looks into").decode()
-WRAP = base64.b64encode(bytes(142)).decode()
+TOKEN = "t" * 42 + "s"
+DATA = base64.b64encode(b"ciphertext that nobody looks into, of 44 bytes").decode()
+WRAP = base64.b64encode(b"\1" + bytes(141)).decode()
 
 SEED = bytes(range(32))
 PAIR = keys.from_seed(SEED)

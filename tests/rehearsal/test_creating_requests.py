@@ -37,7 +37,6 @@ REJECTED: dict[str, list[Any]] = {
         {"item": "x", "type": "text"},
         ["x"],
         [{"key": "x", "type": "text"}],
-        [{"item": "x"}],
         [{"item": "", "type": "text"}],
         [{"item": "x", "type": 1}],
     ],
@@ -54,7 +53,11 @@ REJECTED: dict[str, list[Any]] = {
 }
 ACCEPTED: dict[str, list[Any]] = {
     "title": ["Zug\u00e4nge \U0001f511"],
-    "fields": [[], [{"item": "URL", "type": "url", "hint": "kept out"}, {"item": "QR", "type": "whatever"}]],
+    "fields": [
+        [],
+        [{"item": "x"}, {"item": "y", "type": None}],
+        [{"item": "URL", "type": "url", "hint": "kept out"}, {"item": "QR", "type": "whatever"}],
+    ],
     "description": ["", "d", None],
     "expired_at": ["2099-01-01T00:00:00+02:00", None],
     "max_submission": [1, 2**63 - 1, None],

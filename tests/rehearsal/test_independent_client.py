@@ -105,6 +105,11 @@ def test_it_gets_and_expires(client: credenshare.CredenShare) -> None:
     assert [share.short_code for share in client.shares.list(status="expired")] == [code]
 
 
+def test_it_leaves_out_a_type_and_the_prompt_is_text(running: Running, client: credenshare.CredenShare) -> None:
+    request = client.requests.create(title="Tokens", fields=[{"item": "Token"}])
+    assert running.submitter().open_form(request.collect_link)["fields"] == [{"item": "Token", "type": "text"}]
+
+
 def test_it_asks_for_a_secret_and_opens_what_was_sent(running: Running, client: credenshare.CredenShare) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS, passcode="knock", max_submission=2)
     assert request.collect_link == f"{running.link_base_url}/r/{request.short_code}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -181,3 +182,25 @@ def test_the_tools_and_the_command_line_work_on_the_same_endpoints(
     for url in ("http://example.com/", "x"):
         refused = user.sealpipe("rehearsal", "webhook", "add", url, *port)
         assert (refused.code, refused.out) == (2, "")
+
+
+def test_a_new_webhook_secret_stands_in_no_log_of_a_ci_without_leave(
+    service: Running, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    user = Terminal(tmp_path_factory.mktemp("user")).at(service)
+    port = ("--port", str(service.address.port))
+    user.sealpipe("rehearsal", "webhook", "add", "https://example.com/three", *port)
+    rows = user.sealpipe("rehearsal", "webhook", "list", *port, "--output", "json").json["webhooks"]
+    words = ("tools", "call", "rotate_webhook_secret", "--param", f"webhook_id=text:{rows[-1]['id']}")
+    refused = user.sealpipe(*words, CI="true")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--print" in refused.err
+    listed = user.sealpipe("rehearsal", "webhook", "list", *port, "--output", "json").json["webhooks"]
+    assert listed[-1]["both_secrets_until"] is None
+    for form in ("text", "json"):
+        done = user.sealpipe(*words, "--print", "--output", form, GITHUB_ACTIONS="true")
+        secret = re.search(r"whsec_[A-Za-z0-9+/=_-]+", done.out)
+        assert secret is not None
+        assert f"::add-mask::{secret[0]}\n" in done.err
+    assert user.sealpipe("tools", "call", "list_webhooks", CI="true").code == 0
+    user.sealpipe("rehearsal", "webhook", "remove", rows[-1]["id"], *port)

@@ -10,8 +10,8 @@ from sealpipe_rehearsal.service import gateway
 
 
 def test_no_answer_is_out_of_shape(service: Running) -> None:
-    counts = Run(service).all(500)
-    assert counts.total() >= 500
+    counts = Run(service).all(1_000)
+    assert counts.total() >= 1_000
     assert {label for label, _, _ in counts} == {f"{each.method} /{'/'.join(each.path)}" for each in gateway.ROUTES}
     # What the cases reached: creates that succeed, codes that are found, and refusals.
     reached = {(label, status) for label, mode, status in counts if mode is GenerationMode.POSITIVE}

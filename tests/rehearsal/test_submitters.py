@@ -81,6 +81,13 @@ CONDITIONS: list[tuple[dict[str, Any], str, list[dict[str, Any]], list[dict[str,
 ]
 
 
+def test_a_prompt_whose_type_is_left_out_is_text(service: Running, api: Api) -> None:
+    """As the vendor's SDK says of the service: optional, and `text` then; nothing but the two members is kept."""
+    code = api.asked(fields=[{"item": "User"}, {"item": "Note", "type": None, "hint": "x"}])
+    form = service.submitter().open_form(link(service, code))
+    assert form["fields"] == [{"item": "User", "type": "text"}, {"item": "Note", "type": "text"}]
+
+
 @pytest.mark.spec("gap.request-create.body")
 @pytest.mark.parametrize(("condition", "reason", "out", "in_"), CONDITIONS, ids=lambda value: str(value)[:40])
 def test_a_condition_keeps_out_who_does_not_meet_it(

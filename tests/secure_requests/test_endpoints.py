@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpipe import IdempotencyConflict, Missing, PointError, ProtocolError, ScopeMissing, Secret, UsageError
+from sealpipe import IdempotencyConflict, Missing, ProtocolError, ScopeMissing, Secret, UsageError
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.keys import from_seed
@@ -74,8 +74,8 @@ def test_what_is_left_out_is_not_sent_and_a_request_without_an_end_has_thirty_da
     ("changed", "error"),
     [
         ({"fields": ()}, UsageError),
-        ({"public_key": b"\x04" + bytes(64)}, PointError),
-        ({"public_key": PAIR.public_key[:33]}, PointError),
+        ({"public_key": b"\x04" + bytes(64)}, UsageError),
+        ({"public_key": PAIR.public_key[:33]}, UsageError),
         ({"title": "\ud800"}, UsageError),
     ],
     ids=["no fields", "a point that is not on the curve", "a short key", "half a character"],

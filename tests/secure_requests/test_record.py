@@ -130,6 +130,10 @@ STRANGE = {
     "not an object": b"[]\n",
     "another kind of event": b'{"weather":"fine"}\n',
     "a time that is none": b'{"sending":{"at":"soon","told_at":null}}\n',
+    "a time that is a number": b'{"sending":{"at":"2026-05-04T03:02:01Z","told_at":7}}\n',
+    "a DELETE without its time": b'{"sending":{"told_at":null}}\n',
+    "a purge that is neither": b'{"purging":"yes"}\n',
+    "a place without a state": b'{"placing":{"marker":"a","place":"b"}}\n',
     "bytes of a disk that failed": b"\0" * 40 + b"\n",
 }
 

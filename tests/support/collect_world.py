@@ -199,7 +199,7 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
 def session() -> Session:
     """A client's, with the cabinet as its only sink."""
     made = Registry(environ={}, built_in=(__name__,))
-    return open_session(api_key=API_KEY, base_url=URL, link_base_url=URL.removesuffix("/v1"), registry=lambda: made)
+    return open_session(api_key=API_KEY, base_url=URL, link_base_url=URL.removesuffix("/v1"), registry=lambda *_: made)
 
 
 def open_cabinet(ways: Sequence[str]) -> type[Cabinet]:

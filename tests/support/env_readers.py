@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -78,17 +79,25 @@ def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 def docker(file: Path, keys: Sequence[str], *, client: str = "docker") -> dict[str, str | None]:
     """`docker create --env-file FILE`: the client reads the file, and what it sends to its engine is looked at."""
     with _engine() as (address, sent):
-        done = subprocess.run(
-            [client, "-H", address, "create", "--env-file", str(file), "image"],
-            env={"PATH": os.defpath, "HOME": str(file.parent), "DOCKER_CONFIG": str(file.parent)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr[:2000]
+        environ = {"PATH": os.defpath, "HOME": str(file.parent), "DOCKER_CONFIG": str(file.parent)}
+        _told([client, "-H", address, "create", "--env-file", str(file), "image"], environ, file.parent)
     return _last(sent[0]["Env"], keys)
+
+
+def _told(command: Sequence[str], environ: Mapping[str, str], folder: Path) -> str:
+    """What a program that ends well prints."""
+    done = subprocess.run(
+        command,
+        env=environ,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[:2000]
+    return done.stdout
 
 
 def fake_docker(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
@@ -116,6 +125,35 @@ def readers() -> dict[str, Reader]:
     found["python-dotenv"] = python_dotenv
     found["our source"] = our_source
     found["docker"] = docker if shutil.which("docker") else fake_docker
+    return found
+
+
+def node_file(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
+    """`node --env-file=FILE`, Node's own."""
+    return _node(["--env-file", str(file)], "process.env", keys, file)
+
+
+def node_dotenv(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
+    """The package `dotenv` of npm."""
+    return _node([], f"require('dotenv').parse(require('fs').readFileSync({json.dumps(str(file))}))", keys, file)
+
+
+def _node(options: Sequence[str], found: str, keys: Sequence[str], file: Path) -> dict[str, str | None]:
+    environ = {name: os.environ[name] for name in ("PATH", "NODE_PATH") if name in os.environ}
+    told = json.loads(
+        _told([program("node"), *options, "-e", f"console.log(JSON.stringify({found}))"], environ, file.parent)
+    )
+    return {key: told.get(key) for key in keys}
+
+
+def node_readers() -> dict[str, Reader]:
+    """Those of Node that are here. A program that reads a file for another language is a reader, too."""
+    found: dict[str, Reader] = {}
+    if shutil.which("node"):
+        for name, read in (("node --env-file", node_file), ("dotenv of npm", node_dotenv)):
+            with contextlib.suppress(AssertionError), tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "env").write_text("A=1\n")
+                found |= {name: read} if read(Path(folder) / "env", ["A"]) == {"A": "1"} else {}
     return found
 
 

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from support.wires import at_once
+
 LOOPBACK = "127.0.0.1"
 DRIP = 0.2
 DROPS = 100
@@ -203,7 +205,7 @@ class Faulty:
                 client, _ = self._socket.accept()
             except OSError:
                 return
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            at_once(client)
             with self._lock:
                 self._connections += 1
                 self._open.add(client)

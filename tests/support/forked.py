@@ -1,7 +1,7 @@
 """`sealpipe` without its start: each command a process of its own, forked from one that has imported what it imports.
 
 A start costs 0.2 s of CPU, nearly all of it for imports, and the tests make thousands of commands. Whoever tests a
-start, watches it from outside or sends it signals starts it whole (`support.terminal.SEALPIPE`).
+start, watches it from outside or sends it signals starts it whole (`support.starting.SEALPIPE`).
 
 Three processes take part. `serve` imports, listens and forks; for each command it forks a keeper, whose one child is
 the command, and which kills it where nobody waits for it any longer. `call` is what a test starts in the command's
@@ -64,12 +64,11 @@ def serve(door: str) -> None:
 
 
 def _import() -> None:
-    from sealpipe import __main__
-
-    for name in __main__.NEVER_LOADED:
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     from importlib import import_module
 
+    from sealpipe.__main__ import leave_out
+
+    leave_out()
     from sealpipe.cli.main import COMMANDS
 
     for place, _ in COMMANDS.values():

@@ -18,6 +18,8 @@ from support.parts import ROOT
 
 FOLDER = ROOT / "containers/gitlab"
 NAMES = ("share", "request", "collect", "expire")
+BOUND = '--bind "gitlab:$CI_PROJECT_PATH:$CI_PIPELINE_ID"'
+"""What a sealed link of the template is bound to, as a later job writes it."""
 INPUT = re.compile(r"\$\[\[ inputs\.([a-z-]+) \]\]")
 
 

@@ -26,7 +26,8 @@ NASTY = (
     "LD_PRELOAD", "PATH", "BASH_ENV", "__proto__", "constructor", "index.json", "field-1", "staging_password",
     "../../x", "..", ".", "/", "/etc/passwd", "a/b", "~root", "~/x", "C:\\x", "-rf", "--", "CON", "x\0y", "\0",
     "a\nb", "\n", "\r\n", "\r", "x\n::add-mask::y", "::add-mask::x", " ::error::x", "\t::x", "\u00a0::stop-commands::t",
-    "::", "##[error]x", "##vso[task.setvariable variable=a]b", "x ##[group]y", "###[x", "# comment", "x #y",
+    "::", "##[error]x", "##vso[task.setvariable variable=a]b", "x ##[group]y", "###[x", "##teamcity[x]", "##utp:x",
+    "--- x", "+++ x", "section_start:1:a\r\x1b[0K", "travis_fold:end:a", "# comment", "x #y",
     "EOF", "a<<EOF\nx\nEOF\nB=1", "<<EOF", "PASSWORD=other", "x\nPASSWORD=other", "export X=1", "A=1\nLD_PRELOAD=/x.so",
     "$(touch pwned)", "`touch pwned`", "${IFS}", "$PATH", "$", "$$", "$'\\x41'", '"', "'", "\\", "\\n", "%0A", "%s%n",
     "; touch pwned", "| touch pwned", "&& touch pwned", "&", "> pwned", "*", "?", "[a", "{a,b}", "!!", "!", "(", ")",
@@ -79,7 +80,19 @@ _values = st.one_of(
     texts.map(lambda text: f"{CANARY}{text}"),
     texts,
 )
-_COMMANDS = ("::add-mask::x", "::", ":", "::stop-commands::t", "##[group]", "##vso[x]y", "a\n::x", "\x1b[2J::x")
+_COMMANDS = (
+    "::add-mask::x",
+    "::",
+    ":",
+    "::stop-commands::t",
+    "##[group]",
+    "##vso[x]y",
+    "##teamcity[",
+    "--- ",
+    "section_end:1:x",
+    "a\n::x",
+    "\x1b[2J::x",
+)
 _labels = st.one_of(
     st.sampled_from(_COMMANDS).map(lambda text: f"{text}{LABEL}"),
     texts.map(lambda text: f"{text}{LABEL}"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import subprocess
 import termios
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from sealpipe import log_commands
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe_rehearsal.people import NotOpened
 from support.collecting import Asked, ask
@@ -32,6 +32,7 @@ class Commands:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.figures: Counter[str] = Counter()
+        self._members: list[str] = []
 
     def play(self, sent: Sequence[Hostile], way: str) -> None:
         """All of them to one request, and collected one way. Raises AssertionError."""
@@ -43,6 +44,7 @@ class Commands:
             except NotOpened:
                 assert each.spoilt  # the service takes base64 only
         wanted = [list(each.fields) for each in sent if each.fields is not None]
+        self._members = [text for each in sent if each.fields is not None for text in _texts(_loaded(each.payload))]
         getattr(self, f"_{way}")(asked, wanted)
         self.figures[f"collect: {way}"] += 1
         self.figures["submissions"] += len(sent)
@@ -68,10 +70,11 @@ class Commands:
     def _github(self, asked: Asked, wanted: Sequence[list[tuple[str, str, str]]]) -> None:
         """Of what a runner takes for commands, there are masks of what was typed, and words of our own."""
         out, err = self._run(
-            "collect", asked.file(f"{asked.code}.json"), "--pick", "each", GITHUB_ACTIONS="true", CI="true"
+            "collect", asked.file(f"{asked.code}.json"), "--pick", "each", "--print", GITHUB_ACTIONS="true", CI="true"
         )
         harmless(out)
-        typed = "\n".join(form for fields in wanted for _, value, _ in fields for form in _forms(value))
+        values = [value for fields in wanted for _, value, _ in fields]
+        typed = "\n".join(form for value in (*values, *self._members) for form in _forms(value))
         mask = Masker()
         for line in read_lines(err.decode()):
             found = command(line)
@@ -155,4 +158,18 @@ class Commands:
 def _forms(value: str) -> tuple[str, str, str]:
     """A value as it is, and as it may stand on stdout."""
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in value)
-    return value, re.sub(r"##(?=(vso)?\[)", r"#\\x23", shown), re.sub(r"##(?=(vso)?\[)", r"#\\u0023", json.dumps(value))
+    return value, log_commands.amid_line(shown), log_commands.in_json(json.dumps(value))
+
+
+def _loaded(payload: bytes) -> object:
+    """A submission, its numbers as they are written."""
+    return json.loads(payload, parse_int=str, parse_float=str)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All that stands in it, in members that nobody knows, too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)

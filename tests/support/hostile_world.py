@@ -18,6 +18,7 @@ from typing import Any
 from sealpipe import Client
 from sealpipe.api.operation import Answer, Operation
 from sealpipe.cli import collect_output, output
+from sealpipe.cli.disclosure import Disclosure
 from sealpipe.flows.collecting import many
 from sealpipe.flows.collecting.planning import CollectPlan, plan_collect
 from sealpipe.flows.collecting.result import Collected, worst
@@ -30,6 +31,7 @@ from support.hostile_files import Watch, dotenv_says, files_in
 from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
 
 _MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")
+_OUTSIDE_CI = Disclosure(None, allowed=True, printing=False)
 
 
 class World:
@@ -145,7 +147,7 @@ class World:
     def stdout(self, plan: CollectPlan, results: Sequence[Collected], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
         with stream() as out, redirect_stdout(out.file):
-            collect_output.show(self.client.session, results, plan, values)
+            collect_output.show(self.client.session, results, plan, values, _OUTSIDE_CI)
         return out.read()
 
     # -- what must come of it ------------------------------------------------------------------

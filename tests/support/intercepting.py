@@ -16,7 +16,7 @@ from typing import Self
 
 import trustme
 
-from support.wires import at_once
+from support.wires import at_once, pump_both
 
 PATIENCE = 30
 
@@ -85,11 +85,7 @@ class Intercepting:
                 socket.create_connection(("127.0.0.1", self._routes[host]), timeout=PATIENCE) as behind,
             ):
                 self._open += [inside, behind]
-                read = self.read.setdefault(host, bytearray())
-                back = threading.Thread(target=_pipe, args=(behind, inside, bytearray()), daemon=True)
-                back.start()
-                _pipe(inside, behind, read)
-                back.join(PATIENCE)
+                pump_both(inside, behind, self.read.setdefault(host, bytearray()))
 
     def _head(self, client: socket.socket) -> tuple[str, bool]:
         """The host of a CONNECT, and whether its login is right."""
@@ -105,12 +101,3 @@ class Intercepting:
         login = "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
         assert method == "CONNECT"
         return target.rpartition(":")[0], headers.get("proxy-authorization") == login
-
-
-def _pipe(source: socket.socket, target: socket.socket, seen: bytearray) -> None:
-    with contextlib.suppress(OSError):
-        while piece := source.recv(65536):
-            seen += piece
-            target.sendall(piece)
-    with contextlib.suppress(OSError):
-        target.shutdown(socket.SHUT_RDWR)

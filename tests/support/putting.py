@@ -26,11 +26,13 @@ from support.terminal import PATIENCE
 TESTS = Path(__file__).resolve().parents[1]
 
 
-def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode) -> Receipt:
-    """Store some values, as the core does."""
+def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str) -> Receipt:
+    """Store some values, as the core does. `params` are the sink's own."""
     registry = Registry(environ={}, new_file=new_file, replace_file=replace_file)
     fields = [Stored(key, Secret(value)) for key, value in values.items()]
-    return registry.sink(name).put(registry.locate(Reference(name, body), "sink"), fields, mode=mode, marker="m1")
+    return registry.sink(name).put(
+        registry.locate(Reference(name, body, tuple(params.items())), "sink"), fields, mode=mode, marker="m1"
+    )
 
 
 class Putting:

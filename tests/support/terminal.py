@@ -14,6 +14,8 @@ from typing import Any
 from sealpipe_rehearsal.running import Running
 from support.starting import LANG, SEALPIPE, command
 
+ABROAD = {"SEALPIPE_LINK_BASE_URL": "https://share.example"}
+"""Links that are no rehearsal's."""
 PATIENCE = 60
 """Seconds after which a process that hangs fails its test."""
 

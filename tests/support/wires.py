@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
 import threading
@@ -84,18 +85,21 @@ class Proxy(Wire):
 
 
 def pump_both(client: socket.socket, upstream: socket.socket, heard: bytearray | None = None) -> None:
+    """Hand on what comes, both ways, until the client is done. In one thread: two at one TLS connection break it."""
     at_once(upstream)
-    back = threading.Thread(target=_pump, args=(upstream, client), daemon=True)
-    back.start()
-    _pump(client, upstream, heard)
+    open_ends = {client: upstream, upstream: client}
     with contextlib.suppress(OSError):
-        upstream.shutdown(socket.SHUT_RDWR)
-    back.join(_SECONDS)
+        while client in open_ends:
+            for source in _ready(list(open_ends)):
+                data = source.recv(65536)
+                if not data:
+                    del open_ends[source]
+                    continue
+                if heard is not None and source is client:
+                    heard += data
+                open_ends[source].sendall(data)
 
 
-def _pump(source: socket.socket, target: socket.socket, heard: bytearray | None = None) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            if heard is not None:
-                heard += data
-            target.sendall(data)
+def _ready(ends: list[socket.socket]) -> list[socket.socket]:
+    """Those with something to read; a TLS connection may have it in store already."""
+    return [end for end in ends if isinstance(end, ssl.SSLSocket) and end.pending()] or select.select(ends, [], [])[0]

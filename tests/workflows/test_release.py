@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,53 @@ def test_a_tag_that_is_not_the_version_releases_nothing(tmp_path: Path, tag: str
     assert run("build", "The tag is the version", tmp_path, GITHUB_REF_NAME=tag) == code
 
 
-def test_nothing_is_published_or_moved_before_it_is_attested() -> None:
-    assert JOBS["publish"]["needs"] == ["build", "attest"]
+def test_nothing_is_published_or_moved_before_it_is_audited_and_attested() -> None:
+    assert JOBS["publish"]["needs"] == ["build", "audit", "attest"]
     assert JOBS["major"]["needs"] == "publish"
-    assert [name for name, job in JOBS.items() if "contents" in job["permissions"]] == ["build", "major"]
+    assert {name: job["permissions"]["contents"] for name, job in JOBS.items() if "contents" in job["permissions"]} == {
+        "build": "read", "audit": "read", "major": "write",
+    }  # fmt: skip
+
+
+AUDITOR = """#!/bin/bash
+while (($#)); do [[ $1 != -r ]] || cat "$2" >> "$LOG"; shift; done
+[[ ! -e refuse ]] || ! grep -q "$(cat refuse)" "$LOG"
+"""
+"""In the place of pip-audit: it keeps what it is to look at, and finds something where it is told to."""
+
+
+@pytest.mark.parametrize(
+    ("refuse", "code"), [("", 0), ("cryptography==", 1), ("hatchling==", 1), ("starlette==1.3.1", 1)]
+)
+def test_locks_and_floors_are_audited_and_what_is_found_ends_the_release(
+    tmp_path: Path, refuse: str, code: int
+) -> None:
+    for name, script in {
+        "python": 'mkdir -p "$3/bin"; cp pip pip-audit "$3/bin"',
+        "pip": "exit",
+        "pip-audit": "",
+    }.items():
+        (tmp_path / name).write_text(AUDITOR if name == "pip-audit" else f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    for place in ("actions/_setup/locks/all.txt", "actions/_setup/locks/build.txt", ".github/audit.txt"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text((ROOT / place).read_text())
+    if refuse:
+        (tmp_path / "refuse").write_text(refuse)
+    floors = subprocess.run(
+        [sys.executable, "-I", ROOT / "tests/campaigns/lowest.py", "--floors"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    (tmp_path / "floors.txt").write_text(floors)
+    environ = {"RUNNER_TEMP": str(tmp_path), "LOG": str(tmp_path / "log")}
+    assert run("audit", "pip-audit of what is locked, and of the floors", tmp_path, **environ) == code
+    if not code:
+        assert {"click==8.3.3", "starlette==1.3.1", "urllib3==2.7"} <= set((tmp_path / "log").read_text().splitlines())
+
+
+def test_the_auditor_is_pinned_by_hash_and_names_no_index() -> None:
+    text = (ROOT / ".github/audit.txt").read_text()
+    assert re.search(r"^pip-audit==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", text, re.M)
+    assert "://" not in text

@@ -21,6 +21,8 @@ def collect(step: Step) -> int:
     after = inputs.one_of("after", step.given["after"], ("keep", "expire"))
     _check(step, requests, wanted)
     words = ["collect", *step.options()]
+    # What goes to stdout is read by us, and masked as an output.
+    words += ["--print"] if wanted else []
     if step.on("dry-run"):
         done = step.sealpipe(*words, "--", *requests)
         tell(done)

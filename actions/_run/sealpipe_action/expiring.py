@@ -19,11 +19,12 @@ def expire(step: Step) -> int:
     codes: list[int] = []
     for what, code in wanted:
         words = [what, "expire", *step.options(), "--output=json", "--", code]
-        result = step.sealpipe(*words, expected=(MISSING,) if step.on("missing-ok") else ()).code
+        done = step.sealpipe(*words, expected=(MISSING,) if step.on("missing-ok") else ())
+        result = done.code
         if result == 0:
-            ended["expired"].append(code)
+            ended["expired"] += [inputs.encoded(str(row["short_code"])) for row in done.rows()]
         elif result == MISSING:
-            ended["missing"].append(code)
+            ended["missing"].append(code if inputs.is_encoded(code) else inputs.encoded(code))
         codes.append(0 if result == MISSING and step.on("missing-ok") else result)
         if step.children.interrupted:
             break

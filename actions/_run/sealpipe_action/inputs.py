@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import quote
 
 from sealpipe_action.table import Input, inputs
 
@@ -57,6 +58,16 @@ def lines(text: str) -> list[str]:
 def fields(text: str) -> list[str]:
     """The lines of `fields` or of the file that `fields-from` names; # at the start makes a remark."""
     return [line for line in lines(text) if not line.startswith("#")]
+
+
+def encoded(code: str) -> str:
+    """A short code as an output: what a shell or an expression could read is %XX. It is opaque, and may be anything."""
+    return quote(code, safe="", errors="replace")
+
+
+def is_encoded(word: str) -> bool:
+    """Whether a word is such an output already."""
+    return re.fullmatch(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+", word) is not None
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> str:

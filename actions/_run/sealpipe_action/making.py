@@ -22,9 +22,9 @@ def share(step: Step) -> int:
     references = inputs.fields(step.given["fields"])
     if step.given["fields-from"]:
         references += inputs.fields(text_of(step.given["fields-from"], "fields-from"))
-    words = ["share", *(f"--field={each}" for each in references), *_prepared(step, references)]
+    words = ["share", *(f"--field={each}" for each in references), *_prepared(step, references), *_bound(step)]
     if step.on("dry-run"):
-        done = step.sealpipe(*words)
+        done = step.sealpipe(*words, "--print")  # there would be a file of ours for the link
         tell(done)
         return step.ended(done.code, "dry-run")
     folder = tempfile.mkdtemp(prefix="sealpipe-", dir=step.environ.get("RUNNER_TEMP") or None)
@@ -68,6 +68,17 @@ def _prepared(step: Step, references: list[str]) -> list[str]:
     return words
 
 
+def _bound(step: Step) -> list[str]:
+    """What the sealed link is bound to: this run, where nothing else is said."""
+    given = step.given["bind"].strip()
+    if given or not step.on("seal-link"):
+        return [f"--bind={given}"] if given not in ("", "none") else []
+    run = [step.environ.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
+    if not all(run):
+        raise Refused("this run has no name: GITHUB_REPOSITORY and GITHUB_RUN_ID are not set", "give bind a text")
+    return [f"--bind=github:{':'.join(run)}"]
+
+
 def _link_file(step: Step, own: Path) -> Path | None:
     if step.given["link-file"] and not step.rehearsing:
         return Path(step.given["link-file"])
@@ -92,7 +103,7 @@ def _made(step: Step, row: dict[str, Any], what: str) -> None:
     delivered = row.get("delivered")
     sent = [str(each) for each in delivered if each != "link-file"] if isinstance(delivered, list) else []
     rows = [(name, _text(row, name)) for name in ("title", "custody", "key", "outcome")]
-    ends = _text(row, "expires_at") or "never"
+    ends = _text(row, "expires_at") or ("never" if row.get("expiry_known", True) else "not told by the service")
     extra = [("rehearsal", "yes")] if step.rehearsing else []
     step.summary = telling.table(
         f"sealpipe {what}: {_text(row, 'short_code')}",

@@ -90,6 +90,13 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("mask-link", "Mask the link and set the output `link`. With `false`, neither.", "own", "", "true"),
         Input("link-file", "New 0600 file for the link.", "own", "link-file", real=True),
         Input("seal-link", "Set the output `sealed-link`, for other jobs.", "flag"),
+        Input(
+            "bind",
+            "Text, no secret, that `unseal --bind` must name as well. Without it, `github:OWNER/REPO:RUN_ID` of this "
+            "run; `none` binds the sealed link to nothing.",
+            "own",
+            "bind",
+        ),
         Input("receipt", "New JSON file that tells of the share, without its link."),
         Input("dry-run", "Do everything but send.", "flag"),
         _REHEARSE,
@@ -155,7 +162,7 @@ OUTPUTS: Mapping[str, tuple[Output, ...]] = {
         *_MADE,
         Output("custody", "Whether the account's owner can read it, too: `stored`, `none` or `failed`."),
         Output("link", "The link, masked: for this job only, the runner hands it to no other."),
-        Output("sealed-link", "The link as ciphertext, for other jobs: `sealpipe unseal` opens it."),
+        Output("sealed-link", "The link as ciphertext, for other jobs: `sealpipe unseal --bind` opens it."),
         Output("outcome", f"`created`, `replayed`, `dry-run` or `undelivered`; `unknown`, {_OUTCOME}."),
         *_LAST,
     ),

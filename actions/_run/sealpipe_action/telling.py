@@ -14,6 +14,21 @@ _CELL = 300
 """Characters of a cell in the summary."""
 
 
+MARKS = (
+    ("::", 1, "", False),
+    ("##", 1, r"[A-Za-z0-9_.-]*[\[:]", True),
+    ("section_start:", 13, "", True),
+    ("section_end:", 11, "", True),
+    ("travis_fold:", 11, "", True),
+    ("travis_time:", 11, "", True),
+    ("---", 0, r"(?:[\s\"\\]|$)", False),
+    ("+++", 0, r"(?:[\s\"\\]|$)", False),
+    ("~~~", 0, r"(?:[\s\"\\]|$)", False),
+    ("^^^", 0, r"\s+\+\+\+", False),
+)
+"""How commands begin in CI systems' logs: the table of `sealpipe.log_commands`, which this package cannot import."""
+
+
 def note(text: str) -> None:
     """A line for people."""
     write(f"{harmless(printable(text))}\n".encode())
@@ -25,8 +40,9 @@ def annotate(level: str, message: str) -> None:
 
 
 def can_mask() -> bool:
-    """Whether stderr is the runner's: a mask in a regular file would be the leak."""
-    return not stat.S_ISREG(os.fstat(2).st_mode)
+    """Whether stderr is the runner's: a mask in a file would be the leak, one in the null device would get lost."""
+    mode = os.fstat(2).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(2)
 
 
 def mask(values: Iterable[str]) -> None:
@@ -55,9 +71,14 @@ def printable(text: str) -> str:
 
 
 def harmless(line: str) -> str:
-    """A line that no runner takes for a command: they begin with ::, or have ##[ somewhere."""
-    line = re.sub(r"##(?=(?:vso)?\[)", r"#\\x23", line)
-    return line.replace("::", ":\\x3a", 1) if line.lstrip().startswith("::") else line
+    """A line that no CI system takes for a command."""
+    for text, sign, after, anywhere in MARKS:
+        if text in line:
+            start = "" if anywhere else r"\A\s*"
+            before, rest = re.escape(text[:sign]), re.escape(text[sign + 1 :])
+            pattern = f"({start}{before}){re.escape(text[sign])}(?={rest}{after})"
+            line = re.sub(pattern, rf"\g<1>\\x{ord(text[sign]):02x}", line)
+    return line
 
 
 def failure(error: Mapping[str, object]) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 class CreatedShare:
     """A share as its creation answered (specification: Share create response).
 
-    `custody` is `none`, `stored` or `failed`, None where the service did not say. `replayed` tells that an
-    earlier sending of the same bytes had created it.
+    `expires_at` is None for a share without an end; where `expiry_known` is False, the service did not say. `custody`
+    is `none`, `stored` or `failed`, None where the service did not say. `replayed` tells that an earlier sending of
+    the same bytes had created it.
     """
 
     short_code: str
@@ -21,3 +22,4 @@ class CreatedShare:
     custody: str | None
     replayed: bool
     extra: Mapping[str, Any] = field(default_factory=dict)
+    expiry_known: bool = True

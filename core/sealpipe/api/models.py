@@ -14,11 +14,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ShareInfo:
-    """A share's metadata (specification: Share metadata, Share list item)."""
+    """A share's metadata (specification: Share metadata, Share list item).
+
+    `expires_at` is None for a share without an end; where `expiry_known` is False, the service did not say.
+    """
 
     short_code: str
     expires_at: datetime | None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    expiry_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class CreatedRequest:
     """A secure request as its creation answered (gaps: `POST /v1/requests` response).
 
     `public_key` is base64url of 65 bytes, the one that was sent; None where the service did not repeat it.
-    `replayed` tells that an earlier sending of the same bytes had created it.
+    `replayed` tells that an earlier sending of the same bytes had created it. Where `expiry_known` is False, the
+    service did not say when it ends.
     """
 
     short_code: str
@@ -34,6 +39,7 @@ class CreatedRequest:
     public_key: str | None
     replayed: bool
     extra: Mapping[str, Any] = field(default_factory=dict)
+    expiry_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,7 @@ def _created(answer: Answer, sent: str) -> CreatedRequest:
         told,
         replayed=answer.status == 200,
         extra=reading.rest(members, "short_code", "expired_at", "public_key"),
+        expiry_known="expired_at" in members,
     )
 
 

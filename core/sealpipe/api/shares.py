@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sealpipe.api import reading, writing
 from sealpipe.api.created import CreatedShare
@@ -78,15 +78,19 @@ def create(body: bytes | bytearray, idempotency_key: str) -> Operation[CreatedSh
     )
 
 
-def list_page(page: int = 1, limit: int = 25) -> Operation[Page[ShareInfo]]:
-    """GET /v1/shares: the usable shares, newest first. The service corrects what is out of range."""
+def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None = None) -> Operation[Page[ShareInfo]]:
+    """GET /v1/shares: the usable shares, newest first; with `status="expired"` what has ended (gaps: both lists).
+
+    The service corrects what is out of range; one without that list may give the usable shares all the same.
+    """
+    query = {"page": str(page), "limit": str(limit)}
     return Operation(
         name="list the shares",
         method="GET",
         path="/shares",
         resend=Resend.READ,
         decode=_page,
-        query={"page": str(page), "limit": str(limit)},
+        query=query if status is None else {**query, "status": status},
     )
 
 
@@ -110,6 +114,7 @@ def _created(answer: Answer) -> CreatedShare:
         reading.text(members, "custody"),
         replayed=answer.status == 200,
         extra=reading.rest(members, "short_code", "expired_at", "custody"),
+        expiry_known="expired_at" in members,
     )
 
 
@@ -124,6 +129,7 @@ def _item(members: Mapping[str, object]) -> ShareInfo:
         reading.short_code(members),
         reading.moment(members, "expired_at"),
         reading.rest(members, "short_code", "expired_at"),
+        expiry_known="expired_at" in members,
     )
 
 

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output
-from sealpipe.cli.options import OpaqueWords, options
+from sealpipe.cli import codes, context, output
+from sealpipe.cli.options import CodeCommand, names_receipt, options
 from sealpipe.errors import NotDelivered, SealpipeError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client.sync import Client
+    from sealpipe.flows.collecting.planning import CollectPlan, Job
     from sealpipe.flows.collecting.result import Collected
     from sealpipe.state.receipt import Receipt
 
 
-@click.command(cls=OpaqueWords)
+@click.command(cls=CodeCommand)
 @click.argument("requests", nargs=-1, required=True, metavar="CODE|RECEIPT...")
 @options("collect", common=context.COMMON)
 def collect(requests: Sequence[str], **values: Any) -> None:
     """Open what was handed over to requests, and store it where it belongs. Safe to run again, anywhere.
 
-    A word that ends in .json or holds a slash is a receipt's file, any other a short code (code:WORD is one, too; one
-    that begins with two dashes comes after --). Without --to or --dir what was typed is the result, on stdout. Nobody
-    knows who sent it: whoever has the link may answer.
+    A word that ends in .json or holds a slash is a receipt's file, any other a short code (code:WORD is one, too; what
+    begins with a dash may stand behind --). Without --to or --dir what was typed is the result, on stdout; in CI only
+    with --print. Nobody knows who sent it: whoever has the link may answer.
 
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
     """
+    from sealpipe.cli import disclosure
     from sealpipe.cli.collect_output import Progressing, show, tell, tell_of
     from sealpipe.client.sync import Client
     from sealpipe.flows.collecting import many
@@ -39,7 +42,13 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     from sealpipe.flows.collecting.result import worst
 
     stored = bool(values["to"] or values["dir"])
-    _refuse_open_log(stored=stored or values["dry_run"])
+    leave = disclosure.plan(
+        "what was handed over",
+        "store it with --to SINK, or as files with --dir DIR",
+        printing=values["print"],
+        elsewhere=stored,
+        dry_run=values["dry_run"],
+    )
     plan = plan_collect(
         [_request(word) for word in requests],
         key=values["key"],
@@ -55,6 +64,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     )
     progress = Progressing()
     with Client.of_session(context.session(values)) as client:
+        plan = _named(client, plan, requests, values)
         try:
             results = client.run(many.collect(client.session, plan, progress, tick=progress.tick))
         finally:
@@ -63,7 +73,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         for result in results:
             tell(result)
         try:
-            show(client.session, results, plan, values)
+            show(client.session, results, plan, values, leave)
         except NotDelivered as error:
             error.remedy = (
                 "what was stored stays stored: run it again for the report"
@@ -79,6 +89,17 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     tell_of(others, first)
     if first is not None:
         raise first
+
+
+def _named(client: Client, plan: CollectPlan, words: Sequence[str], values: dict[str, Any]) -> CollectPlan:
+    """The plan with every code as it is, where a word is in its encoded form. UsageError where one names two."""
+    jobs: list[Job] = []
+    for job, word in zip(plan.jobs, words, strict=True):
+        a_code = job.receipt is None and job.short_code == word  # and no receipt's, and not behind code:
+        jobs.append(replace(job, short_code=codes.request(client, word, _folder(values))) if a_code else job)
+    if len({job.short_code for job in jobs}) < len(jobs):
+        raise UsageError("a request is named twice, in both forms", remedy="name each once")
+    return replace(plan, jobs=tuple(jobs))
 
 
 def _end(client: Client, results: Sequence[Collected], values: dict[str, Any]) -> list[SealpipeError]:
@@ -103,7 +124,7 @@ def _request(word: str) -> str | Receipt:
     refuse_link(word)  # before it is taken for a path, which errors show
     if word.startswith("code:"):
         return word.removeprefix("code:")
-    if "/" not in word and not word.endswith(".json"):
+    if not names_receipt(word):
         return word
     from sealpipe.state import receipt
 
@@ -114,12 +135,3 @@ def _folder(values: dict[str, Any]) -> Path:
     from sealpipe.state.place import state_folder
 
     return state_folder(os.environ, values["state_dir"]) / "requests"
-
-
-def _refuse_open_log(*, stored: bool) -> None:
-    """GitLab masks nothing that we print (DESIGN 6.7)."""
-    if os.environ.get("GITLAB_CI") and not stored:
-        raise UsageError(
-            "in a GitLab job what was handed over would stand in the log for everybody to read",
-            remedy="store it with --to SINK, or as files with --dir DIR",
-        )

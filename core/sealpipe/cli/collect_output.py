@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sealpipe.cli import masking, output
+from sealpipe.cli import output
+from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import SealpipeError
 from sealpipe.flows.collecting.planning import CollectPlan
 from sealpipe.flows.collecting.result import Collected, Progress, Received
@@ -111,11 +113,18 @@ def _words(error: SealpipeError) -> str:
     return f"{place}: {error.message}" if place and place not in error.message else error.message
 
 
-def show(session: Session, results: Sequence[Collected], plan: CollectPlan, values: dict[str, Any]) -> None:
-    """The result on stdout. NotDelivered where nobody takes it."""
+def show(
+    session: Session, results: Sequence[Collected], plan: CollectPlan, values: dict[str, Any], leave: Disclosure
+) -> None:
+    """The result on stdout; what holds values goes there by `leave` alone. NotDelivered where nobody takes it."""
+    if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
+        _show(results, values)
+    else:
+        leave.put(session.registry, _hidden(results, plan), lambda: _show(results, values))
+
+
+def _show(results: Sequence[Collected], values: dict[str, Any]) -> None:
     stored = bool(values["to"] or values["dir"])
-    if not stored and not values["dry_run"]:
-        _mask(session, results, plan)
     if values["output"] == "json":
         rows = [_members(result, with_values=not stored and not values["dry_run"]) for result in results]
         output.json_results(rows[0] if len(rows) == 1 else rows)
@@ -126,7 +135,7 @@ def show(session: Session, results: Sequence[Collected], plan: CollectPlan, valu
         apart = [""] if lines and own and not stored and not values["dry_run"] else []
         lines += apart + own
     if lines:
-        output.result("".join(f"{output.harmless(line)}\n" for line in lines))
+        output.lines(lines)
 
 
 def _lines(result: Collected, *, stored: bool, dry_run: bool) -> Iterator[str]:
@@ -179,32 +188,34 @@ def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
     return {"short_code": received.short_code, "created_at": created, "marker": received.marker, "fields": rows}
 
 
-def _mask(session: Session, results: Sequence[Collected], plan: CollectPlan) -> None:
-    """Have the CI hide what is about to stand on stdout, where it can."""
-    masking.hide(session.registry, _hidden(results, plan))
-
-
 def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]:
-    """All that was typed, but no answer to a prompt of type `text`.
+    """All that was handed over, but no answer to a prompt of type `text`.
 
     The prompt's type counts, which is ours: that of a submission is whatever a stranger wrote.
     """
     plain = {job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in plan.jobs}
     typed = [
-        revealed(field)
+        text
         for each in results
         for row in each.submissions
         for field in row.fields
         if field.key not in plain[each.short_code]
+        for text in (revealed(field), *_texts(field.extra))
     ]
     # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
-    forms = dict.fromkeys(form for text in typed for form in (text, _shown(text), output.in_json(text)))
+    forms = dict.fromkeys(form for text in typed for form in (text, output.amid_line(text), output.in_json(text)))
     yield from map(Secret, forms)
 
 
-def _shown(text: str) -> str:
-    """A value as it stands in its line, behind its label."""
-    return output.harmless(f"-{output.printable(text)}")[1:]
+def _texts(extra: object) -> Iterator[str]:
+    """What stands in members that we do not know: nobody says that it is no secret."""
+    if isinstance(extra, str):
+        yield extra
+    elif isinstance(extra, Mapping | list):
+        for each in extra.values() if isinstance(extra, Mapping) else extra:
+            yield from _texts(each)
+    elif not isinstance(extra, bool | None):
+        yield json.dumps(extra)
 
 
 def _moment(each: Any) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,19 +25,26 @@ COMMON = (
 
 def session(values: dict[str, Any]) -> Session:
     """The session that the global options and the environment describe."""
-    from sealpipe import configuration
+    from pathlib import Path
+
+    from sealpipe import configuration, permissions
+    from sealpipe.cli import output
     from sealpipe.client.plugins import overseeing, registry
     from sealpipe.flows.session import open_session
 
+    file = values["api_key_file"]
+    key = configuration.api_key(os.environ, file)
+    if file and permissions.readable_by_others(Path(file), os.environ):
+        output.note(f"sealpipe: others may read the credential file {file}: chmod 600 {file}")
     return open_session(
-        api_key=configuration.api_key(os.environ, values["api_key_file"]),
+        api_key=key,
         base_url=values["base_url"],
         link_base_url=values["link_base_url"],
-        registry=partial(registry, values["ca_file"]),
+        registry=registry,
         service_tag=values["service_tag"],
         deadline=values["deadline"],
         ca_file=values["ca_file"],
-        overseers=overseeing(),
+        overseers=overseeing,
         previous=configuration.previous_api_key(os.environ),
     )
 

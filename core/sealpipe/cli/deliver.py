@@ -15,6 +15,7 @@ from sealpipe.state.entry import kept
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
+    from sealpipe.cli.disclosure import Disclosure
     from sealpipe.client.sync import Client
     from sealpipe.flows.request import SecureRequest
     from sealpipe.flows.session import Session
@@ -28,7 +29,7 @@ _OWN = {"share": ("custody",), "request": ("public_key", "key")}
 """What either alone tells of itself."""
 
 Targets = Mapping[str, str | None]
-"""Where link and receipt go: absolute paths, None for stdout or for none at all."""
+"""Where link and receipt go: absolute paths, None for stdout or for none at all; and what a sealed link is bound to."""
 
 
 def targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
@@ -50,9 +51,9 @@ def targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]
     return found
 
 
-def sealing(*, wanted: bool) -> dict[str, str | None]:
+def sealing(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
     """What the outbox is told of a link that is printed sealed; nothing where it is not."""
-    return {"seal_link": "stdout"} if wanted else {}
+    return {"seal_link": "stdout", "bind": bind} if wanted else {}
 
 
 def check_sealing(session: Session, to: Targets) -> None:
@@ -63,21 +64,14 @@ def check_sealing(session: Session, to: Targets) -> None:
         sealed_link.check(session.credential)
 
 
-def refuse_open_log(*ways: object) -> None:
-    """GitLab masks nothing that we print: there a link needs another of the `ways` out (DESIGN 6.7)."""
-    if os.environ.get("GITLAB_CI") and not any(ways):
-        raise UsageError(
-            "in a GitLab job the link would stand in the log for everybody to read",
-            remedy="send it with --send, name a file for it with --link-file, or have it sealed with --seal-link",
-        )
-
-
 def message_template(path: str | None) -> str | None:
     """The text for a message, from its file. UsageError where that cannot be read, or is no text."""
     if path is None:
         return None
+    from sealpipe.plugin import open_file  # most messages are our own
+
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path, f"--message-template: {path}") as file:
             content = file.read(_TEMPLATE_LIMIT + 1)
         if len(content) > _TEMPLATE_LIMIT:
             raise UsageError(f"--message-template: {path} has more than {_TEMPLATE_LIMIT // 1024} KiB")
@@ -90,7 +84,7 @@ def message_template(path: str | None) -> str | None:
 
 def announce(share: Made) -> None:
     """Tell people, as soon as the service has answered."""
-    ends = "does not expire" if share.expires_at is None else f"expires {format_time(share.expires_at)}"
+    ends = output.ending(share.expires_at, known=share.expiry_known)
     output.note(f"created {output.printable(share.short_code)}, {ends}")
     for remark in share.remarks:
         output.note(output.printable(remark))
@@ -121,16 +115,18 @@ def describe(share: Made, to: Targets) -> dict[str, Any]:
         "short_code": share.short_code,
         "expires_at": None if share.expires_at is None else format_time(share.expires_at),
         **{name: getattr(share, name) for name in _OWN[share.kind]},
+        **({} if share.expiry_known else {"expiry_known": False}),
         "outcome": share.outcome,
         "title": share.title,
         "delivered": [*files, *dict.fromkeys(sent)],
     }
 
 
-def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: bool = False) -> None:
+def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False) -> None:
     """Tell, deliver, print, and end the entry: one share, one link, whatever is killed when.
 
-    What cannot be delivered does not stop the rest; it is raised last, and the entry is kept.
+    A share's link goes to stdout by `leave` alone. What cannot be delivered does not stop the rest; it is raised last,
+    and the entry is kept.
     """
     with kept(share.entry):
         announce(share)
@@ -138,18 +134,10 @@ def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: b
         unsent = send(client, share, resend=resend)
         try:
             write_files(share, to)
-            if share.kind == "share" and (prints_link(share, to) or to.get("link_file")):
-                masking.hide_link(client.session.registry, share.link)
-            sealed = _sealed(client.session, share, to)
-            if as_json:
-                output.json_result({**describe(share, to), **({} if sealed is None else {"sealed_link": sealed})})
-            elif sealed is not None:
-                output.result(sealed + "\n")
-            elif prints_link(share, to):
-                output.result(share.link.reveal() + "\n")
+            _put(client.session, share, to, leave, as_json=as_json)
         except NotDelivered as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
-            error.remedy = f"the {share.kind} {share.short_code} exists; `sealpipe resume {entry_id}` delivers its link"
+            error.remedy = f"the {share.kind} {share.short_code} exists; `{leave.resume(entry_id)}` delivers its link"
             if unsent is not None:
                 output.note(f"sealpipe: {unsent.message}")
             raise
@@ -162,9 +150,32 @@ def finish(client: Client, share: Made, to: Targets, *, as_json: bool, resend: b
             output.note(f"  {error.remedy}")
 
 
+def _put(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
+    """The result on stdout. What holds a share's link takes the one way that there is for it."""
+    is_secret = share.kind == "share" and prints_link(share, to)
+    if is_secret:
+        leave.put(session.registry, masking.parts_of(share.link), lambda: _show(session, share, to, as_json=as_json))
+        return
+    if share.kind == "share" and to.get("link_file"):
+        masking.hide(session.registry, masking.parts_of(share.link))
+    _show(session, share, to, as_json=as_json)
+
+
+def _show(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
+    sealed = _sealed(session, share, to)
+    if as_json:
+        output.json_result({**describe(share, to), **({} if sealed is None else {"sealed_link": sealed})})
+    elif sealed is not None:
+        output.result(sealed + "\n")
+    elif prints_link(share, to):
+        output.result(share.link.reveal() + "\n")
+
+
 def _outputs(share: Made) -> dict[str, str]:
+    from sealpipe.wire.code import encoded
+
     ends = "" if share.expires_at is None else format_time(share.expires_at)
-    return {"short-code": share.short_code, "expires-at": ends}
+    return {"short-code": encoded(share.short_code), "expires-at": ends}
 
 
 def _sealed(session: Session, share: Made, to: Targets) -> str | None:
@@ -172,7 +183,7 @@ def _sealed(session: Session, share: Made, to: Targets) -> str | None:
         return None
     from sealpipe.flows import sealed_link
 
-    return sealed_link.seal(share.link, share.short_code, session.credential)
+    return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
 
 def send(client: Client, share: Made, *, resend: bool) -> NotDelivered | None:

@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from sealpipe.cli import context, output
-from sealpipe.cli.options import Command, SettingType, options
-from sealpipe.errors import UsageError
+from sealpipe.cli.options import AnyType, Command, OneOf, SettingType, options
+from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.credential import Credential
@@ -26,16 +26,28 @@ if TYPE_CHECKING:
 def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
     """Look at everything that a share needs, and tell what to do.
 
-    Settings and where they come from, the credential's form, the state folder, the way to the service, clock,
-    scopes, plugins. With a NAME only that source. No secret is shown, and nothing is changed (but for --roundtrip).
-    Ends with 0, or with the exit code of what failed first.
+    Settings and where they come from, the credential's form, the state folder, plugins and stores, the link address,
+    the way to the service, clock, scopes. With a NAME only that source, sink, channel or store. No secret is shown,
+    and nothing is changed (but for --roundtrip). Ends with 0, or with the exit code of what failed first.
+
+    With --conformance, fixed inputs of the wire format are run through this installation and held against the
+    reference's results. That needs no credential, no settings and no network; a result that differs ends with 13.
     """
-    settings = _settings(ctx, values)
-    found = list(_one(name) if name else _all(settings, roundtrip=values["roundtrip"]))
+    found = [_shown(finding) for finding in _found(ctx, name, values)]
     _tell(found, as_json=values["output"] == "json")
     for finding in found:
         if finding.error is not None:
             raise finding.error
+
+
+def _found(ctx: click.Context, name: str | None, values: dict[str, Any]) -> Iterator[Finding]:
+    if values["conformance"] is True:
+        if name or values["roundtrip"] is True:
+            raise UsageError("--conformance stands alone", remedy="leave out the name and --roundtrip")
+        from sealpipe.doctor import conformance
+
+        return conformance.findings()
+    return _one(name) if name else _all(_settings(ctx, values), roundtrip=values["roundtrip"] is True)
 
 
 def _one(name: str) -> Iterator[Finding]:
@@ -49,28 +61,62 @@ def _one(name: str) -> Iterator[Finding]:
 
 
 def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
-    from sealpipe.client.plugins import registry
-    from sealpipe.doctor import configured, holder, installed, place
+    """Every check. What ends one of them is told, and the rest goes on."""
+    from functools import partial
 
+    from sealpipe.client.plugins import overseeing, registry
+    from sealpipe.configuration import look_at_config
+    from sealpipe.doctor import backends, configured, holder, installed, place, values
+    from sealpipe.doctor.finding import failed, going_on
+
+    config, wrong = look_at_config(os.environ)
+    plugins = registry(config=lambda: config)
     yield from configured.findings(settings, os.environ)
+    yield from (failed("config file", error) for error in wrong)
+    yield from values.findings(os.environ, config, {given.place for given in settings.values()})
     credential, told = holder.look(settings, os.environ)
     yield from told
     yield from place.findings(settings, os.environ, credential)
-    yield from installed.findings(registry())
+    yield from going_on("plugins", partial(installed.findings, plugins))
+    yield from going_on("stores", partial(backends.stores, plugins))
+    yield from going_on("oversight", partial(backends.overseers, plugins, partial(overseeing, config=config)))
+    yield from _link_address(settings)
     yield from _service(settings, credential, roundtrip=roundtrip)
+
+
+def _link_address(settings: Settings) -> Iterator[Finding]:
+    from pathlib import Path
+
+    from sealpipe.doctor import link_address
+
+    link_base_url, ca_file = settings["link_base_url"].usable(), settings["ca_file"].usable()
+    if link_base_url is not None:
+        yield from link_address.findings(link_base_url, None if ca_file is None else Path(ca_file), os.environ)
 
 
 def _service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
     """The network, as far as what is set leads."""
+    from dataclasses import replace
+    from functools import partial
     from pathlib import Path
 
-    from sealpipe.client.plugins import registry
+    from sealpipe import enforced
+    from sealpipe.client.plugins import overseeing, registry
+    from sealpipe.configuration import read_machine_config
     from sealpipe.doctor import roundtrip as trial
     from sealpipe.doctor import scopes, way
-    from sealpipe.doctor.finding import doubtful
+    from sealpipe.doctor.finding import doubtful, failed, going_on
+    from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
 
-    base_url, ca_file = settings["base_url"].usable(), settings["ca_file"].usable()
+    given = {name: settings[name].usable() for name in ("base_url", "link_base_url", "ca_file")}
+    try:
+        machine = read_machine_config()
+        given = enforced.service(machine, given, os.environ)
+    except SealpipeError as error:  # the credential goes nowhere else than the machine allows
+        yield failed("service", error)
+        return
+    base_url, ca_file = given["base_url"], given["ca_file"]
     trusted = None if ca_file is None else Path(ca_file)
     route = [] if base_url is None else list(way.route(base_url, trusted, os.environ))
     yield from route
@@ -78,14 +124,15 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
         yield doubtful("service", "not asked: address, credential and certificates come first")
         return
     # Links are not made here but for a test share that nobody gets: their address may be missing.
-    link_base_url = settings["link_base_url"].usable() or base_url
+    link_base_url = given["link_base_url"] or base_url
     deadline = settings["deadline"].usable() or 60.0
     session = Session(credential, base_url, link_base_url, registry, deadline, trusted)
     line, asked = way.Line(session), scopes.Asked()
     try:
         yield from scopes.findings(line, asked)
         if roundtrip and "shares:write" in asked.granted and not asked.stopped:
-            yield from trial.findings(session, line)
+            watched = partial(overseeing, machine)
+            yield from going_on("roundtrip", lambda: trial.findings(replace(session, overseers=watched()), line))
         elif roundtrip:
             yield doubtful("roundtrip", "not tried: what comes before it has to work first")
     finally:
@@ -103,7 +150,15 @@ def _tell(found: Iterable[Finding], *, as_json: bool) -> None:
         + (f"  -> {output.printable(remedy)}" if remedy else "")
         for status, check, detail, remedy in rows
     ]
-    output.result("".join(f"{output.harmless(line)}\n" for line in lines))
+    output.lines(lines)
+
+
+def _shown(finding: Finding) -> Finding:
+    """As it is told: a setting may hold a credential where a path belongs."""
+    from dataclasses import replace
+
+    check, detail, remedy = map(output.without_secrets, (finding.check, finding.detail, finding.remedy))
+    return replace(finding, check=check, detail=detail, remedy=remedy)
 
 
 def _members(finding: Finding) -> dict[str, Any]:
@@ -116,23 +171,22 @@ def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Given]:
     from sealpipe.configuration import config_path
     from sealpipe.doctor.configured import Given
 
-    def origin(option: click.Option) -> str:
-        source = ctx.get_parameter_source(option.name or "")
+    def given(option: click.Option) -> Given:
+        name, source = option.name or "", ctx.get_parameter_source(option.name or "")
         if source is ParameterSource.DEFAULT_MAP:
-            return f"config file {config_path(os.environ)}"
-        return {
-            ParameterSource.COMMANDLINE: option.opts[0],
-            ParameterSource.ENVIRONMENT: str(option.envvar),
-        }.get(source or ParameterSource.DEFAULT, "default")
+            return Given(values[name], f"config file {config_path(os.environ)}", f"config file's {name}")
+        if source is ParameterSource.ENVIRONMENT:
+            return Given(values[name], str(option.envvar), f"variable {option.envvar}")
+        return Given(values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default")
 
     params = [param for param in ctx.command.params if isinstance(param, click.Option)]
-    return {param.name: Given(values[param.name], origin(param)) for param in params if param.name in context.COMMON}
+    return {param.name: given(param) for param in params if param.name in context.COMMON}
 
 
-class _Later(click.ParamType[Any]):
+class _Later(AnyType):
     """Hands on what a setting's own type has against a value: it is told beside everything else."""
 
-    def __init__(self, kind: SettingType) -> None:
+    def __init__(self, kind: AnyType) -> None:
         self.name = kind.name
         self._kind = kind
 
@@ -141,8 +195,13 @@ class _Later(click.ParamType[Any]):
             return self._kind.convert(value, param, ctx)
         except UsageError as error:
             return error
+        except click.BadParameter as error:
+            return SettingError(f"{param.opts[-1] if param else self.name}: {error.message}")
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self._kind.get_metavar(param, ctx)
 
 
 for _param in doctor.params:
-    if isinstance(_param.type, SettingType):
+    if isinstance(_param.type, SettingType | OneOf | click.types.BoolParamType):
         _param.type = _Later(_param.type)

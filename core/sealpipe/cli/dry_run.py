@@ -26,7 +26,7 @@ def show(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets, *,
     lines += [f"  {row['what']} to {output.printable(row['to'])}" for row in members["send"]]
     lines += [f"  also {output.printable(words)}" for words in sealed.stores]
     lines += [f"  {output.printable(remark)}" for remark in sealed.remarks]
-    output.result("\n".join(lines) + "\n")
+    output.lines(lines)
 
 
 def _members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:

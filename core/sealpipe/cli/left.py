@@ -23,14 +23,16 @@ def list_left(values: dict[str, Any]) -> None:
     for found in outbox.list(every_run=values["all"]):
         told = {"id": found.id, "key_id": found.key_id, "created_at": format_time(found.created_at), "run": found.run}
         rows.append({**told, "kind": None, "short_code": None, "left": None, **_inside(outbox, found.id)})
+        rows[-1] |= {"damage": found.damage} if found.damage else {}
     if values["output"] == "json":
         output.json_result({"entries": rows})
         return
-    for row in rows:
-        output.result(_line(row) + "\n")
+    output.lines(map(_line, rows))
 
 
 def _line(row: dict[str, Any]) -> str:
+    if "damage" in row:
+        return f"{row['id']}\tdamaged: {row['damage']}"
     parts = [row["id"], row["created_at"], f"key {row['key_id']}"]
     parts += [f"run {row['run']}"] if row["run"] else []
     parts += [" ".join(filter(None, (row["kind"], row["short_code"])))] if row["kind"] else []
@@ -77,7 +79,8 @@ def _left(entry: Entry) -> list[dict[str, str]]:
         if state != "sent"
     ]
     to = entry.meta.get("deliver") or {}
-    if not to.get("link_file") and all(row[0] != "link" for row in recipients):
+    if not to.get("link_file") and not to.get("seal_link") and all(row[0] != "link" for row in recipients):
         to = {**to, "stdout": "stdout"}
-    files = {"link_file": "link", "stdout": "link", "receipt": "receipt"}
-    return left + [{"what": files[name], "to": path, "state": "pending"} for name, path in to.items() if path]
+    files = {"link_file": "link", "seal_link": "sealed link", "receipt": "receipt", "stdout": "link"}
+    rows = [{"what": what, "to": to[name], "state": "pending"} for name, what in files.items() if to.get(name)]
+    return left + rows

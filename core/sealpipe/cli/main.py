@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -27,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "resume": ("sealpipe.cli.resume:resume", "Finish what an interrupted command left in the outbox."),
     "doctor": ("sealpipe.cli.doctor:doctor", "Look at settings, credential, way and scopes; tell what to do."),
     "plugins": ("sealpipe.cli.plugins:plugins", "List the plugins that there are."),
+    "audit": ("sealpipe.cli.audit:audit", "Verify an audit log."),
     "custody": ("sealpipe.cli.custody:custody", "Tell the custody public key of the credential."),
     "rehearse": (
         "sealpipe_rehearsal.commands:rehearse",
@@ -110,7 +113,10 @@ def run(arguments: Sequence[str]) -> int:
     as_json = _wants_json(arguments)
     _listen_to_signals()
     try:
-        code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
+        try:
+            code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
+        finally:
+            _tell_audit()
     except SealpipeError as error:
         _show_in_ci(error)
         output.failure(error, as_json=as_json)
@@ -120,7 +126,8 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except click.UsageError as error:
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
-        wrong = UsageError(output.printable(error.format_message()), remedy=hint)
+        # A missing choice is told on several lines, of which one is made.
+        wrong = UsageError(output.printable(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
         _show_in_ci(wrong)
         output.failure(wrong, as_json=as_json)
         return 2
@@ -142,8 +149,19 @@ class Interrupted(BaseException):
         self.number = number
 
 
+def _tell_audit() -> None:
+    """The head of an audit log that was written to: kept elsewhere, it tells whether lines were cut off."""
+    if "sealpipe.registry.oversight" in sys.modules:
+        from sealpipe.registry.oversight import audit_heads
+
+        for file, head in audit_heads().items():
+            output.note(f"audit: {output.printable(str(file))} head {head}")
+
+
 def _show_in_ci(error: SealpipeError) -> None:
-    if os.environ.get("CI") or os.environ.get("GITHUB_ACTIONS"):
+    from sealpipe.ci_systems import ci_system
+
+    if ci_system(os.environ) is not None:
         from sealpipe.cli import masking
         from sealpipe.client.plugins import registry
 
@@ -167,10 +185,16 @@ def _configure(ctx: click.Context) -> None:
 
     for name, near in configuration.unknown_variables(os.environ):
         output.note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
-    config = configuration.read_config(os.environ)
+    if ctx.invoked_subcommand == "doctor":
+        config, _ = configuration.look_at_config(os.environ)  # it tells what is wrong itself, and goes on
+    else:
+        config = configuration.read_config(os.environ)
     if config:
         common = {name: value for name, value in config.items() if not isinstance(value, dict)}
-        ctx.default_map = {name: {**common, **config.get(name, {})} for name in COMMANDS}
+        from sealpipe.config_file import OWN_TABLES
+
+        own = {name: config.get(name, {}) for name in COMMANDS if name not in OWN_TABLES}
+        ctx.default_map = {name: {**common, **own.get(name, {})} for name in COMMANDS}
 
 
 def _version(ctx: click.Context, *, on: bool) -> None:

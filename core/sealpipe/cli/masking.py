@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from sealpipe.ci_systems import ci_system
 from sealpipe.cli import output
 from sealpipe.errors import PluginError, SealpipeError, Unsupported
 from sealpipe.secret import Secret
@@ -14,24 +15,23 @@ if TYPE_CHECKING:
     from sealpipe.plugin import CI
     from sealpipe.registry import Registry
 
-_SIGNS = ("GITHUB_ACTIONS", "GITLAB_CI", "CI")
-"""Where none of these is set there is no CI, and nothing is loaded to find that out."""
 
-
-def hide(registry: Callable[[], Registry], values: Iterable[Secret]) -> None:
-    """Mask them, before they are written anywhere."""
+def hide(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
+    """Mask them, before they are written anywhere. Whether nothing went wrong."""
     ci = _ci(registry)
     if ci is not None:
         try:
             ci.mask(values)
-        except PluginError as error:
-            output.note(f"sealpipe: {error.message}")
+        except (PluginError, OSError) as error:
+            output.note(f"sealpipe: {error.message if isinstance(error, PluginError) else 'stderr cannot be written'}")
+            return False
+    return True
 
 
-def hide_link(registry: Callable[[], Registry], link: Secret) -> None:
-    """Mask a link: whole, its fragment, and that without its leading `1`, which no mask of the others covers."""
+def parts_of(link: Secret) -> list[Secret]:
+    """What is masked of a link: all, its fragment, and that without its leading `1`, which the others do not cover."""
     fragment = link.reveal().partition("#")[2]
-    hide(registry, [link, *(Secret(part) for part in (fragment, fragment[1:]) if part)])
+    return [link, *(Secret(part) for part in (fragment, fragment[1:]) if part)]
 
 
 def hand_on(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> None:
@@ -53,11 +53,11 @@ def show_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
     try:
         ci = _ci(registry)
         if ci is not None:
-            remedy = f" ({output.printable(error.remedy)})" if error.remedy else ""
-            ci.annotate("error", f"{output.printable(error.message)}{remedy}")
+            told = f"{error.message} ({error.remedy})" if error.remedy else error.message
+            ci.annotate("error", output.printable(output.without_secrets(told)))
     except (SealpipeError, OSError):
         pass  # it is told on stderr all the same
 
 
 def _ci(registry: Callable[[], Registry]) -> CI | None:
-    return registry().ci() if any(os.environ.get(sign) for sign in _SIGNS) else None
+    return registry().ci() if ci_system(os.environ) is not None else None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from sealpipe.cli.output import printable
 from sealpipe.errors import UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
@@ -40,23 +42,60 @@ class Family(click.Group):
         return ctx
 
 
-OPAQUE = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
-"""Context settings of a command that takes a short code: it is opaque, and may begin with a dash."""
+class CodeCommand(Command):
+    """A command that takes short codes, or ids, which are opaque, and may begin with a dash.
 
-
-class OpaqueWords(Command):
-    """A command of several words, codes and receipts: one that begins with a single dash is none of its options."""
+    Its options have two dashes, and `-h` is help. So a longer word with one dash is a code; behind `--` any word is.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, self._codes_last(args))
+        except click.NoSuchOption as error:
+            message = error.format_message()
+        raise UsageError(
+            printable(message),
+            remedy=f"see `{ctx.command_path} --help`; a short code that begins with a dash comes after --: "
+            f"`{ctx.command_path} -- CODE`",
+        )
+
+    def _codes_last(self, args: list[str]) -> list[str]:
+        """The same words, with all that are no options, and no values of options, behind `--`."""
         with_value = {
             name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
         }
-        free = args.index("--") if "--" in args else len(args)
-        for at, word in enumerate(args[:free]):
-            is_value = at > 0 and args[at - 1] in with_value
-            if len(word) > 2 and word[0] == "-" != word[1] and not is_value:
-                args[at] = f"./{word}" if word.endswith(".json") or "/" in word else f"code:{word}"
-        return super().parse_args(ctx, args)
+        own: list[str] = []
+        codes: list[str] = []
+        left = iter(args)
+        for word in left:
+            if word == "--":
+                codes += left
+            elif not _is_option(word):
+                codes.append(word)
+            else:
+                own.append(word)
+                if word in with_value:
+                    value = next(left, None)
+                    if value is None:
+                        return args  # click says so
+                    own.append(value)
+        return [*own, "--", *codes]
+
+
+def _is_option(word: str) -> bool:
+    """Whether it stands for an option in a `CodeCommand`: `--any`, `-h`, `-x`, and no `-any`."""
+    return word.startswith("-") and (word[1:2] == "-" or len(word) == 2)
+
+
+def names_receipt(word: str) -> bool:
+    """Whether a word is a receipt's file, and no short code."""
+    return "/" in word or word.endswith(".json")
+
+
+if TYPE_CHECKING:
+    AnyType = click.ParamType[Any]
+else:
+    AnyType = click.ParamType  # the oldest click that we take has no brackets for it
 
 
 class OneOf(click.Choice[str]):
@@ -69,8 +108,8 @@ class OneOf(click.Choice[str]):
             raise click.BadParameter(f"it is none of {', '.join(self.choices)}.", ctx, param) from None
 
 
-class SettingType(click.ParamType[Any]):
-    """Parses with the setting's own function; its errors are ours, and name the option."""
+class SettingType(AnyType):
+    """Parses with the setting's own function; its errors are ours, and name where the value was given."""
 
     def __init__(self, setting: Setting) -> None:
         self.name = setting.metavar
@@ -80,13 +119,22 @@ class SettingType(click.ParamType[Any]):
         """One a line, for a reference may hold blanks. Empty lines are none: a block of YAML ends with a newline."""
         return [line for line in rv.split("\n") if line.strip()]
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str | int | float):
             return value
         try:
             return self._setting.parse(str(value))
         except UsageError as error:
-            raise type(error)(f"{self._setting.option}: {error.message}", remedy=error.remedy) from None
+            raise type(error)(f"{self._given(param, ctx)}: {error.message}", remedy=error.remedy) from None
+
+    def _given(self, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The option, or the variable or the config file's name that stands for it."""
+        source = ctx.get_parameter_source(param.name) if ctx is not None and param is not None and param.name else None
+        if source is ParameterSource.ENVIRONMENT and param is not None and isinstance(param.envvar, str):
+            return param.envvar
+        if source is ParameterSource.DEFAULT_MAP:
+            return f"the config file's {self._setting.name}"
+        return self._setting.option
 
 
 def options(
@@ -112,7 +160,7 @@ def _option(setting: Setting, command: str) -> Callable[[Function], Function]:
     if setting.flag:
         return click.option(*names, is_flag=True, **shown)
     if setting.choices:
-        kind: click.ParamType[Any] = OneOf(setting.choices)
+        kind: AnyType = OneOf(setting.choices)
     else:
         kind = SettingType(setting)
         shown["metavar"] = setting.metavar

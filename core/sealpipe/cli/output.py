@@ -6,17 +6,26 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+from sealpipe import log_commands
 from sealpipe.errors import NotDelivered, Note, PluginError, SealpipeError, ServiceError, WireError
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 SCHEMA = 1
 
+_SECRET: Final = re.compile(
+    r"(#|%23)(?:1[A-Za-z0-9_-]{32,}|[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-]))|(_sk_live_)[A-Za-z0-9_.-]+"
+)
+"""A link's key or a request's seed behind its sign, and what makes a credential one."""
+
 
 def result(text: str) -> None:
-    """Put the result on stdout, now and whole. NotDelivered where nobody takes it.
+    """Put the result on stdout, now and whole: a link, or another exact value. NotDelivered where nobody takes it.
 
     Written past Python's buffer: what is left in that would be written again, and fail again, at exit.
     """
@@ -26,6 +35,11 @@ def result(text: str) -> None:
         _write(sys.stdout.fileno(), text)
     except OSError as error:
         raise NotDelivered(f"the result could not be written to stdout: {error.strerror}") from None
+
+
+def lines(rows: Iterable[str]) -> None:
+    """Put lines on stdout, in which there may be text from outside: it commands neither a terminal nor a CI system."""
+    result("".join(f"{_plain(row)}\n" for row in rows))
 
 
 def json_result(members: Mapping[str, Any]) -> None:
@@ -45,7 +59,8 @@ def note(text: str) -> None:
     """A line for people."""
     try:
         if sys.stderr is not None:
-            _write(sys.stderr.fileno(), "".join(f"{harmless(line)}\n" for line in text.split("\n")))
+            told = without_secrets(text).split("\n")
+            _write(sys.stderr.fileno(), "".join(f"{_plain(line)}\n" for line in told))
     except OSError:
         pass  # nobody listens: the exit code still tells
 
@@ -53,7 +68,7 @@ def note(text: str) -> None:
 def status(text: str) -> None:
     """What is going on, in the place of what was told so before; for a terminal only (`watched`)."""
     with suppress(OSError, AttributeError):
-        _write(sys.stderr.fileno(), f"\r{harmless(text)}\x1b[K")
+        _write(sys.stderr.fileno(), f"\r{_plain(text)}\x1b[K")
 
 
 def watched() -> bool:
@@ -110,30 +125,46 @@ def printable(value: object) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
+def without_secrets(text: str) -> str:
+    """Text without a link's key and without a credential: one that was given in a path's or a word's place, say."""
+    return _SECRET.sub(r"\1\2[withheld]", text)
+
+
+def ending(expires_at: datetime | None, *, known: bool) -> str:
+    """When something ends, in words; null from the service means never, and nothing means that nobody knows."""
+    if not known:
+        return "the service did not say when it expires"
+    from sealpipe.times import format_time
+
+    return "does not expire" if expires_at is None else f"expires {format_time(expires_at)}"
+
+
 def harmless(line: str) -> str:
-    """A line that no CI runner takes for a command: they begin with ::, or have ##[ or ##vso[ somewhere."""
-    if "##" in line:
-        line = re.sub(_COMMAND, r"#\\x23", line)
-    return line.replace("::", ":\\x3a", 1) if line.lstrip().startswith("::") else line
+    """A line that no CI system takes for a command (`log_commands`)."""
+    return log_commands.in_line(line)
+
+
+def amid_line(text: str) -> str:
+    """Text from outside as it stands in a line, behind other text."""
+    return log_commands.amid_line(printable(text))
 
 
 def in_json(text: str) -> str:
     """Text as it stands in a JSON result, between its quotes."""
-    return _uncommanding(json.dumps(text)[1:-1])
-
-
-_COMMAND = r"##(?=(?:vso)?\[)"
+    return log_commands.in_json(json.dumps(text))[1:-1]
 
 
 def _json(members: Mapping[str, Any]) -> str:
     # ASCII only: a terminal's control characters, and those of bidirectional text, stay escaped. What the service
     # says may be among the members: it does not say our schema.
-    return _uncommanding(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
+    return log_commands.in_json(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
 
 
-def _uncommanding(text: str) -> str:
-    """JSON text that says the same, and holds nothing that a CI runner takes for a command."""
-    return re.sub(_COMMAND, r"#\\u0023", text) if "##" in text else text
+def _plain(line: str) -> str:
+    """A line that does nothing to a terminal and to a CI system; the tabs between its cells stay."""
+    if not line.replace("\t", "").isprintable():
+        line = "\t".join(printable(cell) for cell in line.split("\t"))
+    return log_commands.in_line(line)
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -40,7 +40,7 @@ def show(
     if values["output"] == "json":
         output.json_result({name: [members(row) for row in found.items], "pagination": figures})
         return
-    output.result("".join(f"{line(row)}\n" for row in found.items))
+    output.lines(line(row) for row in found.items)
     page, pages = values["page"] or 1, found.pagination.total_pages
     if pages and page < pages:
         output.note(f"page {page} of {pages}; --all walks them all")

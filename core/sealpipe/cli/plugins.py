@@ -30,7 +30,7 @@ def plugins(**values: Any) -> None:
     width = max(len(row["name"]) for row in rows)
     lines = [line for row in rows for line in _lines(row, width, details=values["all"])]
     lines += _common() if values["all"] else []
-    output.result("".join(f"{output.printable(line)}\n" for line in lines))
+    output.lines(map(output.printable, lines))
     foreign.tell_problems(registry)
 
 

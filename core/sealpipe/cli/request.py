@@ -25,7 +25,7 @@ def request(**values: Any) -> None:
 
     sealpipe request -a 'Staging password' -a 'user=User name:text' --receipt acme.json
     """
-    from sealpipe.cli import deliver
+    from sealpipe.cli import deliver, disclosure
     from sealpipe.client.sync import Client
     from sealpipe.flows import request as requesting
 
@@ -50,7 +50,7 @@ def request(**values: Any) -> None:
     with Client.of_session(session) as client:
         outbox = context.outbox(values, session.credential)
         made = client.run(requesting.request(session, plan, outbox, deliver=to))
-        deliver.finish(client, made, to, as_json=values["output"] == "json")
+        deliver.finish(client, made, to, disclosure.NONE, as_json=values["output"] == "json")
 
 
 def _tell_slips(prompts: Sequence[Prompt]) -> None:

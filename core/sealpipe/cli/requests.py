@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output, pages
-from sealpipe.cli.options import OPAQUE, Command, Family, options
+from sealpipe.cli import codes, context, output, pages
+from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
@@ -45,21 +45,21 @@ def list_(status: str, sealed_to: str | None, **values: Any) -> None:
         check_free(sealed_to, list(found.items))
 
 
-@requests.command(cls=Command, context_settings=OPAQUE)
+@requests.command(cls=CodeCommand)
 @click.argument("code")
 @options("", common=context.COMMON)
 def show(code: str, **values: Any) -> None:
     """What the service tells of a request. Changes nothing."""
     with _client(values) as client:
         known = _known_keys(client)
-        row = client.get_request(code)
+        row = client.get_request(codes.request(client, code))
     if values["output"] == "json":
         output.json_result(_members(row, known))
     else:
-        output.result(f"{_line(row, known)}\n")
+        output.lines([_line(row, known)])
 
 
-@requests.command(cls=Command, context_settings=OPAQUE)
+@requests.command(cls=CodeCommand)
 @click.argument("code")
 @options("", common=context.COMMON)
 def submissions(code: str, **values: Any) -> None:
@@ -68,16 +68,17 @@ def submissions(code: str, **values: Any) -> None:
     With --output json, the ciphertext too.
     """
     with _client(values) as client:
+        code = codes.request(client, code)
         found = client.list_submissions(code)
     if values["output"] == "json":
         rows = [_submitted(row) for row in found.items]
         output.json_result({"short_code": code, "submissions": rows, "count": found.count, "skipped": found.skipped})
     else:
-        output.result("".join(f"{_submitted_line(row)}\n" for row in found.items))
+        output.lines(map(_submitted_line, found.items))
     _note_skipped(found.skipped)
 
 
-@requests.command(cls=Command, context_settings=OPAQUE)
+@requests.command(cls=CodeCommand)
 @click.argument("code")
 @options("", common=context.COMMON)
 def expire(code: str, **values: Any) -> None:
@@ -86,11 +87,12 @@ def expire(code: str, **values: Any) -> None:
     The ciphertext of every submission is kept in the state folder, too.
     """
     with _client(values) as client:
-        ended = client.expire_request(code, keep=_folder(values))
+        keep = _folder(values)
+        ended = client.expire_request(codes.request(client, code, keep), keep=keep)
     _tell(ended, as_json=values["output"] == "json")
 
 
-@requests.command(cls=Command, context_settings=OPAQUE)
+@requests.command(cls=CodeCommand)
 @click.argument("code")
 @options("purge", common=())
 @options("", common=context.COMMON)
@@ -99,8 +101,13 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
     The ciphertext is kept in the state folder; the service has nothing of it any more.
     """
+    from sealpipe.flows.either_form import confirmed_code
+    from sealpipe.wire.code import names
+
+    meant = confirmed_code(code, confirm or "")
+    confirmed = meant if names(confirm or "", meant) else confirm or ""
     with _client(values) as client:
-        ended = client.purge_request(code, confirm=confirm or "", keep=_folder(values))
+        ended = client.purge_request(meant, confirm=confirmed, keep=_folder(values))
     _tell(ended, as_json=values["output"] == "json")
 
 
@@ -165,7 +172,7 @@ def _members(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
 
 def _line(row: RequestInfo, known: Mapping[str, str]) -> str:
     ends = "expired" if row.expires_at is None else format_time(row.expires_at)
-    return output.harmless("\t".join((output.printable(row.short_code), ends, _key(row, known) or UNKNOWN)))
+    return "\t".join((output.printable(row.short_code), ends, _key(row, known) or UNKNOWN))
 
 
 def _submitted(row: Submission) -> dict[str, Any]:
@@ -176,7 +183,7 @@ def _submitted(row: Submission) -> dict[str, Any]:
 
 def _submitted_line(row: Submission) -> str:
     created = UNKNOWN if row.created_at is None else format_time(row.created_at)
-    return output.harmless("\t".join((output.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes")))
+    return "\t".join((output.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
 
 
 def _size(row: Submission) -> int:

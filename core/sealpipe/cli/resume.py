@@ -62,7 +62,7 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
 
 
 def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, asked_for: bool) -> None:
-    from sealpipe.cli import deliver
+    from sealpipe.cli import deliver, disclosure
     from sealpipe.flows.resume import resume as resuming
     from sealpipe.state.entry import kept
 
@@ -76,8 +76,14 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
         return
     to = entry.meta.get("deliver") or {}
     sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
-    if entry.meta["kind"] == "share":  # a collect link opens nothing
-        with kept(entry):
-            deliver.refuse_open_log(to.get("link_file"), to.get("seal_link"), sends_link)
+    with kept(entry):
+        leave = disclosure.plan(
+            f"the link of outbox entry {name}",
+            "resume it outside CI",
+            printing=values["print"],
+            # A collect link opens nothing.
+            elsewhere=bool(entry.meta["kind"] != "share" or to.get("link_file") or to.get("seal_link") or sends_link),
+            addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
+        )
     share = client.run(resuming(client.session, entry, resend=values["resend"]))
-    deliver.finish(client, share, to, as_json=values["output"] == "json", resend=values["resend"])
+    deliver.finish(client, share, to, leave, as_json=values["output"] == "json", resend=values["resend"])

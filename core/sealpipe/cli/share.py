@@ -14,23 +14,29 @@ from sealpipe.errors import UsageError
 
 @click.command(
     cls=Command,
-    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, gen:password, text:WORDS (no secret).",
+    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks), gen:password, "
+    "text:WORDS (no secret).",
 )
 @options("share", common=context.COMMON)
 @click.pass_context
 def share(ctx: click.Context, /, **values: Any) -> None:
     """Seal secrets and make a link to them.
 
-    The link is the result, on stdout: whoever has it can open the share. Fields are named by reference:
+    The link is the result, on stdout: whoever has it can open the share. In CI it goes there only with --print. Fields
+    are named by reference:
 
     sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
     """
-    from sealpipe.cli import deliver
+    from sealpipe.cli import deliver, disclosure
     from sealpipe.client.sync import Client
     from sealpipe.flows import share as sharing
 
-    deliver.refuse_open_log(values["link_file"], values["send"], values["seal_link"])
-    to = {**deliver.targets(values["link_file"], values["receipt"]), **deliver.sealing(wanted=values["seal_link"])}
+    if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
+        raise UsageError("--bind is for a sealed link", remedy="add --seal-link, or leave --bind out")
+    to = {
+        **deliver.targets(values["link_file"], values["receipt"]),
+        **deliver.sealing(values["bind"], wanted=values["seal_link"]),
+    }
     plan = sharing.plan(
         values["field"],
         title=values["title"],
@@ -49,17 +55,25 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         **_expiry(ctx, values),
     )
     session = context.session(values)
+    leave = disclosure.plan(
+        "the link",
+        "send it with --send, name a file for it with --link-file, or have it sealed with --seal-link",
+        printing=values["print"],
+        elsewhere=bool(values["link_file"] or values["send"] or values["seal_link"]),
+        dry_run=values["dry_run"],
+        addresses=[session.base_url, session.link_base_url],
+    )
     deliver.check_sealing(session, to)
     as_json = values["output"] == "json"
     with Client.of_session(session) as client:
         if values["dry_run"]:
             from sealpipe.cli.dry_run import show
 
-            show(plan, client.run(sharing.prepare(plan, session)), session, to, as_json=as_json)
+            show(plan, client.run(sharing.rehearsed(session, plan)), session, to, as_json=as_json)
             return
         outbox = context.outbox(values, session.credential)
         made = client.run(sharing.share(session, plan, outbox, deliver=to))
-        deliver.finish(client, made, to, as_json=as_json)
+        deliver.finish(client, made, to, leave, as_json=as_json)
 
 
 def _expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:

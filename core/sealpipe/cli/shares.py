@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output, pages
-from sealpipe.cli.options import OPAQUE, Command, Family, options
+from sealpipe.cli import codes, context, output, pages
+from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from sealpipe.api.models import ShareInfo
     from sealpipe.api.optional import Access, AccessLog
@@ -36,32 +38,35 @@ def list_(**values: Any) -> None:
     pages.show("shares", found, values, members=_members, line=_line)
 
 
-@shares.command(cls=Command, context_settings=OPAQUE)
+@shares.command(cls=CodeCommand)
 @click.argument("code")
 @options("", common=context.COMMON)
 def show(code: str, **values: Any) -> None:
     """What the service tells of a share. Spends no view."""
     with _client(values) as client:
-        row = client.get_share(code)
+        row = client.get_share(codes.share(client, code))
     if values["output"] == "json":
         output.json_result(_members(row))
     else:
-        output.result(f"{_line(row)}\n")
+        output.lines([_line(row)])
 
 
-@shares.command(cls=Command, context_settings=OPAQUE)
+@shares.command(cls=CodeCommand)
 @click.argument("code")
 @options("", common=context.COMMON)
 def expire(code: str, **values: Any) -> None:
-    """End a share now. Its link stops working; there is no way back."""
+    """End a share now. Its link stops working; there is no way back. One that had ended before is fine, too."""
     with _client(values) as client:
-        client.expire_share(code)
-    output.note(f"expired {output.printable(code)}")
+        keep = _folder(values)
+        code = codes.share(client, code, keep)
+        ended = client.expire_share(code, keep=keep)
+    shown = output.printable(code)
+    output.note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} had expired before")
     if values["output"] == "json":
-        output.json_result({"short_code": code, "outcome": "expired"})
+        output.json_result({"short_code": code, "outcome": ended.outcome})
 
 
-@shares.command(cls=Command, context_settings=OPAQUE)
+@shares.command(cls=CodeCommand)
 @click.argument("code")
 @options("", common=context.COMMON)
 def log(code: str, **values: Any) -> None:
@@ -70,6 +75,7 @@ def log(code: str, **values: Any) -> None:
 
     entries: list[Access] = []
     with _client(values) as client:
+        code = codes.share(client, code)
         walk = iter_share_log(client.session, code)
         while not walk.done:
             entries += client.run(walk.next_page())
@@ -78,7 +84,18 @@ def log(code: str, **values: Any) -> None:
     if values["output"] == "json":
         output.json_result(_log_members(code, walk.first, entries))
     else:
-        output.result("".join(f"{_log_line(entry)}\n" for entry in entries))
+        output.lines(map(_log_line, entries))
+
+
+def _folder(values: dict[str, Any]) -> Path | None:
+    """Where it is noted what this machine has expired; None where there is no place for it."""
+    from sealpipe.errors import StateError
+    from sealpipe.state.place import state_folder
+
+    try:
+        return state_folder(os.environ, values["state_dir"]) / "shares"
+    except StateError:
+        return None
 
 
 def _client(values: dict[str, Any]) -> Client:
@@ -89,12 +106,13 @@ def _client(values: dict[str, Any]) -> Client:
 
 def _members(row: ShareInfo) -> dict[str, Any]:
     ends = None if row.expires_at is None else format_time(row.expires_at)
-    return {**row.extra, "short_code": row.short_code, "expires_at": ends}
+    unknown = {} if row.expiry_known else {"expiry_known": False}
+    return {**row.extra, "short_code": row.short_code, "expires_at": ends, **unknown}
 
 
 def _line(row: ShareInfo) -> str:
-    ends = "does not expire" if row.expires_at is None else format_time(row.expires_at)
-    return output.harmless(f"{output.printable(row.short_code)}\t{ends}")
+    ends = output.ending(row.expires_at, known=row.expiry_known).removeprefix("expires ")
+    return f"{output.printable(row.short_code)}\t{ends}"
 
 
 def _log_members(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:
@@ -119,7 +137,7 @@ def _access_members(entry: Access) -> dict[str, Any]:
 def _log_line(entry: Access) -> str:
     what = "failed passcode" if entry.failed_passcode else "opened"
     cells = (_time(entry.accessed_at), what, entry.accessed_ip, entry.platform, entry.user_agent)
-    return output.harmless("\t".join("-" if cell is None else output.printable(cell) for cell in cells))
+    return "\t".join("-" if cell is None else output.printable(cell) for cell in cells)
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sealpipe.cli import context, output
-from sealpipe.cli.options import OPAQUE, Command, Family, options
+from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe.errors import UsageError
+from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
     from sealpipe.api.mcp import Tool, ToolResult
     from sealpipe.client.sync import Client
+
+
+_SECRETS = {"rotate_webhook_secret": "the webhook's new secret"}
+"""Tools whose result holds a secret, and which (specification: POST /v1/mcp)."""
+
+_SHORTEST = 16
+"""Characters of a text that may be such a secret: masking shorter words would hide half of the log."""
 
 
 @click.group(cls=Family)
@@ -29,10 +38,10 @@ def list_(**values: Any) -> None:
     if values["output"] == "json":
         output.json_result({"tools": [_members(tool) for tool in offered]})
     else:
-        output.result("".join(f"{_line(tool)}\n" for tool in offered))
+        output.lines(map(_line, offered))
 
 
-@tools.command(cls=Command, context_settings=OPAQUE)
+@tools.command(cls=CodeCommand)
 @click.argument("name")
 @options("tools", common=context.COMMON)
 def call(name: str, **values: Any) -> None:
@@ -40,17 +49,39 @@ def call(name: str, **values: Any) -> None:
 
     sealpipe tools call list_shares --param limit=text:5
     """
+    from sealpipe.cli import disclosure
     from sealpipe.flows.tools import call_with_references
 
+    secret = _SECRETS.get(name)
+    leave = disclosure.plan(secret or "", "call it outside of CI", printing=values["print"], elsewhere=secret is None)
     params = values["param"]
     if len({param for param, _ in params}) < len(params):
         raise UsageError("--param gives an argument twice", remedy="give every argument once")
     with _client(values) as client:
         result = client.run(call_with_references(client.session, name, params))
+        if secret is None:
+            _show(name, result, values)
+        else:
+            leave.put(client.session.registry, _texts(_result_members(result)), lambda: _show(name, result, values))
+
+
+def _show(name: str, result: ToolResult, values: dict[str, Any]) -> None:
     if values["output"] == "json":
         output.json_result({"tool": name, "result": _result_members(result)})
     else:
-        _print(result)
+        _tell(result)
+
+
+def _texts(value: object) -> Iterator[Secret]:
+    """Every text in a result, and each of its words: a secret may stand among others."""
+    if isinstance(value, str):
+        yield from (Secret(text) for text in dict.fromkeys([value, *value.split()]) if len(text) >= _SHORTEST)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
 
 
 def _client(values: dict[str, Any]) -> Client:
@@ -66,7 +97,7 @@ def _members(tool: Tool) -> dict[str, Any]:
 
 def _line(tool: Tool) -> str:
     about = (tool.description or tool.title or "").strip().partition("\n")[0]
-    return output.harmless(f"{output.printable(tool.name)}\t{output.printable(about)}")
+    return f"{output.printable(tool.name)}\t{output.printable(about)}"
 
 
 def _result_members(result: ToolResult) -> dict[str, Any]:
@@ -74,14 +105,13 @@ def _result_members(result: ToolResult) -> dict[str, Any]:
     return {**result.extra, "content": list(result.content), **structured}
 
 
-def _print(result: ToolResult) -> None:
+def _tell(result: ToolResult) -> None:
     from sealpipe.api.mcp import is_text
 
     if result.text:
-        lines = result.text.removesuffix("\n").split("\n")
-        output.result("".join(f"{output.harmless(output.printable(line))}\n" for line in lines))
+        output.lines(map(output.printable, result.text.removesuffix("\n").split("\n")))
     elif result.structured is not None:
-        output.result(f"{output.harmless(output.printable(result.structured))}\n")
+        output.lines([output.printable(result.structured)])
     hidden = sum(not is_text(block) for block in result.content)
     if hidden:
         output.note(f"{hidden} part(s) of the answer are no text; --output json has them")

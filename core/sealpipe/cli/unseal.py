@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from sealpipe.cli import output
 from sealpipe.cli.options import Command, options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sealpipe.exposure import CustodyGate
+    from sealpipe.flows.steps import Flow
+    from sealpipe.registry import Registry
+    from sealpipe.secret import Secret
 
 _NEEDED = ("api_key_file", "service_tag", "ca_file", "output")
 
@@ -20,31 +28,83 @@ _NEEDED = ("api_key_file", "service_tag", "ca_file", "output")
 def unseal(sealed: str, **values: Any) -> None:
     """Open a link that `share --seal-link` sealed, with the same credential. Asks the service nothing.
 
-    SEALED is no secret: it opens nothing without the credential. In CI the link is masked before it is written. Without
-    the word, SEALPIPE_SEALED_LINK is read.
+    SEALED is no secret: it opens nothing without the credential, nor without the text that it is bound to, if it is.
+    The actions and templates bind it to their run: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID. In CI the
+    link goes to stdout only with --print, and is masked first where that can be done. Without the word,
+    SEALPIPE_SEALED_LINK is read.
     """
     from sealpipe import configuration
-    from sealpipe.cli import deliver, masking
+    from sealpipe.cli import deliver, disclosure, masking
     from sealpipe.client.plugins import registry
-    from sealpipe.errors import NotDelivered
+    from sealpipe.errors import EnvelopeError, NotDelivered
+    from sealpipe.exposure import CustodyGate
     from sealpipe.flows import sealed_link
     from sealpipe.flows.session import open_credential, open_previous
+    from sealpipe.wire.code import names
 
-    deliver.refuse_open_log(values["link_file"])
+    leave = disclosure.plan(
+        "the link",
+        "name a file for it with --link-file",
+        printing=values["print"],
+        elsewhere=values["link_file"] is not None,
+    )
     to = deliver.targets(values["link_file"], None)
     credential = open_credential(configuration.api_key(os.environ, values["api_key_file"]), values["service_tag"])
     previous = configuration.previous_api_key(os.environ)
-    link = sealed_link.unseal(sealed, credential, *([open_previous(previous)] if previous else []))
-    masking.hide_link(partial(registry, values["ca_file"]), link)
+    code = sealed_link.short_code(sealed)
+    keys = [credential, *([open_previous(previous)] if previous else [])]
+
+    def opening() -> Secret:
+        if values["expect"] is not None and not names(values["expect"], code):
+            raise EnvelopeError(
+                "other-share",
+                f"this is the sealed link of {output.printable(code)}, and not of the share that --expect names",
+                remedy="see which job handed it on; the code is the output short-code of the step that sealed it",
+            )
+        return sealed_link.unseal(sealed, *keys, bind=values["bind"])
+
+    gate = CustodyGate(*keys)
+    link = _overseen(partial(registry, values["ca_file"]), gate, code, opening)
     path = to["link_file"]
+    registered = partial(registry, values["ca_file"])
     if path is not None:
+        masking.hide(registered, masking.parts_of(link))
         try:
             deliver.write(path, link.reveal() + "\n")
         except OSError as error:
             raise NotDelivered(
                 f"{path} could not be written: {error.strerror}", remedy="run it again with another --link-file"
             ) from None
-    if values["output"] == "json":
-        output.json_result({"link": None if path else link.reveal(), "link_file": path})
-    elif path is None:
+        if values["output"] == "json":
+            output.json_result({"link": None, "link_file": path})
+        return
+    leave.put(registered, masking.parts_of(link), lambda: _show(link, as_json=values["output"] == "json"))
+
+
+def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, opened: Callable[[], Secret]) -> Secret:
+    """The link, where policies allow to open it; observers are told before and after, with the code that it names."""
+    from sealpipe.client.plugins import overseeing
+    from sealpipe.client.sync import run
+    from sealpipe.flows import oversight
+    from sealpipe.plugin import Outgoing
+
+    watching = overseeing()
+    if not watching:
+        return opened()
+
+    def work() -> Flow[Secret]:
+        yield from ()
+        return opened()
+
+    def nobody(*_: object) -> NoReturn:
+        raise AssertionError("opening a sealed link asks no service")
+
+    session = oversight.Local(watching, cache(registry), gate)
+    return run(oversight.overseen(session, Outgoing("unseal", short_codes=(code,)), work()), nobody)
+
+
+def _show(link: Secret, *, as_json: bool) -> None:
+    if as_json:
+        output.json_result({"link": link.reveal(), "link_file": None})
+    else:
         output.result(link.reveal() + "\n")

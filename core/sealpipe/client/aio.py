@@ -10,12 +10,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.client.aio_network import Network
 from sealpipe.client.calls import account, handing_over, requests, shares
-from sealpipe.client.setup import ClientSetup
+from sealpipe.client.setup import ClientSetup, shown_as_method
+from sealpipe.flows.oversight import gated
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.flows.undelivered import Undelivered
-from sealpipe.sheltered import bare
+from sealpipe.sheltered import bare, sheltered
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +46,7 @@ async def run(
         result, error = None, None
         try:
             match step:
-                case Send(operation, timeout):
+                case Send(operation, timeout, _):
                     state.begin(operation)
                     result = await send(operation, timeout)
                 case Wait(seconds):
@@ -111,13 +112,17 @@ def _driven(
 
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
+        from sealpipe.client.calls.arguments import checked
+
         try:
+            checked(call, args, options, skip=1)
             return await self.run(call(self.session, *args, **options))
         except Exception as error:  # noqa: BLE001 - as `sheltered` does it
             fault = error
         del args, options
         raise bare(fault)
 
+    shown_as_method(method, call, {"Flow": "{}"})
     return method
 
 
@@ -125,13 +130,29 @@ def _walked(
     call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
     @wraps(call)
-    async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
-        walk = call(self.session, *args, **options)
-        while not walk.done:
-            for row in await self.run(walk.next_page()):
-                yield row
+    @sheltered
+    def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
+        from sealpipe.client.calls.arguments import checked
 
+        checked(call, args, options, skip=1)
+        return _rows(self, call(self.session, *args, **options))
+
+    shown_as_method(method, call, {"Walk": "AsyncIterator[{}]", "LogWalk": "AsyncIterator[Access]"})
     return method
+
+
+async def _rows(client: AsyncClient, walk: Pages[T]) -> AsyncIterator[T]:
+    while not walk.done:
+        for row in await _next_page(client, walk):
+            yield row
+
+
+async def _next_page(client: AsyncClient, walk: Pages[T]) -> list[T]:
+    try:
+        return await client.run(walk.next_page())
+    except Exception as error:  # noqa: BLE001 - as `sheltered` does it
+        fault = error
+    raise bare(fault)
 
 
 class AsyncClient(ClientSetup):
@@ -158,7 +179,7 @@ class AsyncClient(ClientSetup):
     async def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""
         state = RunState()
-        return await _shielded(run(flow, self._send, state), state)
+        return await _shielded(run(gated(self.session, flow), self._send, state), state)
 
     async def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         if self._network is None:

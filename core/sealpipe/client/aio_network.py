@@ -13,9 +13,11 @@ import httpx
 
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.client import http
+from sealpipe.client.deadline import led_away
 from sealpipe.client.echo import Echo
 from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
 from sealpipe.flows.session import Session
+from sealpipe.loopback import is_loopback
 
 
 class Network:
@@ -24,7 +26,7 @@ class Network:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._pacing = Pacing()
-        self._echo = Echo(session.credential)
+        self._echo = Echo(session.credential, session.previous)
         self._transport = _Transport(session)
 
     async def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
@@ -84,7 +86,20 @@ class _Transport(httpx.AsyncHTTPTransport):
     """As its twin in `sync`: httpx's transport on a pool of our own making."""
 
     def __init__(self, session: Session) -> None:
-        self._pool = httpcore.AsyncConnectionPool(**http.pool_options(session))
+        backend = _Here() if session.base_url.startswith("http://") else None
+        self._pool = httpcore.AsyncConnectionPool(network_backend=backend, **http.pool_options(session))
+
+
+class _Here(httpcore.AnyIOBackend):
+    """Connections to this machine only, whatever a name leads to."""
+
+    async def connect_tcp(self, host: str, *given: Any, **named: Any) -> httpcore.AsyncNetworkStream:
+        stream = await super().connect_tcp(host, *given, **named)
+        address = str(stream.get_extra_info("server_addr")[0])
+        if is_loopback(address):
+            return stream
+        await stream.aclose()
+        raise httpcore.ConnectError(led_away(host, address))
 
 
 async def _pieces(body: bytes | bytearray) -> AsyncIterator[bytes]:

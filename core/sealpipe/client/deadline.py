@@ -1,20 +1,43 @@
-"""A network backend whose every read and write is bounded by one deadline: a drip outlives httpx's own timeouts."""
+"""One wall-clock deadline for an exchange, whatever it is made of: a drip outlives the timeouts of single reads.
+
+The service's client and the client that plugins share set it for the thread that makes a call; every step on the
+network (the name, each address, TLS, a proxy's answer, each read and write) gets what is left of it.
+"""
 
 from __future__ import annotations
 
 import ssl
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpcore
+import httpx
+
+from sealpipe.client.reaching import resolved
+from sealpipe.loopback import is_loopback
 
 
 class Deadline(threading.local):
-    """When the current thread's call must be over, by the monotonic clock in seconds."""
+    """When the current thread's exchange must be over, by the monotonic clock in seconds; None: there is none."""
 
     at: float | None = None
+
+    def end(self, seconds: float) -> float:
+        """When an exchange is over that begins now and may take so long, inside of one that is under way."""
+        own = time.monotonic() + seconds
+        return own if self.at is None else min(own, self.at)
+
+    @contextmanager
+    def until(self, end: float) -> Iterator[None]:
+        """Hold whatever this thread does on the network meanwhile to that end."""
+        before, self.at = self.at, end
+        try:
+            yield
+        finally:
+            self.at = before
 
     def left(self, timeout: float | None, late: type[Exception]) -> float | None:
         """The timeout, cut to what is left; raises `late` where nothing is."""
@@ -26,11 +49,21 @@ class Deadline(threading.local):
         return left if timeout is None else min(timeout, left)
 
 
-class DeadlineBackend(httpcore.NetworkBackend):
-    """Makes connections that keep the thread's deadline."""
+EXCHANGE = Deadline()
+"""The exchange of a plugin that is under way in this thread."""
 
-    def __init__(self, deadline: Deadline) -> None:
+
+class DeadlineBackend(httpcore.NetworkBackend):
+    """Makes connections that keep the thread's deadline.
+
+    `plain` is told the address that a connection without TLS has led to, before its first byte: it may refuse. With
+    `here` there is no connection at all to another machine.
+    """
+
+    def __init__(self, deadline: Deadline, plain: Callable[[str], object] | None = None, *, here: bool = False) -> None:
         self._deadline = deadline
+        self._here = here
+        self._plain = plain
         self._backend = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -41,21 +74,57 @@ class DeadlineBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
-        stream = self._backend.connect_tcp(host, port, left, local_address, socket_options)
-        return _Stream(stream, self._deadline)
+        late = httpcore.ConnectTimeout
+        failure: Exception = httpcore.ConnectError("the name has no address")
+        for address in _addresses(host, port, self._deadline.left(timeout, late)):
+            try:
+                left = self._deadline.left(timeout, late)
+                if self._here and not is_loopback(address):
+                    raise httpcore.ConnectError(led_away(host, address))
+                stream = self._backend.connect_tcp(address, port, left, local_address, socket_options)
+                return _Stream(stream, self._deadline, self._plain)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+
+def led_away(host: str, address: str) -> str:
+    """Why there is no connection where http:// was let through for this machine's name."""
+    return f"the name {host} leads to another machine ({address}), and http:// is for this machine only"
+
+
+def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
+    try:
+        return list(dict.fromkeys(str(found[4][0]) for found in resolved(host, port, timeout)))
+    except TimeoutError as error:
+        raise httpcore.ConnectTimeout(str(error)) from error
+    except OSError as error:
+        raise httpcore.ConnectError(str(error)) from error
 
 
 class _Stream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+    def __init__(
+        self, stream: httpcore.NetworkStream, deadline: Deadline, plain: Callable[[str], object] | None = None
+    ) -> None:
         self._stream = stream
         self._deadline = deadline
+        self._plain = plain
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return self._stream.read(max_bytes, self._deadline.left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))
+        if self._plain is not None:
+            self._plain(str(self._stream.get_extra_info("server_addr")[0]))
+            self._plain = None
+        if self._stream.get_extra_info("ssl_object") is not None:
+            self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))
+            return
+        # Without TLS each send is a step of its own, and who reads slowly makes it many: the deadline is for them all.
+        view = memoryview(buffer)
+        while view:
+            self._stream.write(bytes(view[:_STEP]), self._deadline.left(timeout, httpcore.WriteTimeout))
+            view = view[_STEP:]
 
     def close(self) -> None:
         self._stream.close()
@@ -72,3 +141,13 @@ class _Stream(httpcore.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+_STEP = 64 * 1024
+
+
+class PooledTransport(httpx.HTTPTransport):
+    """httpx's transport on a pool of our own making: its own takes no network backend."""
+
+    def __init__(self, backend: httpcore.NetworkBackend, **options: Any) -> None:
+        self._pool = httpcore.ConnectionPool(network_backend=backend, **options)

@@ -1,4 +1,4 @@
-"""Our credential, taken out of whatever comes back.
+"""Our credentials, taken out of whatever comes back.
 
 A service, or a proxy in between, may repeat our request in a message, a header, a page of its own. Nothing of that
 is shown or handed on before it was here.
@@ -6,53 +6,48 @@ is shown or handed on before it was here.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from functools import cached_property
 
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.credential import Credential
+from sealpipe.exposure import LARGE, WITHHELD, Needles
 
-WITHHELD = b"[withheld]"
-
-_BACKSLASHES = rb"\\{1,16}"
-"""JSON in JSON doubles them each time. Not any number: a megabyte of nothing else would be searched for hours."""
+FLAW = "repeats the credential"
 
 
 class Echo:
-    """Finds what was sent as the credential: the auth secret anywhere, and what follows our key id and a dot.
+    """Finds all parts of our credentials, however they are written: see `sealpipe.exposure`.
 
-    The second finds one that was cut short, too. Characters that JSON has escaped (`\\u0041`) count as themselves.
+    What follows our key id and a dot is taken out, too, and what a secret begins with: it may have been cut short.
     """
 
-    def __init__(self, credential: Credential) -> None:
-        self._credential = credential
+    def __init__(self, credential: Credential, previous: Credential | None = None) -> None:
+        known = [each for each in (credential, previous) if each is not None]
+        secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
+        self._needles = Needles(secrets, names=known)
 
     def out_of(self, result: Answer | Failure) -> Answer | Failure:
-        """The same without the credential."""
+        """The same without the credentials. A body that they cannot be taken out of has a flaw, and is not there."""
         if isinstance(result, Failure):
             return replace(result, detail=self._text(result.detail))
         headers = {name: self._text(value) for name, value in result.headers.items()}
-        return replace(result, headers=headers, body=self._bytes(result.body))
+        body = self._bytes(result.body)
+        if body is None:
+            return replace(result, headers=headers, body=b"", flaw=FLAW)
+        return replace(result, headers=headers, body=body)
 
     def _text(self, text: str) -> str:
-        return self._bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        cleared = self._bytes(text.encode("utf-8", "surrogatepass"))
+        return (WITHHELD if cleared is None else cleared).decode("utf-8", "surrogatepass")
 
-    def _bytes(self, data: bytes) -> bytes:
-        # Three searches for plain bytes: the pattern is made, and run, only where there may be something.
-        auth, key_id = self._credential.auth_secret.reveal_bytes(), self._credential.key_id.encode()
-        if auth in data or key_id + b"." in data or b"\\u00" in data:
-            return self._pattern.sub(WITHHELD, data)
-        return data
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[bytes]:
-        sent = self._credential
-        run = rb"(?:[A-Za-z0-9_-]|%su00[0-9A-Fa-f]{2})+" % _BACKSLASHES
-        named = rb"(?:%s)?%s%s" % (_written(f"Bearer {sent.tag}_sk_live_"), _written(f"{sent.key_id}."), run)
-        return re.compile(rb"%s|%s" % (named, _written(sent.auth_secret.reveal())))
-
-
-def _written(text: str) -> bytes:
-    """A pattern for text as it is, or with any of its characters escaped as JSON may do it."""
-    return b"".join(rb"(?:%s|%su00(?i:%02x))" % (re.escape(sign.encode()), _BACKSLASHES, ord(sign)) for sign in text)
+    def _bytes(self, data: bytes) -> bytes | None:
+        """The bytes without them; None where one would still be there."""
+        spans = self._needles.spans(data)
+        if not spans and len(data) <= LARGE:
+            return data
+        parts, done = [], 0
+        for start, end in spans:
+            parts += [data[done:start], WITHHELD]
+            done = end
+        cleared = b"".join([*parts, data[done:]])
+        return None if self._needles.within(cleared) else cleared

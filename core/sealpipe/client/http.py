@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpcore
 import httpx
 
 from sealpipe._version import __version__
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.api.refusals import printable
-from sealpipe.client.trust import proxy_for, tls_context
+from sealpipe.client.trust import pool_proxy, proxy_for, tls_context
+from sealpipe.errors import UsageError
+from sealpipe.exposure import CustodyGate, refused
 from sealpipe.flows.session import Session
 
 PIECE = 256 * 1024
@@ -29,16 +30,26 @@ def pool_options(session: Session) -> dict[str, Any]:
         "http1": True,
         "http2": False,
     }
-    proxy = proxy_for(session.base_url)
-    if proxy is not None:
-        url = httpx.URL(proxy)
-        user = (url.username.encode(), url.password.encode()) if url.username else None
-        options["proxy"] = httpcore.Proxy(str(url.copy_with(username=None, password=None)), auth=user)
-    return options
+    proxy = pool_proxy(proxy_for(session.base_url))
+    return options if proxy is None else {**options, "proxy": proxy}
 
 
 def request(session: Session, operation: Operation[Any], timeout: float, content: Any, trace: Any) -> httpx.Request:
     """The request of an operation. `content` makes chunks of the body; `trace` is told of every step."""
+    try:
+        made = _made(session, operation, timeout, content, trace)
+    except (ValueError, TypeError, httpx.InvalidURL):
+        made = None  # its text may hold anything, and must not become a context
+    if made is None or not all(_HEADER.fullmatch(value) for _, value in made.headers.raw):
+        raise UsageError(
+            "the request holds what HTTP cannot carry (a line break, half a character, too much): nothing was sent",
+            remedy="a header, such as an idempotency key, is visible ASCII; a short code is the code alone",
+        )
+    passed(session.gate, made, operation.body, b"authorization")
+    return made
+
+
+def _made(session: Session, operation: Operation[Any], timeout: float, content: Any, trace: Any) -> httpx.Request:
     # httpx.Headers hides the credential in its repr, a dict would not.
     headers = httpx.Headers(dict(operation.headers))
     headers["authorization"] = session.credential.header().reveal()
@@ -58,6 +69,19 @@ def request(session: Session, operation: Operation[Any], timeout: float, content
     )
 
 
+def passed(gate: CustodyGate, made: httpx.Request, body: bytes | bytearray | None, login: bytes = b"") -> None:
+    """UsageError where a finished request holds a secret of our credential; `login` names the header that may.
+
+    The one door of every request: what is written in pieces is `body` as a whole, so that nothing of it has left.
+    """
+    gate.check("the address", made.url.raw_host, made.url.raw_path)
+    for name, value in made.headers.raw:
+        if gate.holds(name) or gate.holds(value, login=name.lower() == login):
+            raise refused("a header")
+    if body is not None:
+        gate.check("the body", body)
+
+
 def pieces(body: bytes | bytearray) -> Iterator[bytes]:
     """The body in pieces, each copied once."""
     view = memoryview(body)
@@ -65,6 +89,8 @@ def pieces(body: bytes | bytearray) -> Iterator[bytes]:
         yield bytes(view[start : start + PIECE])
 
 
+_HEADER = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?")
+"""A header's value as RFC 9110 has it (5.5): anything else the other end, or h11 on the way, does not take."""
 _BLANK_LINE = rb"(?:\r\n|\n|\r(?!\n)){2}"
 
 

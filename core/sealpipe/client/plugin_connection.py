@@ -1,66 +1,124 @@
-"""Sockets for plugins that speak a protocol themselves: our certificates, the environment's proxies."""
+"""Sockets for plugins that speak a protocol themselves: our certificates, the environment's proxies, one deadline."""
 
 from __future__ import annotations
 
 import base64
+import re
 import socket
 import ssl
+import time
 from collections.abc import Callable
-from http.client import HTTPConnection
+from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from sealpipe.client.bounded import BoundedSocket, BoundedTls, bounded, wrapped
+from sealpipe.client.deadline import EXCHANGE
+from sealpipe.client.reaching import reached
+from sealpipe.client.trust import refuse_clear
 from sealpipe.errors import SettingError
+from sealpipe.exposure import CustodyGate
 
-_PORTS = {"https": 443, "http": 80}
+_PORTS: Final = {"https": 443, "http": 80}
+_MOST: Final = 64 * 1024
+"""Bytes of a proxy's answer."""
 
 
 class ProxyError(OSError):
     """The proxy did not let us through; the text is the status that it answered."""
 
 
-def connected(url: str, context: Callable[[], ssl.SSLContext], proxy: str | None, timeout: float) -> socket.socket:
-    """A socket to an address's host, with TLS where the address has https. `timeout` is in seconds, for each step.
+def connected(
+    url: str,
+    context: Callable[[], ssl.SSLContext],
+    proxy: str | None,
+    timeout: float,
+    deadline: float,
+    gate: CustodyGate | None = None,
+) -> socket.socket:
+    """A socket to an address's host, with TLS for https (and tls). `timeout` is in seconds, for each step, `deadline`
+    for an exchange. What `gate` stops is not written: Denied.
 
-    `context` is asked for only where TLS is spoken. Raises OSError, and SettingError for a proxy that is spoken to
-    over TLS itself.
+    `context` is asked for only where TLS is spoken; http goes to this machine only, and tcp:// is for protocols that
+    turn TLS on themselves. Raises OSError, SettingError for a proxy that is spoken to over TLS itself, and
+    NotConfigured for http:// to another machine.
     """
     parts = urlsplit(url)
+    if parts.scheme not in _OWN:
+        refuse_clear(parts.scheme, parts.hostname or "")
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-    plain = _direct(host, port, timeout) if proxy is None else _tunnel(urlsplit(proxy), host, port, timeout)
-    try:
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return context().wrap_socket(plain, server_hostname=host) if parts.scheme == "https" else plain
-    except BaseException:
-        plain.close()
-        raise
+    with EXCHANGE.until(EXCHANGE.end(deadline)):
+        way = urlsplit(proxy) if proxy is not None and parts.scheme not in _OWN else None
+        plain = _direct(host, port, timeout, deadline) if way is None else _tunnel(way, host, port, timeout, deadline)
+        plain.gate = gate
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if parts.scheme not in ("https", "tls"):
+                if parts.scheme == "http":
+                    refuse_clear("http", plain.getpeername()[0])  # where it has really led to
+                return plain
+            secure = wrapped(plain, context(), host)
+            if isinstance(secure, BoundedTls):
+                secure.bound(deadline, timeout)
+                secure.gate = gate
+            return secure
+        except BaseException:
+            plain.close()
+            raise
 
 
-def _direct(host: str, port: int, timeout: float) -> socket.socket:
-    return socket.create_connection((host, port), timeout)
+_OWN: Final = ("tcp", "tls")
+"""Protocols of their own, which no proxy for HTTP takes."""
 
 
-def _tunnel(way: SplitResult, host: str, port: int, timeout: float) -> socket.socket:
+def _direct(host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
+    made = bounded(reached(host, port, lambda: _left(timeout)))
+    made.bound(deadline, timeout)
+    return made
+
+
+def _left(timeout: float) -> float:
+    left = timeout if EXCHANGE.at is None else min(timeout, EXCHANGE.at - time.monotonic())
+    if left <= 0:
+        raise TimeoutError("the exchange took longer than its deadline")
+    return left
+
+
+def _tunnel(way: SplitResult, host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
     if way.scheme != "http" or way.hostname is None:
         raise SettingError(
             "the proxy is spoken to over TLS itself, and the way to this backend cannot use it",
             remedy="name it as http://... in HTTPS_PROXY, or take the backend's host into NO_PROXY",
         )
-    line = HTTPConnection(way.hostname, way.port or 80, timeout=timeout)
-    line.set_tunnel(host, port, headers=_login(way))
+    line = _direct(way.hostname, way.port or 80, timeout, deadline)
     try:
-        line.connect()
-    except OSError as error:
+        place = f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
+        head = [f"CONNECT {place} HTTP/1.1", f"Host: {place}", *_login(way)]
+        line.sendall("\r\n".join([*head, "", ""]).encode("ascii"))
+        status = _status(line)
+        if not 200 <= status < 300:
+            raise ProxyError(str(status))
+    except BaseException:
         line.close()
-        status = str(error).partition("Tunnel connection failed: ")[2][:3]
-        if status:
-            raise ProxyError(status) from None
         raise
-    taken, line.sock = line.sock, None
-    return taken
+    return line
 
 
-def _login(way: SplitResult) -> dict[str, str]:
+def _status(line: socket.socket) -> int:
+    """What a proxy answers; its headers are read to their end, and nothing of what comes behind them."""
+    answer = bytearray()
+    while not answer.endswith((b"\r\n\r\n", b"\n\n")):
+        sign = line.recv(1)
+        if not sign or len(answer) > _MOST:
+            raise OSError("the proxy hung up")
+        answer += sign
+    match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\n)", answer)
+    if match is None:
+        raise OSError("the proxy speaks no HTTP")
+    return int(match[1])
+
+
+def _login(way: SplitResult) -> list[str]:
     if way.username is None:
-        return {}
+        return []
     pair = f"{unquote(way.username)}:{unquote(way.password or '')}"
-    return {"Proxy-Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
+    return ["Proxy-Authorization: Basic " + base64.b64encode(pair.encode()).decode()]

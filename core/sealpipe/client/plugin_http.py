@@ -1,25 +1,36 @@
-"""The HTTP client that plugins share: our certificates, the environment's proxies, no redirects, no surprises."""
+"""The HTTP client that plugins share: our certificates, the environment's proxies, no redirects, one deadline."""
 
 from __future__ import annotations
 
 import ssl
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import httpx
 
 from sealpipe._version import __version__
+from sealpipe.client.bounded import denied
+from sealpipe.client.deadline import EXCHANGE, DeadlineBackend, PooledTransport
+from sealpipe.client.http import passed
+from sealpipe.client.trust import pool_proxy, refuse_clear
+from sealpipe.errors import UsageError
+from sealpipe.exposure import CustodyGate
 
 
 def plugin_client(
-    context: Callable[[], ssl.SSLContext], proxy: Callable[[str], str | None], timeout: float
+    context: Callable[[], ssl.SSLContext],
+    proxy: Callable[[str], str | None],
+    timeout: float,
+    deadline: float,
+    gate: CustodyGate,
 ) -> httpx.Client:
     """A client; `context` is asked for when a connection is first made, `proxy` for every address.
 
-    `timeout` is in seconds, for each step of a call.
+    `timeout` is in seconds, for each step of a call; `deadline` for a request and all of its answer. A request that
+    `gate` stops ends with Denied, and is not sent.
     """
-    transport = _ByProxy(context, proxy)
+    transport = _ByProxy(context, proxy, deadline, gate)
     client = httpx.Client(
         transport=transport,
         trust_env=False,  # it would send loopback through a proxy
@@ -34,23 +45,80 @@ def plugin_client(
 class _ByProxy(httpx.BaseTransport):
     """A connection pool for each way out: direct, or through a proxy."""
 
-    def __init__(self, context: Callable[[], ssl.SSLContext], proxy: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        context: Callable[[], ssl.SSLContext],
+        proxy: Callable[[str], str | None],
+        deadline: float,
+        gate: CustodyGate,
+    ) -> None:
         self._context = context
         self._proxy = proxy
+        self._deadline = deadline
+        self._gate = gate
         self._lock = threading.Lock()  # plugins call from several threads
-        self._pools: dict[str | None, httpx.HTTPTransport] = {}
+        self._pools: dict[str | None, PooledTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        proxy = self._proxy(str(request.url))
-        with self._lock:
-            if proxy not in self._pools:
-                limits = httpx.Limits(max_connections=32, max_keepalive_connections=32)
-                self._pools[proxy] = httpx.HTTPTransport(
-                    verify=self._context(), proxy=proxy, trust_env=False, limits=limits
-                )
-            pool = self._pools[proxy]
-        return pool.handle_request(request)
+        refuse_clear(request.url.scheme, request.url.host)
+        self._check(request)
+        pool = self._pool(self._proxy(str(request.url)))
+        end = EXCHANGE.end(self._deadline)
+        steps = request.extensions.get("timeout", {})
+        cut = {name: self._deadline if given is None else min(given, self._deadline) for name, given in steps.items()}
+        request.extensions = {**request.extensions, "timeout": cut}
+        with EXCHANGE.until(end):
+            response = pool.handle_request(request)
+        if isinstance(response.stream, httpx.SyncByteStream):
+            response.stream = _Bounded(response.stream, end)
+        return response
+
+    def _check(self, request: httpx.Request) -> None:
+        try:
+            passed(self._gate, request, request.read())
+            return
+        except UsageError as error:
+            refusal = denied(request.url.host, error)
+        raise refusal
 
     def close(self) -> None:
         for pool in self._pools.values():
             pool.close()
+
+    def _pool(self, proxy: str | None) -> PooledTransport:
+        with self._lock:
+            if proxy not in self._pools:
+                self._pools[proxy] = PooledTransport(
+                    # On the way to a proxy there is no TLS yet; all else without it has to be this machine.
+                    DeadlineBackend(EXCHANGE, None if proxy else _only_here),
+                    ssl_context=self._context(),
+                    proxy=pool_proxy(proxy),
+                    max_connections=32,
+                    max_keepalive_connections=32,
+                    keepalive_expiry=5.0,
+                )
+            return self._pools[proxy]
+
+
+def _only_here(address: str) -> None:
+    refuse_clear("http", address)
+
+
+class _Bounded(httpx.SyncByteStream):
+    """The body of an answer: it has until the same end as its head, whoever reads it."""
+
+    def __init__(self, stream: httpx.SyncByteStream, end: float) -> None:
+        self._stream = stream
+        self._end = end
+
+    def __iter__(self) -> Iterator[bytes]:
+        pieces = iter(self._stream)
+        while True:
+            with EXCHANGE.until(self._end):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+    def close(self) -> None:
+        self._stream.close()

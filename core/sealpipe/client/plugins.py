@@ -7,14 +7,16 @@ import os
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sealpipe.configuration import read_config, read_machine_config
 from sealpipe.errors import NotConfigured, SettingError
+from sealpipe.exposure import CustodyGate
+from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Overseer, Registry
 from sealpipe.registry.oversight import overseers
 
@@ -27,11 +29,25 @@ TIMEOUT = 30.0
 """Seconds that a plugin's connection, and each read of its answer, may take."""
 
 
-def registry(ca_file: str | Path | None = None) -> Registry:
-    """A registry whose plugins trust what the client trusts. Nothing is read or made before it is needed."""
-    network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file)))
+def registry(
+    ca_file: str | Path | None = None,
+    gate: CustodyGate | None = None,
+    deadline: float = DEADLINE,
+    *,
+    config: Callable[[], Mapping[str, Any]] | None = None,
+) -> Registry:
+    """A registry whose plugins trust what the client trusts, and send nothing that `gate` stops.
+
+    Nothing is read or made before it is needed. `deadline` is in seconds, for each exchange of a plugin with whatever
+    it talks to. `config` stands in for the user's config file: the doctor's is as far as that can be used.
+    """
+    network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file), gate, deadline))
     return Registry(
-        config=lambda: read_config(os.environ), network=network, new_file=new_file, replace_file=replace_file
+        config=config or (lambda: read_config(os.environ)),
+        network=network,
+        new_file=new_file,
+        replace_file=replace_file,
+        deadline=deadline,
     )
 
 
@@ -49,16 +65,21 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
     return files.replace(path, content, was)
 
 
-def overseeing() -> tuple[Overseer, ...]:
-    """Policies and observers, by the user's config file and the machine's. Raises SettingError, NotConfigured."""
-    return overseers(read_config(os.environ), read_machine_config())
+def overseeing(
+    machine: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None
+) -> tuple[Overseer, ...]:
+    """Policies and observers, by the machine's config file and the user's. Raises SettingError, NotConfigured."""
+    user = read_config(os.environ) if config is None else config
+    return overseers(user, read_machine_config() if machine is None else machine)
 
 
 class PluginNetwork:
     """`sealpipe.plugin.Network`: certificates and proxies as the client has them."""
 
-    def __init__(self, ca_file: Path | None) -> None:
+    def __init__(self, ca_file: Path | None, gate: CustodyGate | None = None, deadline: float | None = None) -> None:
         self._ca_file = ca_file
+        self._gate = gate or CustodyGate()
+        self._deadline = DEADLINE if deadline is None else deadline
         self._contexts: dict[Path | None, ssl.SSLContext] = {}
         self._lock = threading.Lock()
 
@@ -71,14 +92,23 @@ class PluginNetwork:
 
         with _in_plugins_words():
             context = own_context(os.environ, self._ca_file, authorities, certificate)
-        return plugin_client(lambda: context, _proxy, TIMEOUT)
+        return plugin_client(lambda: context, _proxy, TIMEOUT, self._deadline, self._gate)
 
     def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
         """A socket, with certificates and proxy as everywhere."""
         from sealpipe.client.plugin_connection import connected
 
         with _in_plugins_words():
-            return connected(url, partial(self._context, ca_file), self.proxy(url), timeout or TIMEOUT)
+            context, proxy = partial(self._context, ca_file), self.proxy(url)
+            return connected(url, context, proxy, timeout or TIMEOUT, self._deadline, self._gate)
+
+    @contextmanager
+    def exchange(self) -> Iterator[None]:
+        """What is done on the network meanwhile, in this thread, is one exchange: it has the deadline together."""
+        from sealpipe.client.deadline import EXCHANGE
+
+        with EXCHANGE.until(EXCHANGE.end(self._deadline)):
+            yield
 
     def proxy(self, url: str) -> str | None:
         """The proxy that the environment names for an address; never one for loopback."""
@@ -86,7 +116,11 @@ class PluginNetwork:
 
     def tls_context(self) -> ssl.SSLContext:
         """A context for protocols that are not HTTP."""
-        return _tls_context(self._ca_file)
+        from sealpipe.client.bounded import guarded_tls
+
+        context = _tls_context(self._ca_file)
+        context.sslsocket_class = guarded_tls(self._gate)
+        return context
 
     def ca_bundle(self) -> Path | None:
         """One PEM file for SDKs that take nothing else; None where the system's own certificates are meant."""
@@ -111,7 +145,7 @@ class PluginNetwork:
     def _http(self) -> httpx.Client:
         from sealpipe.client.plugin_http import plugin_client
 
-        return plugin_client(partial(_tls_context, self._ca_file), _proxy, TIMEOUT)
+        return plugin_client(partial(_tls_context, self._ca_file), _proxy, TIMEOUT, self._deadline, self._gate)
 
     @cached_property
     def _bundle(self) -> Path | None:

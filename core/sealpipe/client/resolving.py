@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from sealpipe.api.operation import Operation
 from sealpipe.client import aio, sync
 from sealpipe.client.plugins import registry
+from sealpipe.client.setup import well_called
 from sealpipe.flows import resolve as resolving
 from sealpipe.flows.steps import Flow
 from sealpipe.reference import parse_field
@@ -20,6 +21,7 @@ from sealpipe.wire.fields import Field
 
 
 @sheltered
+@well_called
 def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """What references name, as fields in their order, such as `["vault:secret/app/db#user,password"]`.
 
@@ -29,6 +31,8 @@ def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> 
         return sync.run(_flow(references, found), _no_service)
 
 
+@sheltered
+@well_called
 async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """As `resolve`, from asyncio: sources are read in threads."""
     found = registry(ca_file)

@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import wraps
 from pathlib import Path
-from typing import Self
+from types import FunctionType
+from typing import Any, ParamSpec, Self, TypeVar
 
 from sealpipe.client.plugins import overseeing, registry
 from sealpipe.flows.session import Session, open_session
 from sealpipe.secret import Secret
 from sealpipe.sheltered import sheltered
+from sealpipe.times import as_seconds
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def well_called(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that is called with arguments that it takes, or UsageError names what is wrong."""
+    own = int(function.__code__.co_varnames[:1] == ("self",))
+
+    @wraps(function)
+    def door(*args: P.args, **options: P.kwargs) -> T:
+        from sealpipe.client.calls.arguments import checked  # commands check theirs when they are read
+
+        checked(function, args[own:], options, skip=own)
+        return function(*args, **options)
+
+    return door
+
+
+def shown_as_method(method: Callable[..., Any], call: Callable[..., Any], returns: Mapping[str, str]) -> None:
+    """Let `help` show a method as it is called: `self` where the flow has its session, and what it gives in the end.
+
+    `returns` says how each word of the flow's own type reads. The stand-in is made of the flow's code and never runs:
+    making a `Signature` of each method would cost every command a millisecond.
+    """
+    code = call.__code__
+    names = ("self", *code.co_varnames[1:])
+    shown = FunctionType(code.replace(co_varnames=names), {}, call.__name__, call.__defaults__)
+    shown.__kwdefaults__ = call.__kwdefaults__
+    notes = {name: note for name, note in call.__annotations__.items() if name != "session"}
+    kind, _, rest = str(notes["return"]).partition("[")
+    notes["return"] = returns.get(kind, kind).format(rest.removesuffix("]"))
+    shown.__annotations__ = notes
+    method.__wrapped__ = shown  # type: ignore[attr-defined]  # what `inspect.signature` looks at
 
 
 class ClientSetup:
     """Holds the session."""
 
     @sheltered
+    @well_called
     def __init__(
         self,
         *,
@@ -23,20 +62,18 @@ class ClientSetup:
         base_url: str,
         link_base_url: str,
         service_tag: str | None = None,
-        deadline: float = 60.0,
+        deadline: float | timedelta | str = 60.0,
         ca_file: str | Path | None = None,
         api_key_previous: str | Secret | None = None,
     ) -> None:
-        self.session: Session = open_session(
+        self.session: Session = _session(
             api_key=api_key,
             base_url=base_url,
             link_base_url=link_base_url,
-            registry=partial(registry, ca_file),
             service_tag=service_tag,
             deadline=deadline,
             ca_file=ca_file,
-            overseers=overseeing(),
-            previous=api_key_previous,
+            api_key_previous=api_key_previous,
         )
 
     @classmethod
@@ -45,7 +82,7 @@ class ClientSetup:
         """A client from SEALPIPE_* of the environment and the user's config file. Raises SettingError."""
         from sealpipe.client.from_settings import load
 
-        return cls(**load())
+        return cls.of_session(_session(**load()))
 
     @classmethod
     def of_session(cls, session: Session) -> Self:
@@ -53,3 +90,27 @@ class ClientSetup:
         client = cls.__new__(cls)
         client.session = session
         return client
+
+
+def _session(
+    *,
+    api_key: str | Secret | None,
+    base_url: str | None,
+    link_base_url: str | None,
+    service_tag: str | None,
+    deadline: float | timedelta | str,
+    ca_file: str | Path | None,
+    api_key_previous: str | Secret | None,
+) -> Session:
+    """A session from a client's arguments. SettingError names the setting that is missing."""
+    return open_session(
+        api_key=api_key,
+        base_url=base_url,
+        link_base_url=link_base_url,
+        registry=registry,
+        service_tag=service_tag,
+        deadline=as_seconds(deadline),
+        ca_file=ca_file,
+        overseers=overseeing,
+        previous=api_key_previous,
+    )

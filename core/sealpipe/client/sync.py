@@ -9,17 +9,15 @@ from contextlib import closing
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
-import httpcore
-import httpx
-
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.client import http
 from sealpipe.client.calls import account, handing_over, requests, shares
-from sealpipe.client.deadline import Deadline, DeadlineBackend
+from sealpipe.client.deadline import Deadline, DeadlineBackend, PooledTransport
 from sealpipe.client.echo import Echo
 from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
-from sealpipe.client.setup import ClientSetup
+from sealpipe.client.setup import ClientSetup, shown_as_method
 from sealpipe.errors import UsageError
+from sealpipe.flows.oversight import gated
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
@@ -37,7 +35,7 @@ class Network:
         self._watch = watch
         self._deadline = Deadline()
         self._pacing = Pacing()
-        self._echo = Echo(session.credential)
+        self._echo = Echo(session.credential, session.previous)
         self._transport = self._new_transport()
 
     def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
@@ -58,8 +56,9 @@ class Network:
     def close(self) -> None:
         self._transport.close()
 
-    def _new_transport(self) -> _Transport:
-        return _Transport(self._session, DeadlineBackend(self._deadline))
+    def _new_transport(self) -> PooledTransport:
+        here = self._session.base_url.startswith("http://")
+        return PooledTransport(DeadlineBackend(self._deadline, here=here), **http.pool_options(self._session))
 
     def _exchange(self, operation: Operation[Any], end: float) -> Answer | Failure:
         if operation.own_connection:
@@ -67,7 +66,7 @@ class Network:
                 return self._exchange_over(transport, operation, end)
         return self._exchange_over(self._transport, operation, end)
 
-    def _exchange_over(self, transport: _Transport, operation: Operation[Any], end: float) -> Answer | Failure:
+    def _exchange_over(self, transport: PooledTransport, operation: Operation[Any], end: float) -> Answer | Failure:
         watch = self._watch()
         content = None if operation.body is None else http.pieces(operation.body)
         self._deadline.at = end
@@ -91,13 +90,6 @@ class Network:
             self._deadline.at = None
 
 
-class _Transport(httpx.HTTPTransport):
-    """httpx's transport on a pool of our own making: its own takes no network backend."""
-
-    def __init__(self, session: Session, backend: httpcore.NetworkBackend) -> None:
-        self._pool = httpcore.ConnectionPool(network_backend=backend, **http.pool_options(session))
-
-
 def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]) -> T:
     """Drive a flow to its result."""
     result: Any = None
@@ -111,7 +103,7 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]
         result, error = None, None
         try:
             match step:
-                case Send(operation, timeout):
+                case Send(operation, timeout, _):
                     result = send(operation, timeout)
                 case Wait(seconds):
                     time.sleep(seconds)
@@ -139,8 +131,12 @@ def _driven(
     @wraps(call)
     @sheltered
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
+        from sealpipe.client.calls.arguments import checked  # commands check theirs when they are read
+
+        checked(call, args, options, skip=1)
         return self.run(call(self.session, *args, **options))
 
+    shown_as_method(method, call, {"Flow": "{}"})
     return method
 
 
@@ -148,12 +144,21 @@ def _walked(
     call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[Client, P], Iterator[T]]:
     @wraps(call)
+    @sheltered
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
-        walk = call(self.session, *args, **options)
-        while not walk.done:
-            yield from self.run(walk.next_page())
+        from sealpipe.client.calls.arguments import checked
 
+        checked(call, args, options, skip=1)
+        return _rows(self, call(self.session, *args, **options))
+
+    shown_as_method(method, call, {"Walk": "Iterator[{}]", "LogWalk": "Iterator[Access]"})
     return method
+
+
+def _rows(client: Client, walk: Pages[T]) -> Iterator[T]:
+    next_page = sheltered(lambda: client.run(walk.next_page()))
+    while not walk.done:
+        yield from next_page()
 
 
 class Client(ClientSetup):
@@ -182,7 +187,7 @@ class Client(ClientSetup):
 
     def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""
-        return run(flow, self._send)
+        return run(gated(self.session, flow), self._send)
 
     def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         network = self._network

@@ -6,11 +6,15 @@ import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
-from sealpipe.errors import SettingError
-from sealpipe.settings import is_loopback
+from sealpipe.errors import NotConfigured, SettingError
+from sealpipe.loopback import in_clear, is_loopback
+
+if TYPE_CHECKING:
+    import httpcore
 
 
 def tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
@@ -100,6 +104,18 @@ def _is_hashed(folder: str) -> bool:
         return False
 
 
+def refuse_clear(scheme: str, host: str) -> None:
+    """The last gate before a plugin's connection: NotConfigured where what it sends could be read on the way.
+
+    Backends say it with the setting's name where they are made; whatever they do not see ends here, before a byte.
+    """
+    if in_clear(scheme, host):
+        raise NotConfigured(
+            f"the address {scheme}://{host} would take secrets to another machine in clear: nothing was sent",
+            remedy="let it begin with https://; http:// is for this machine itself only",
+        )
+
+
 def proxy_for(url: str) -> str | None:
     """The proxy that the environment names for an address; never one for loopback."""
     parts = urlsplit(url)
@@ -114,6 +130,18 @@ def proxy_for(url: str) -> str | None:
     if not _is_proxy(proxy):
         raise SettingError("the proxy of the environment is not an http(s) address", remedy="check HTTPS_PROXY")
     return proxy
+
+
+def pool_proxy(proxy: str | None) -> httpcore.Proxy | None:
+    """A proxy as the pools take it: its login apart from its address."""
+    import httpcore
+    import httpx
+
+    if proxy is None:
+        return None
+    url = httpx.URL(proxy)
+    user = (url.username.encode(), url.password.encode()) if url.username else None
+    return httpcore.Proxy(str(url.copy_with(username=None, password=None)), auth=user)
 
 
 def _is_proxy(address: str) -> bool:

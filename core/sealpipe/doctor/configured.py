@@ -20,10 +20,14 @@ _REQUIRED = {
 
 
 class Given(NamedTuple):
-    """A setting's value (a UsageError where it is wrong), and where it comes from, for people."""
+    """A setting's value (a UsageError where it is wrong), and where it comes from, for people.
+
+    `place` names the variable, or the line of the config file, that gives it; empty for neither.
+    """
 
     value: Any
     origin: str
+    place: str = ""
 
     def usable(self) -> Any:
         """The value; None where it is wrong."""

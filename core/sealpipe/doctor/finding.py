@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,3 +33,11 @@ def doubtful(check: str, detail: str, remedy: str = "") -> Finding:
 def failed(check: str, error: SealpipeError) -> Finding:
     """It does not work, for the reason that the error says."""
     return Finding(check, "fail", error.message, error.remedy, error)
+
+
+def going_on(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """The findings; an error that ends them is one more, and ends nothing else."""
+    try:
+        yield from findings()
+    except SealpipeError as error:
+        yield failed(check, error)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sealpipe import configuration
+from sealpipe import configuration, permissions
 from sealpipe.credential import Credential
 from sealpipe.doctor.configured import Settings
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
@@ -41,7 +41,7 @@ def _rest(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     if file:
         with suppress(OSError):  # a file that cannot be read is told already
             mode = stat.S_IMODE(Path(file).stat().st_mode)
-            if mode & 0o077:
+            if permissions.readable_by_others(Path(file), environ):
                 yield doubtful("credential file", f"{file} is open to others (mode {mode:04o})", f"chmod 600 {file}")
     previous = environ.get("SEALPIPE_API_KEY_PREVIOUS")
     if previous:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
-from sealpipe.errors import PluginError
+from sealpipe.errors import InvalidReference, PluginError
 from sealpipe.registry.guard import pip_install
 from sealpipe.registry.stores import strays
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
     from sealpipe.registry.catalog import Listed
+
+_SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
 
 
 def missing(needs: Sequence[str]) -> list[str]:
@@ -51,9 +54,21 @@ def check(registry: Registry, name: str) -> Iterator[Finding]:
     plugin = name if store is None else store.plugin
     listed = [each for each in registry.listing() if each.info.name == plugin]
     if not listed:
-        registry.source_info(name)  # raises what says which there are
+        raise _nothing(registry, name, plugin)
     for each in listed:
         yield from _check(registry, each, name)
+
+
+def _nothing(registry: Registry, name: str, plugin: str) -> InvalidReference:
+    known = sorted({each.info.name for each in registry.listing()} | registry.stores.keys())
+    near = get_close_matches(plugin, known, 3)
+    remedy = f"did you mean {' or '.join(near)}?" if near else "see `sealpipe plugins` for what there is"
+    if name != plugin:
+        return InvalidReference(
+            f"the store {name[:_SHOWN]} has the plugin {plugin[:_SHOWN]}, which does not exist", remedy=remedy
+        )
+    shown = f"named {name}" if len(name) <= _SHOWN else "of that name"
+    return InvalidReference(f"there is no store, source, sink or channel {shown}", remedy=remedy)
 
 
 def _check(registry: Registry, each: Listed, name: str) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ _TRIAL = bytes(4096)
 
 
 def findings(settings: Settings, environ: Mapping[str, str], credential: Credential | None) -> Iterator[Finding]:
-    """Folder and outbox. What is missing is not made: the first share does that."""
+    """Folder and outbox. What is missing is made and written for a try, and taken away: the first share makes it."""
     try:
         folder = state_folder(environ, settings["state_dir"].usable())
         box = folder / "outbox"
@@ -43,23 +44,43 @@ def findings(settings: Settings, environ: Mapping[str, str], credential: Credent
 
 
 def _writable(box: Path) -> str:
-    """How it stands with writing there, by writing where the folder is; StateError where that fails."""
+    """How it stands with writing there, by doing it; StateError where that fails."""
     if os.path.lexists(box):
         found = box.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             raise StateError(f"{box} is no folder of this user's")
-        _try(box)
+        _try(box, box)
         return f"mode {stat.S_IMODE(found.st_mode):04o}, can be written"
-    there = next(parent for parent in box.parents if parent.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise StateError(f"{box} cannot be made: {there} cannot be written")
+    _try_beside(box)
     return "not made yet, can be made"
 
 
-def _try(box: Path) -> None:
-    path = box / f".doctor-{secrets.token_hex(6)}"
+def _try_beside(box: Path) -> None:
+    """Make the missing folders under another name, write there, and take all away.
+
+    Not under their own: a command that starts meanwhile may find the folder, and lose it again.
+    """
+    there = next(parent for parent in box.parents if os.path.lexists(parent))
+    trial = there / f".sealpipe-doctor-{secrets.token_hex(6)}"
     try:
-        files.create(path, lambda: [_TRIAL])
+        trial.mkdir(mode=0o700)
+    except OSError as error:
+        raise StateError(f"{box} cannot be made: {there}: {error.strerror}") from None
+    try:
+        try:
+            folder = files.private_folder(trial / box.relative_to(there))
+        except StateError as error:
+            raise StateError(f"{box} cannot be made: {error.message}", remedy=error.remedy) from None
+        _try(folder, box)
+    finally:
+        shutil.rmtree(trial, ignore_errors=True)
+
+
+def _try(folder: Path, box: Path) -> None:
+    path = folder / f".doctor-{secrets.token_hex(6)}"
+    try:
+        files.create(path, lambda: [_TRIAL])  # it syncs the file and the folder
         files.remove(path)
     except OSError as error:
+        path.unlink(missing_ok=True)
         raise StateError(f"{box} cannot be written: {error.strerror}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TypeVar
 
@@ -14,9 +14,11 @@ from sealpipe.client.sync import run
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.doctor.way import Line
 from sealpipe.errors import Invalid, OutcomeUnknown, SealpipeError, Unreachable
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.planning import plan
-from sealpipe.flows.sealing import prepare
+from sealpipe.flows.sealing import SealedShare, prepare
 from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Flow
 from sealpipe.wire.field import Field
 
 T = TypeVar("T")
@@ -29,27 +31,44 @@ _ENDS = "what was made ends by itself within five minutes"
 
 
 def findings(session: Session, line: Line) -> Iterator[Finding]:
-    """Seal, create, end: three calls at most, each sent once."""
+    """Seal, create, end: three calls at most, each sent once. Policies are asked, as about any share."""
     test = plan([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFE)
     sealed = run(prepare(test, session), lambda operation, _: line.send(operation))
+    found: list[Finding] = []
+
+    def work() -> Flow[str]:
+        yield from ()
+        return _tried(line, sealed, found)
+
+    asked = outgoing.of_share(session, test, sealed)
     try:
-        try:
-            created = _call(line, shares.create(sealed.body, str(uuid.uuid4())))
-        except Invalid as error:
-            if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
-                raise
-            yield doubtful("custody", "the key has no custody level", "register its custody key, or share without")
-            created = _call(line, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
-        made = line.milliseconds
-        _call(line, shares.expire(created.short_code))
+        run(oversight.overseen(session, asked, work(), _told), lambda operation, _: line.send(operation))
     except SealpipeError as error:
-        yield failed("roundtrip", error)
-        return
-    yield fine("roundtrip", f"a test share was made in {made} ms and ended in {line.milliseconds} ms")
+        found.append(failed("roundtrip", error))
+    yield from found
+
+
+def _told(short_code: str) -> Mapping[str, object]:
+    return {"outcome": "created", "short_code": short_code, "ended": True}
+
+
+def _tried(line: Line, sealed: SealedShare, found: list[Finding]) -> str:
+    try:
+        created = _call(line, shares.create(sealed.body, str(uuid.uuid4())))
+    except Invalid as error:
+        if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
+            raise
+        found.append(doubtful("custody", "the key has no custody level", "register its custody key, or share without"))
+        created = _call(line, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
+    made = line.milliseconds
+    _call(line, shares.expire(created.short_code))
+    found.append(fine("roundtrip", f"a test share was made in {made} ms and ended in {line.milliseconds} ms"))
     if created.custody == "failed":
-        yield doubtful("custody", "the service could not keep the wrap", "enrol the account's zero-knowledge key")
+        advice = "enrol the account's zero-knowledge key"
+        found.append(doubtful("custody", "the service could not keep the wrap", advice))
     elif created.custody:
-        yield fine("custody", f"the service answered `{created.custody}`")
+        found.append(fine("custody", f"the service answered `{created.custody}`"))
+    return created.short_code
 
 
 def _call(line: Line, operation: Operation[T]) -> T:

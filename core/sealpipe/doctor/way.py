@@ -19,7 +19,7 @@ from sealpipe.client.trust import proxy_for, tls_context
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.errors import SettingError
 from sealpipe.flows.session import Session
-from sealpipe.settings import is_loopback
+from sealpipe.loopback import is_loopback
 
 ONE_TRY = 15.0
 """Seconds that one call may take."""

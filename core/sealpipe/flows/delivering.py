@@ -27,7 +27,7 @@ from sealpipe.flows import oversight
 from sealpipe.flows.addressing import Recipient, naming
 from sealpipe.flows.messages import About, link_message, passcode_message
 from sealpipe.flows.resolve import TRIES
-from sealpipe.flows.retry import LONGEST_WAIT, Budget
+from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.secret import Secret
@@ -50,6 +50,7 @@ class Deliverable(Protocol):
     short_code: str
     title: str | None
     expires_at: datetime | None
+    expiry_known: bool
     warnings: tuple[str, ...]
     entry: Entry | None
     mail: Mail | None
@@ -115,14 +116,15 @@ def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool
     try:
         if dispatch.state == "sending" and not resend and not (yield Do(partial(_confirms, session, dispatch))):
             return Unclear("an earlier try was cut off: it may have arrived, and may not")
+        budget = session.budget()
         for tries in range(1, TRIES + 1):
             try:
                 yield Do(partial(_send, session, share, number))
                 return None
             except Unavailable as error:
-                if tries == TRIES:
+                pause = max(budget.back_off(tries), min(LONGEST_WAIT, error.retry_after or 0.0))
+                if tries == TRIES or pause >= budget.left():
                     raise
-                pause = max(Budget().back_off(tries), min(LONGEST_WAIT, error.retry_after or 0.0))
             yield Wait(pause)
     except PluginError as error:
         return naming(error, dispatch.recipient.shown)
@@ -172,7 +174,14 @@ def _message(share: Deliverable, recipient: Recipient) -> Any:
     assert mail is not None  # noqa: S101 - as above
     passcode = mail.passcode
     about = About(
-        mail.kind, share.title, share.short_code, share.expires_at, mail.views, passcode is not None, mail.template
+        mail.kind,
+        share.title,
+        share.short_code,
+        share.expires_at,
+        mail.views,
+        passcode is not None,
+        mail.template,
+        share.expiry_known,
     )
     if recipient.what == "link":
         return link_message(share.link, about)

@@ -37,11 +37,13 @@ from sealpipe.errors import (
     ServiceError,
     StateError,
 )
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.retry import TRIES, Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.state.kept import Record, Sent, open_record
 from sealpipe.times import format_time
+from sealpipe.wire.code import encoded
 
 MARGIN = timedelta(seconds=120)
 """A request that ends sooner, by the service's clock, is left to end by itself."""
@@ -85,6 +87,13 @@ def utc_now() -> datetime:
 
 def expire_request(session: Session, short_code: str, keep: Path | None, now: Clock = utc_now) -> Flow[EndedRequest]:
     """End a request now, and keep what was submitted. See `Client.expire_request`."""
+    api.get(short_code)  # UsageError for what is no short code, before anybody is asked
+    plan = outgoing.of_ending(session, "expire", "request", short_code)
+    work = _expire(session, short_code, keep, now)
+    return (yield from oversight.overseen(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+
+
+def _expire(session: Session, short_code: str, keep: Path | None, now: Clock) -> Flow[EndedRequest]:
     record = yield from locked(session, short_code, keep)
     try:
         return (yield from Ending(session, short_code, record, now).run())
@@ -95,6 +104,7 @@ def expire_request(session: Session, short_code: str, keep: Path | None, now: Cl
 def locked(session: Session, short_code: str, keep: Path | None) -> Flow[Record]:
     """The request's record, once no other command has it. StateError where one has it for too long."""
     api.get(short_code)  # UsageError for what is no short code, before there is a file for it
+    session.check_clear(short_code)
     budget = session.budget()
     while True:
         record: Record | None = yield Do(partial(open_record, keep, session.base_url, short_code))
@@ -151,7 +161,8 @@ class Ending:
         except SealpipeError as error:
             raise NotDelivered(
                 f"request {self._code} has expired, but what was submitted last could not be kept: {error.message}",
-                remedy=f"run `sealpipe requests expire {self._code}` again: it sends no DELETE, and keeps what is left",
+                remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again: it sends no DELETE, and keeps "
+                "what is left",
             ) from None
 
     def _too_soon(self, ends: datetime, told_at: datetime | None) -> bool:
@@ -222,8 +233,9 @@ class Ending:
             first = "the service told before that it has expired, and now tells otherwise"
         unknown = OutcomeUnknown(
             f"request {self._code}: {first}; at the last look, {trouble}",
-            remedy=f"run `sealpipe requests expire {self._code}` again, at any time: it looks, and sends no other "
-            f"DELETE{until}, because the first may still arrive and the two together would destroy the submissions",
+            remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: it looks, and sends "
+            f"no other DELETE{until}, because the first may still arrive and the two together would destroy the "
+            "submissions",
             status=None if error is None else error.status,
             error_code=None if error is None else error.error_code,
         )

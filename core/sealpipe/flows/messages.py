@@ -20,7 +20,10 @@ _CONTROL = re.compile(r"(?![\t\n]|\r\n)[\x00-\x1f\x7f-\x9f]")
 
 
 class About(NamedTuple):
-    """What a message tells of a share, beside its link. `views` and `expires_at` are None where there is no end."""
+    """What a message tells of a share, beside its link. `views` and `expires_at` are None where there is no end.
+
+    `expires_at` is None, too, where the service did not say: then `expiry_known` is False.
+    """
 
     kind: str
     title: str | None
@@ -29,6 +32,7 @@ class About(NamedTuple):
     views: int | None
     with_passcode: bool
     template: str | None = None
+    expiry_known: bool = True
 
 
 def parse_template(text: str) -> Pattern:
@@ -57,7 +61,7 @@ def link_message(link: Secret, about: About) -> Message:
         values = {
             "link": link.reveal(),
             "title": title,
-            "expires": _moment(about.expires_at) or "never",
+            "expires": _moment(about.expires_at) or ("never" if about.expiry_known else "not known"),
             "views": "unlimited" if about.views is None else str(about.views),
         }
         text = parse_template(about.template).fill(values)
@@ -143,5 +147,10 @@ def _subject(text: str, title: str) -> str:
 
 
 def _line(text: str | None) -> str:
-    """A title as one line that no mail header and no terminal trips over."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text or "").split())
+    """A title as one line that no mail header and no terminal trips over, and that leaves room for the link."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text or "").split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+
+
+_LONGEST = 300
+"""Characters of a title: some systems cut a message off, or refuse it, where it is too long."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sealpipe.errors import UsageError
 from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
 from sealpipe.settings import NOTIFY_ON
+from sealpipe.times import as_duration
 from sealpipe.wire import fields
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 Custody = Literal["auto", "require", "off"]
 DEFAULT_EXPIRY = timedelta(hours=72)
+_DRAWN: Final = "gen"
+"""The source that draws new secrets."""
+_TELL: Final = "add --passcode-to CHANNEL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ def plan(
     *,
     title: str | None = None,
     description: str | None = None,
-    expires_in: timedelta | None = DEFAULT_EXPIRY,
+    expires_in: timedelta | str | None = DEFAULT_EXPIRY,
     expires_at: datetime | None = None,
     views: int | None = 1,
     passcode: str | Secret | Reference | None = None,
@@ -66,7 +70,8 @@ def plan(
     """Check what is asked for. A string among the items is a reference, such as `Root=vault:secret/app#root`.
 
     `expires_at` stands before `expires_in`. Link and passcode go through the channels of `send` and `passcode_to`,
-    whose places `params` fill. Raises UsageError; nothing is fetched or sent.
+    whose places `params` fill; `views` has to suffice for everybody who gets the link. Raises UsageError; nothing is
+    fetched or sent.
     """
     if not items:
         raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
@@ -80,8 +85,15 @@ def plan(
         raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
     if passcode_generate:
         passcode = _generated(passcode, passcode_to)
+    if isinstance(passcode, Reference):
+        refuse_typed(passcode, "a passcode")
+        if not passcode_to and passcode.param("name") is None:  # with it, a field may have the same value
+            refuse_drawn(passcode, _TELL)
     if isinstance(passcode, str | Secret):
         passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+    sending = addressed(send, passcode_to, params, message_template, with_passcode=passcode is not None)
+    if sending is not None and views is not None:
+        _enough(views, sum(each.what == "link" for each in sending.wanted))
     return SharePlan(
         tuple(parse_field(item) if isinstance(item, str) else item for item in items),
         title,
@@ -93,9 +105,19 @@ def plan(
         timed_view,
         None if notify_on is None else tuple(notify_on),
         organization_id,
-        addressed(send, passcode_to, params, message_template, with_passcode=passcode is not None),
+        sending,
         _stores(also_to),
     )
+
+
+def _enough(views: int, recipients: int) -> None:
+    """UsageError where the last of those who get the link would find it used up."""
+    if views < recipients:
+        times = "once" if views == 1 else f"{views} times"
+        raise UsageError(
+            f"the link goes to {recipients} recipients, and opens {times}: the last would find it used up",
+            remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
+        )
 
 
 def _stores(also_to: Sequence[Reference | str]) -> tuple[StoreTarget, ...]:
@@ -106,11 +128,16 @@ def _stores(also_to: Sequence[Reference | str]) -> tuple[StoreTarget, ...]:
     return tuple(parse_targets(also_to))
 
 
-def ending(expires_in: timedelta | None, expires_at: datetime | None, what: str) -> datetime | None:
+def ending(expires_in: timedelta | str | None, expires_at: datetime | None, what: str) -> datetime | None:
     """When it is over: `expires_at` stands before `expires_in`; None for never. Raises UsageError."""
     now = datetime.now(UTC)
     if expires_at is None and expires_in is not None:
-        expires_at = now + expires_in
+        try:
+            expires_at = now + as_duration(expires_in)
+        except OverflowError:
+            raise UsageError(
+                f"{what} would end after the last day that there is", remedy="give a shorter time"
+            ) from None
     if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
         raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
     if expires_at is not None and expires_at <= now:
@@ -118,12 +145,26 @@ def ending(expires_in: timedelta | None, expires_at: datetime | None, what: str)
     return expires_at
 
 
+def refuse_typed(ref: Reference, what: str) -> None:
+    """UsageError for text: where a secret belongs."""
+    from sealpipe.flows import typed  # most shares have no passcode
+
+    typed.refuse(ref, what)
+
+
+def refuse_drawn(ref: Reference, remedy: str) -> None:
+    """UsageError for a passcode that is drawn, where it is told to nobody: nobody could open what it protects."""
+    if ref.name == _DRAWN:
+        raise UsageError("nobody would get the passcode that is drawn", remedy=remedy)
+
+
 def _generated(passcode: object, passcode_to: Sequence[object]) -> Reference:
     if passcode is not None:
         raise UsageError("a passcode is given, and another one to be drawn", remedy="keep one of them")
+    drawn = Reference(_DRAWN, "passphrase")
     if not passcode_to:
-        raise UsageError("nobody would get the passcode that is drawn", remedy="add --passcode-to CHANNEL")
-    return Reference("gen", "passphrase")  # by its name: which source that is, the registry knows
+        refuse_drawn(drawn, _TELL)
+    return drawn  # by its name: which source that is, the registry knows
 
 
 def addressed(*asked: Any, with_passcode: bool) -> Addressing | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from sealpipe.api import requests as api
 from sealpipe.api.operation import Resend
 from sealpipe.errors import Missing, ProtocolError, ServiceError, TriesSpent, UsageError
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.expire_request import Clock, EndedRequest, Ending, locked, utc_now
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.state.kept import Record
 from sealpipe.times import format_time
+from sealpipe.wire.code import encoded
 
 
 def purge_request(
@@ -25,11 +28,23 @@ def purge_request(
             f"purging destroys request {short_code} with its submissions, and that was not confirmed",
             remedy="give the short code a second time: --confirm CODE, in Python confirm=CODE",
         )
+    api.get(short_code)  # UsageError for what is no short code, before anybody is asked
+    plan = outgoing.of_ending(session, "purge", "request", short_code)
+    work = _locked(session, short_code, keep, now)
+    return (yield from oversight.overseen(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+
+
+def _locked(session: Session, short_code: str, keep: Path | None, now: Clock) -> Flow[EndedRequest]:
     record = yield from locked(session, short_code, keep)
     try:
         return (yield from _purge(session, short_code, record, now))
     finally:
         record.close()
+
+
+def command(short_code: str) -> str:
+    """What purges it, for a shell: one of the two words can mean this code alone (`either_form.confirmed_code`)."""
+    return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
 def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flow[EndedRequest]:
@@ -54,7 +69,7 @@ def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flo
         done = yield from call(operation, session.budget(), unclear=before)
     except ServiceError as error:
         if error.unclear and (error.status, error.error_code) != (404, 70):
-            error.remedy = f"run `sealpipe requests purge {short_code} --confirm {short_code}` again"
+            error.remedy = f"run `{command(short_code)}` again"
             raise
         yield Do(record.note_purged)
         if not error.unclear:
@@ -64,6 +79,6 @@ def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flo
         if done.outcome != "deleted":
             raise ProtocolError(
                 f"request {short_code} was told to be over, and was not: it has expired only now",
-                remedy=f"run `sealpipe requests purge {short_code} --confirm {short_code}` again",
+                remedy=f"run `{command(short_code)}` again",
             )
     return replace(ended, outcome="deleted")

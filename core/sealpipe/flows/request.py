@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sealpipe.api import requests as api
 from sealpipe.api.models import CreatedRequest, RequestInfo
 from sealpipe.errors import KeySwapped, Note, OutcomeUnknown, SealpipeError, ServiceError, StateError, UsageError
-from sealpipe.flows import oversight
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.planning import checked_passcode
 from sealpipe.flows.request_key import Chosen, choose, put_away
 from sealpipe.flows.request_planning import RequestPlan
 from sealpipe.flows.request_planning import plan_request as plan_request
-from sealpipe.flows.resolve import Cache, resolve_value
+from sealpipe.flows.resolve import Cache, resolve_secret
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.secure_request import SecureRequest as SecureRequest
 from sealpipe.flows.secure_request import made_of
@@ -31,6 +31,7 @@ from sealpipe.state.entry import Entry, kept
 from sealpipe.state.outbox import Outbox
 from sealpipe.times import format_time
 from sealpipe.wire import link
+from sealpipe.wire.code import encoded
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ CANDIDATES: Final = 20
 def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, **notes: object) -> Flow[SecureRequest]:
     """The whole way to a collect link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     session.check_clear(plan.title, plan.description, *(each.text for each in plan.prompts))
+    if session.overseers:
+        yield from oversight.ask(session, (yield Do(partial(outgoing.of_request, session, plan))))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if plan.addressing is not None:
@@ -51,15 +54,20 @@ def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, *
         recipients = yield from addressing.recipients(plan.addressing, session.registry, cache)
     passcode = plan.passcode
     if isinstance(passcode, Reference):
-        value = yield from resolve_value(passcode, session.registry, cache)
+        value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
         if value is None:
             raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
         passcode = checked_passcode(value)
+    session.check_clear(None if passcode is None else passcode.reveal(), *map(str, recipients))
     chosen = yield from choose(plan, session)
-    leaving = _outgoing(plan, recipients)
-    yield from oversight.check(session, leaving)
-    asked = _Asked(plan, chosen, passcode, recipients, outbox, notes)
-    return (yield from oversight.watched(session, leaving, _store_and_post(session, asked)))
+    leaving: Outgoing = yield Do(partial(outgoing.of_request, session, plan, recipients))
+    asked = _Asked(plan, chosen, passcode, recipients, outbox, {"overseen": outgoing.noted(leaving), **notes})
+    return (yield from oversight.overseen(session, leaving, _store_and_post(session, asked), made_as))
+
+
+def made_as(made: SecureRequest) -> Mapping[str, object]:
+    """What observers are told of what was made."""
+    return {"outcome": made.outcome, "short_code": made.short_code}
 
 
 class _Asked(NamedTuple):
@@ -111,8 +119,8 @@ def post(
         try:
             created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
         except KeySwapped as error:
-            code = error.short_code
-            error.remedy = f"give nobody its link; end it with `sealpipe requests expire {code}`, and ask anew"
+            code = encoded(error.short_code)
+            error.remedy = f"give nobody its link; end it with `sealpipe requests expire -- {code}`, and ask anew"
             raise
         except ServiceError as error:
             if not error.unclear:
@@ -127,8 +135,7 @@ def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
     """The request of an open entry: as it was answered before, else by sending the stored bytes once more."""
     if entry.answered is not None:
         return made_of(entry.meta, entry.answered, entry)
-    sent = post(session, entry.meta, entry.body, entry, session.budget(), unclear=True)
-    return (yield from oversight.watched(session, oversight.of_entry(entry.meta), sent))
+    return (yield from post(session, entry.meta, entry.body, entry, session.budget(), unclear=True))
 
 
 def _found(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
@@ -188,16 +195,14 @@ def _meta(asked: _Asked, chosen: Chosen, session: Session) -> dict[str, Any]:
     }
 
 
-def _outgoing(plan: RequestPlan, recipients: tuple[Recipient, ...]) -> Outgoing:
-    labels = tuple((each.text, each.type) for each in plan.prompts)
-    return Outgoing(
-        "request", labels, (), tuple(map(str, recipients)), plan.expires_at, plan.max_submissions, plan.title
-    )
-
-
 def _answer(created: CreatedRequest) -> dict[str, Any]:
     ends = None if created.expires_at is None else format_time(created.expires_at)
-    return {"short_code": created.short_code, "expires_at": ends, "replayed": created.replayed}
+    return {
+        "short_code": created.short_code,
+        "expires_at": ends,
+        "replayed": created.replayed,
+        "expiry_known": created.expiry_known,
+    }
 
 
 def _keep_answer(entry: Entry, created: CreatedRequest) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
-from sealpipe.flows.planning import addressed, checked_passcode, ending
+from sealpipe.flows.planning import addressed, checked_passcode, ending, refuse_drawn, refuse_typed
 from sealpipe.flows.storing.targets import Target as StoreTarget
 from sealpipe.flows.storing.targets import parse_targets, picks
 from sealpipe.prompts import Prompt, checked, distinct, parse_prompt
@@ -54,7 +54,7 @@ def plan_request(
     *,
     title: str | None = None,
     description: str | None = None,
-    expires_in: timedelta | None = DEFAULT_EXPIRY,
+    expires_in: timedelta | str | None = DEFAULT_EXPIRY,
     expires_at: datetime | None = None,
     max_submissions: int | None = None,
     views: int | None = None,
@@ -74,6 +74,9 @@ def plan_request(
     for name, number in (("max_submissions", max_submissions), ("views", views)):
         if number is not None and number < 1:
             raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
+    if isinstance(passcode, Reference):
+        refuse_typed(passcode, "a passcode")
+        refuse_drawn(passcode, "name one that you know, such as env:CODE, and tell it to the person")
     if isinstance(passcode, str | Secret):
         passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
     pair = None if isinstance(key, str) else key

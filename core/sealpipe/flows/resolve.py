@@ -12,7 +12,7 @@ from sealpipe.flows.mentions import Mentions
 from sealpipe.flows.retry import LONGEST_WAIT, Budget
 from sealpipe.flows.select import select
 from sealpipe.flows.steps import Do, Flow, Wait
-from sealpipe.plugin import FRESH, Document, Locator
+from sealpipe.plugin import ASKS, FRESH, Document, Locator
 from sealpipe.reference import FieldSpec, Reference
 from sealpipe.secret import Secret
 from sealpipe.wire.field import Field
@@ -49,6 +49,24 @@ def resolve(
 def resolve_value(ref: Reference, registry: Callable[[], Registry], cache: Cache | None = None) -> Flow[Secret | None]:
     """The one value of a reference, such as a passcode's; None where it is optional and missing."""
     resolver = yield from _fetch([ref], registry, cache)
+    return (yield from _one(resolver, ref))
+
+
+def resolve_secret(
+    ref: Reference, what: str, registry: Callable[[], Registry], cache: Cache | None = None
+) -> Flow[Secret | None]:
+    """The same of what has to be a secret, `what` in an error. UsageError where its source says that it is none."""
+    from sealpipe.flows import typed  # most shares have no passcode
+
+    typed.refuse(ref, what)
+    resolver = yield from _fetch([ref], registry, cache)
+    answer = resolver.cache[resolver.located[0][0]]
+    if isinstance(answer, Document) and not answer.secret:
+        raise typed.refused(what)
+    return (yield from _one(resolver, ref))
+
+
+def _one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
     fields: list[Field] = yield Do(partial(resolver.fields, [FieldSpec(None, ref)]))
     if len(fields) > 1:
         raise BadReference(
@@ -117,13 +135,23 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
         return resolver
     found: Registry = yield Do(registry)
     wanted: dict[str, list[Locator]] = yield Do(partial(resolver.locate, refs, found))
+    asking = {name: wanted.pop(name) for name in [*wanted] if ASKS in found.source_info(name).capabilities}
+    if asking:
+        # By themselves: no lease runs out, and no deadline ends, while somebody types; none is made where nobody can.
+        typed: Cache = yield Do(partial(found.fetch, asking))
+        for answer in typed.values():
+            if isinstance(answer, PluginError) and not isinstance(answer, NotFound):
+                raise answer
+        resolver.cache.update(typed)
+    budget = Budget(found.deadline)
     for tries in range(1, TRIES + 1):
         answers: Cache = yield Do(partial(found.fetch, wanted))
         resolver.cache.update(answers)
         wanted = _again(answers)
-        if not wanted or tries == TRIES:
+        pause = _pause(answers, tries) if wanted else 0.0
+        if not wanted or tries == TRIES or pause >= budget.left():
             break
-        yield Wait(_pause(answers, tries))
+        yield Wait(pause)
     return resolver
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from sealpipe.api.shares import without_wrap
-from sealpipe.errors import OutcomeUnknown, StateError
-from sealpipe.flows import oversight
+from sealpipe.errors import OutcomeUnknown, PolicyRefused, StateError
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import Posting, Share, link_of, mail, posted
-from sealpipe.flows.steps import Flow
+from sealpipe.flows.share import Posting, Share, custody_warnings, link_of, mail, posted
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.plugin import Outgoing
 from sealpipe.state.entry import Entry, kept
 from sealpipe.times import parse_time
 
@@ -32,9 +34,31 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
             f"outbox entry {entry.id} was made for {entry.meta['base_url']}, not for {session.base_url}",
             remedy="set SEALPIPE_BASE_URL to the address that it was made for",
         )
+    if session.fixed_link and entry.meta["link_base_url"] != session.link_base_url:
+        entry.close()
+        raise PolicyRefused(
+            f"outbox entry {entry.id} was made for links to {entry.meta['link_base_url']}, and this machine fixes "
+            f"{session.link_base_url}",
+            remedy=f"drop it with `sealpipe resume {entry.id} --discard`, and make it anew",
+        )
     finish = _FINISH[entry.meta["kind"]]
-    if entry.answered is not None:
-        return (yield from finish(session, entry, resend))
+    if entry.answered is None:
+        _refuse_old(entry)
+    work: Flow[Any] = finish(session, entry, resend)
+    if not session.overseers:
+        unseen: Share | SecureRequest = yield from work
+        return unseen
+    with kept(entry):
+        leaving: Outgoing = yield Do(partial(outgoing.of_entry, session, entry.meta))
+        made: Share | SecureRequest = yield from oversight.overseen(session, leaving, work, _told)
+        return made
+
+
+def _told(made: Share | SecureRequest) -> Mapping[str, object]:
+    return {"outcome": made.outcome, "short_code": made.short_code}
+
+
+def _refuse_old(entry: Entry) -> None:
     if entry.too_old(datetime.now(UTC)):
         entry.close()
         error = OutcomeUnknown(
@@ -44,7 +68,6 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         )
         error.outbox_id = entry.id
         raise error
-    return (yield from finish(session, entry, resend))
 
 
 def _share(session: Session, entry: Entry, resend: bool) -> Flow[Share]:  # noqa: FBT001 - as in the table
@@ -53,8 +76,7 @@ def _share(session: Session, entry: Entry, resend: bool) -> Flow[Share]:  # noqa
     posting = Posting(entry.meta, entry.body, entry.key, entry)
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
-    sent = _store_and_post(session, posting, entry, resend=resend)
-    return (yield from oversight.watched(session, oversight.of_entry(entry.meta), sent))
+    return (yield from _store_and_post(session, posting, entry, resend=resend))
 
 
 def _store_and_post(session: Session, posting: Posting, entry: Entry, *, resend: bool) -> Flow[Share]:
@@ -88,7 +110,8 @@ def _answered(entry: Entry) -> Share:
         answer["custody"],
         "replayed" if answer["replayed"] else "created",
         meta["title"],
-        (),
+        custody_warnings(answer["custody"], answer["short_code"]),
         entry=entry,
         mail=mail(meta, entry),
+        expiry_known=answer.get("expiry_known", True),
     )

@@ -1,10 +1,12 @@
 """A share's link as ciphertext, for whoever has the credential: it may stand where a link may not (DESIGN 6.7).
 
-    sealed link  = "sealpipe-link." base64url(short code) "." base64url(salt (16), iv (12), ciphertext, tag)
+    sealed link  = "sealpipe-link." base64url(short code) "." base64url(kind, salt (16), iv (12), ciphertext, tag)
     key          = HKDF(custody secret, salt, "sealpipe-sealed-link", 32)
-    associated   = the short code: one share's sealed link never passes for another's
+    kind         = one byte: 0 unbound, 1 bound to a text
+    associated   = kind, the short code's length (4 bytes, big-endian), the short code, the text it is bound to
 
-Symmetric, under the custody secret: by the custody *public* key anybody could forge one.
+So one share's sealed link never passes for another's, and a bound one opens only for who names the same text, such as
+the run that made it. Symmetric, under the custody secret: by the custody *public* key anybody could forge one.
 """
 
 from __future__ import annotations
@@ -23,40 +25,67 @@ from sealpipe.wire.encoding import decode_base64url, encode_base64url
 
 PREFIX: Final = "sealpipe-link"
 _INFO: Final = b"sealpipe-sealed-link"
-_HEAD: Final = derive.SALT_SIZE + derive.IV_SIZE
+_UNBOUND, _BOUND = b"\x00", b"\x01"
+_SALT: Final = 1 + derive.SALT_SIZE
+_HEAD: Final = _SALT + derive.IV_SIZE
 
 
-def seal(link: Secret, short_code: str, credential: Credential) -> str:
-    """The sealed link, one line of `A-Z a-z 0-9 _ - .`. UsageError where the credential has no custody secret."""
-    code = short_code.encode()
-    salt, iv = os.urandom(derive.SALT_SIZE), os.urandom(derive.IV_SIZE)
-    sealed = AESGCM(_key(credential, salt)).encrypt(iv, link.reveal().encode(), code)
-    return f"{PREFIX}.{encode_base64url(code)}.{encode_base64url(salt + iv + sealed)}"
+def seal(
+    link: Secret,
+    short_code: str,
+    credential: Credential,
+    bind: str | None = None,
+    *,
+    salt: bytes | None = None,
+    iv: bytes | None = None,
+) -> str:
+    """The sealed link, one line of `A-Z a-z 0-9 _ - .`. `salt` (16 bytes) and `iv` (12) are for vectors only.
+
+    Raises UsageError where the credential has no custody secret, or `bind` is empty.
+    """
+    code, kind = short_code.encode(), _kind(bind)
+    salt, iv = salt or os.urandom(derive.SALT_SIZE), iv or os.urandom(derive.IV_SIZE)
+    sealed = AESGCM(_key(credential, salt)).encrypt(iv, link.reveal().encode(), _associated(kind, code, bind))
+    return f"{PREFIX}.{encode_base64url(code)}.{encode_base64url(kind + salt + iv + sealed)}"
 
 
-def unseal(text: str, *credentials: Credential) -> Secret:
-    """The link, by the first credential that opens it. UsageError for what is none; EnvelopeError (13) for none."""
-    prefix, *parts = text.strip().split(".")
-    code = data = b""
-    if prefix == PREFIX and len(parts) == 2:
-        try:
-            code, data = (decode_base64url(part) for part in parts)
-        except EncodingError:
-            code = data = b""
-    if len(data) < _HEAD + derive.TAG_SIZE:
+def short_code(text: str) -> str:
+    """The short code that a sealed link says it is of: true only once it opens. Raises UsageError."""
+    return _parts(text)[0].decode()
+
+
+def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secret:
+    """The link, by the first credential that opens it.
+
+    Raises UsageError for what is no sealed link, and where it is bound and `bind` is None; EnvelopeError (13) where
+    it is bound to nothing or to another text, and where no credential opens it.
+    """
+    code, data = _parts(text)
+    kind = data[:1]
+    if kind == _BOUND and bind is None:
         raise UsageError(
-            "this is not a sealed link", remedy="give what `share --seal-link` printed, whole: it begins sealpipe-link."
+            "this sealed link is bound to a text, and none is named",
+            remedy="give --bind the text that `share --seal-link --bind` had; without one of your own, the actions and "
+            "templates bind it to the run that shared: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID",
+        )
+    if kind != _kind(bind):
+        raise EnvelopeError(
+            "not-bound",
+            "this sealed link is bound to nothing: it is not the one that is expected here",
+            remedy="seal it with the same --bind; where you trust whoever handed it on, unseal it without",
         )
     for credential in credentials:
+        key = _key(credential, data[1:_SALT])
         try:
-            key = _key(credential, data[: derive.SALT_SIZE])
-            return Secret(AESGCM(key).decrypt(data[derive.SALT_SIZE : _HEAD], data[_HEAD:], code))
+            return Secret(AESGCM(key).decrypt(data[_SALT:_HEAD], data[_HEAD:], _associated(kind, code, bind)))
         except InvalidTag:
             continue
+    or_bound = ", it is bound to another text," if kind == _BOUND else ""
     raise EnvelopeError(
         "wrong-key",
-        "this credential does not open the sealed link, or it was altered",
-        remedy="use the credential that sealed it, all three parts; while rotating, SEALPIPE_API_KEY_PREVIOUS",
+        f"this credential does not open the sealed link{or_bound} or it was altered",
+        remedy="use the credential that sealed it, all three parts; while rotating, SEALPIPE_API_KEY_PREVIOUS"
+        + ("; and the --bind that it was sealed with, in the same run" if kind == _BOUND else ""),
     )
 
 
@@ -67,6 +96,32 @@ def check(credential: Credential) -> None:
             "a link is sealed with the credential's custody secret, and it has none",
             remedy="use the whole credential, all three parts",
         )
+
+
+def _parts(text: str) -> tuple[bytes, bytes]:
+    """Short code and sealed data, of the form that they must have. Raises UsageError."""
+    prefix, *parts = text.strip().split(".")
+    if prefix == PREFIX and len(parts) == 2:
+        try:
+            code, data = (decode_base64url(part) for part in parts)
+            code.decode()
+        except (EncodingError, UnicodeDecodeError):
+            data = b""
+        if data[:1] in (_UNBOUND, _BOUND) and len(data) >= _HEAD + derive.TAG_SIZE:
+            return code, data
+    raise UsageError(
+        "this is not a sealed link", remedy="give what `share --seal-link` printed, whole: it begins sealpipe-link."
+    )
+
+
+def _kind(bind: str | None) -> bytes:
+    if bind == "":
+        raise UsageError("a sealed link cannot be bound to nothing", remedy="name a text, or leave it out")
+    return _UNBOUND if bind is None else _BOUND
+
+
+def _associated(kind: bytes, code: bytes, bind: str | None) -> bytes:
+    return kind + len(code).to_bytes(4) + code + (bind or "").encode()
 
 
 def _key(credential: Credential, salt: bytes) -> bytes:

@@ -13,10 +13,10 @@ from sealpipe.api import shares
 from sealpipe.errors import UsageError
 from sealpipe.flows.lifetime import bounded
 from sealpipe.flows.planning import SharePlan, checked_passcode
-from sealpipe.flows.resolve import Cache, remarks, resolve, resolve_value
+from sealpipe.flows.resolve import Cache, remarks, resolve, resolve_secret
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.reference import Reference
+from sealpipe.reference import FieldSpec, Reference
 from sealpipe.secret import Secret
 from sealpipe.wire import envelope, fields, link, tokens
 
@@ -54,6 +54,11 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
             "custody is required and the credential has no custody secret",
             remedy="use the whole credential, all three parts, or --custody auto",
         )
+    typed: tuple[str, ...] = ()
+    if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in plan.fields):
+        from sealpipe.flows.typed import warnings  # most shares hold no text:
+
+        typed = tuple(warnings(plan.fields))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
     if plan.addressing is not None:
@@ -73,18 +78,19 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
         stores = yield from also.told(session, parcels)
     passcode = plan.passcode
     if isinstance(passcode, Reference):
-        value = yield from resolve_value(passcode, session.registry, cache)
+        value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
         if value is None:
             # Sealing without it would drop the protection that was asked for.
             raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
         passcode = checked_passcode(value)
+    session.check_own(*(each.value for each in found), "" if passcode is None else passcode)
     plan, shorter = bounded(plan, cache)
     sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
     return replace(
         sealed,
         recipients=recipients,
         expires_at=plan.expires_at,
-        remarks=(*remarks(cache), *shorter),
+        remarks=(*typed, *remarks(cache), *shorter),
         parcels=parcels,
         stores=stores,
     )

@@ -43,6 +43,8 @@ class SecureRequest(Undelivered):
     remarks: tuple[str, ...] = ()
     mail: Mail | None = field(default=None, repr=False)
     """What is to be sent, and how far that is; None for nothing."""
+    expiry_known: bool = True
+    """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
 
     @property
     def link(self) -> Secret:
@@ -71,6 +73,7 @@ def made_of(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | N
         remarks=_remarks(meta),
         entry=entry,
         mail=mail(meta, entry),
+        expiry_known=answer.get("expiry_known", True),
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sealpipe import settings
+from sealpipe.configuration import read_machine_config
 from sealpipe.credential import Credential
-from sealpipe.errors import CredentialError, SettingError, UsageError
+from sealpipe.errors import CredentialError, PolicyRefused, SettingError, UsageError
+from sealpipe.exposure import CustodyGate
 from sealpipe.flows.retry import Budget
 from sealpipe.secret import Secret
 
@@ -22,6 +25,23 @@ _MISSING = {
     "SEALPIPE_BASE_URL": "set SEALPIPE_BASE_URL to the service's API; it ends in /v1",
     "SEALPIPE_LINK_BASE_URL": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
 }
+
+
+_SMALL = 1024 * 1024
+"""Characters of a value that is looked through for the credential: what holds one is smaller."""
+LONGEST = 20 * 86400
+"""Seconds of the longest deadline: a socket's timeout has no room for more than 24 days."""
+
+
+def _small(value: str | Secret) -> bytes:
+    """A value's bytes; none of a large one, which is never copied, nor of half a character, which sealing refuses."""
+    if isinstance(value, str):
+        return value.encode(errors="surrogatepass") if len(value) <= _SMALL else b""
+    try:
+        content = value.reveal_bytes()
+    except UnicodeError:
+        return b""
+    return content if len(content) <= 4 * _SMALL else b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +58,37 @@ class Session:
     """Policies and observers, by the config files."""
     previous: Credential | None = None
     """The credential before this one, while rotating: opens what was sealed to it, and is never sent."""
+    fixed_link: bool = False
+    """The machine fixes the link address."""
+    gate: CustodyGate = field(init=False, repr=False, compare=False)
+    """What every request passes before a byte of it leaves."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gate", CustodyGate(self.credential, self.previous))
 
     def budget(self) -> Budget:
         """Time and tries for one call, from now on."""
         return Budget(self.deadline)
 
     def check_clear(self, *texts: str | None) -> None:
-        """UsageError where text that the service gets in clear holds a secret of ours. None of it is shown.
+        """UsageError where text that the service, or a channel, gets in clear holds a secret of ours. Nothing is shown.
 
         In CI a title may be made of what others wrote, a commit's or a merge request's title, and GitLab fills in a
         variable that is named there, the credential's as well.
         """
-        for credential in (self.credential, self.previous):
-            for secret in (credential.auth_secret, credential.custody_secret) if credential is not None else ():
-                if secret is not None and any(secret.reveal() in text for text in texts if text):
-                    raise UsageError(
-                        "a text that the service gets in clear holds the credential: nothing was sent",
-                        remedy="see what the title, the description and the prompts are made of, and who chooses that",
-                    )
+        given = (text.encode(errors="surrogatepass") for text in texts if text)
+        self.gate.check("a text that others get in clear", *given)
+
+    def check_own(self, *values: str | Secret) -> None:
+        """UsageError where a value that is about to be sealed holds the credential: it is never shared.
+
+        `env:SEALPIPE_API_KEY` is refused by its name; this finds its file, a copy of it, and a whole environment.
+        """
+        if any(self.gate.holds(_small(value)) for value in values):
+            raise UsageError(
+                "a value holds sealpipe's own credential, which is never shared: nothing was sent",
+                remedy="see what its reference names; a key for somebody else is a key of its own",
+            )
 
     def close(self) -> None:
         """Let plugins go of what they hold, where there was a registry at all. Blocks."""
@@ -82,30 +115,63 @@ def open_session(
     api_key: str | Secret | None,
     base_url: str | None,
     link_base_url: str | None,
-    registry: Callable[[], Registry],
+    registry: Callable[[Path | None, CustodyGate, float], Registry],
     service_tag: str | None = None,
     deadline: float = 60.0,
     ca_file: str | Path | None = None,
-    overseers: tuple[Overseer, ...] = (),
+    overseers: Callable[[Mapping[str, Any]], tuple[Overseer, ...]] = lambda _: (),
     previous: str | Secret | None = None,
 ) -> Session:
-    """A session from what was set. SettingError names what is missing or wrong, and never a value."""
+    """A session from what was set, and from what the machine's config file enforces, whoever asks for it.
+
+    `registry` is given the CA file, the gate and the deadline, `overseers` the machine's config. SettingError names
+    what is missing or wrong, and never a value; PolicyRefused what the machine fixes otherwise.
+    """
+    machine = read_machine_config()
+    watching = overseers(machine)
+    given = {
+        "base_url": base_url,
+        "link_base_url": link_base_url,
+        "ca_file": None if ca_file is None else os.fspath(ca_file),
+    }
+    if machine:
+        from sealpipe import enforced  # most machines enforce nothing
+
+        try:
+            given = enforced.service(machine, given, os.environ)
+        except PolicyRefused as error:
+            _tell_refused(watching, partial(registry, None, CustodyGate(), deadline), error)
+            raise
+        base_url, link_base_url, ca_file = given["base_url"], given["link_base_url"], given["ca_file"]
+    authorities = None if ca_file is None else Path(ca_file)
     for name, value in zip(_MISSING, (api_key, base_url, link_base_url), strict=True):
         if not value:
             raise SettingError(f"{name} is not set, or empty", remedy=_MISSING[name])
     credential = open_credential(api_key, service_tag)
     if not deadline > 0:
         raise SettingError("the deadline leaves no time at all", remedy="give it as a positive number of seconds")
+    if deadline > LONGEST:
+        raise SettingError(f"the deadline is longer than {LONGEST // 86400} days", remedy="give a shorter one")
+    before = None if not previous else open_previous(previous)
     return Session(
         credential,
         settings.base_url(base_url or ""),
         settings.link_base_url(link_base_url or ""),
-        cache(registry),  # one for all calls: what a plugin set up serves the next one, too
+        # One registry for all calls: what a plugin set up serves the next one, too.
+        cache(partial(registry, authorities, CustodyGate(credential, before), deadline)),
         deadline,
-        None if ca_file is None else Path(ca_file),
-        overseers,
-        None if not previous else open_previous(previous),
+        authorities,
+        watching,
+        before,
+        fixed_link=bool(machine) and "link_base_url" in machine.get("enforce", {}).get("service", {}),
     )
+
+
+def _tell_refused(overseers: tuple[Overseer, ...], registry: Callable[[], Registry], error: PolicyRefused) -> None:
+    if overseers:
+        from sealpipe.flows import oversight  # which imports this module
+
+        oversight.refused(oversight.Local(overseers, registry, CustodyGate()), "session", error)
 
 
 def open_previous(text: str | Secret) -> Credential:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -23,8 +23,8 @@ from sealpipe.errors import (
     StateError,
     UsageError,
 )
-from sealpipe.flows import oversight
-from sealpipe.flows.expire import expire_share
+from sealpipe.flows import outgoing, oversight
+from sealpipe.flows.expire import end_share
 from sealpipe.flows.planning import DEFAULT_EXPIRY as DEFAULT_EXPIRY
 from sealpipe.flows.planning import Custody as Custody
 from sealpipe.flows.planning import SharePlan as SharePlan
@@ -36,6 +36,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.undelivered import Undelivered, accounted, nothing_to_keep
 from sealpipe.flows.undelivered import mail as mail
+from sealpipe.plugin import Outgoing
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, kept
 from sealpipe.state.outbox import Outbox
@@ -63,24 +64,47 @@ class Share(Undelivered):
     remarks: tuple[str, ...] = ()
     mail: Mail | None = field(default=None, repr=False)
     """What is to be sent, and how far that is; None for nothing."""
+    expiry_known: bool = True
+    """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
 
 
 def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
     """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     session.check_clear(plan.title, plan.description)
+    if session.overseers:
+        yield from oversight.ask(session, (yield Do(partial(outgoing.of_share, session, plan))))
     sealed = yield from prepare(plan, session)
-    leaving = oversight.outgoing(
-        replace(plan, expires_at=sealed.expires_at), sealed.labels, [str(each) for each in sealed.recipients]
-    )
-    yield from oversight.check(session, leaving)
-    meta = _meta(sealed, plan, session, notes)
+    session.check_clear(*map(str, sealed.recipients))
+    leaving: Outgoing = yield Do(partial(outgoing.of_share, session, plan, sealed))
+    meta = _meta(sealed, plan, session, {"overseen": outgoing.noted(leaving), **notes})
+    made = yield from oversight.overseen(session, leaving, _keep_and_post(session, meta, sealed, outbox), made_as)
+    made.remarks = (*sealed.remarks, *made.remarks)
+    return made
+
+
+def rehearsed(session: Session, plan: SharePlan) -> Flow[SealedShare]:
+    """Everything but storing and sending: policies are asked, too. What `share --dry-run` tells of."""
+    if session.overseers:
+        yield from oversight.ask(session, (yield Do(partial(outgoing.of_share, session, plan))))
+    sealed = yield from prepare(plan, session)
+    if session.overseers:
+        yield from oversight.ask(session, (yield Do(partial(outgoing.of_share, session, plan, sealed))))
+    return sealed
+
+
+def made_as(made: Share) -> Mapping[str, object]:
+    """What observers are told of what was made."""
+    return {"outcome": made.outcome, "short_code": made.short_code}
+
+
+def _keep_and_post(
+    session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: Outbox | None
+) -> Flow[Share]:
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
     posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
-    made = yield from oversight.watched(session, leaving, _store_and_post(session, posting, sealed.parcels))
-    made.remarks = (*sealed.remarks, *made.remarks)
-    return made
+    return (yield from _store_and_post(session, posting, sealed.parcels))
 
 
 def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]) -> Flow[Share]:
@@ -139,10 +163,25 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
         created.custody,
         "replayed" if created.replayed else "created",
         meta["title"],
-        tuple(posting.warnings),
+        (*posting.warnings, *custody_warnings(created.custody, created.short_code)),
         entry=entry,
         mail=mail(meta, entry),
+        expiry_known=created.expiry_known,
     )
+
+
+def custody_warnings(custody: str | None, short_code: str) -> tuple[str, ...]:
+    """What is to be said where the service could not keep the owner's copy of the key (specification: custody)."""
+    if custody != "failed":
+        return ()
+    from sealpipe.wire.code import encoded  # most custody works
+
+    warning = (
+        "custody failed: the service could not keep the owner's copy of the key, so the owner cannot read this share "
+        "later, and its link is all there is. If that is not enough: "
+        f"`sealpipe shares expire -- {encoded(short_code)}`, and share again with --custody require"
+    )
+    return (warning,)
 
 
 def link_of(meta: Mapping[str, Any], short_code: str) -> Secret:
@@ -171,7 +210,7 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
 
 def _take_back(session: Session, created: CreatedShare) -> Flow[None]:
     try:
-        yield from expire_share(session, created.short_code)
+        yield from end_share(session, created.short_code)
     except Missing:
         pass  # an earlier try to take it back got through
     except ServiceError as error:
@@ -193,6 +232,7 @@ def _keep_answer(posting: Posting, created: CreatedShare) -> None:
         "expires_at": expires_at,
         "custody": created.custody,
         "replayed": created.replayed,
+        "expiry_known": created.expiry_known,
     }
     try:
         posting.entry.note_answer(answer)

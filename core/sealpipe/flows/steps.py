@@ -16,10 +16,14 @@ T = TypeVar("T")
 
 
 class Send(NamedTuple):
-    """Put one operation on the network, once, within `timeout` seconds."""
+    """Put one operation on the network, once, within `timeout` seconds.
+
+    `cleared`: policies and observers were asked and told (`sealpipe.flows.oversight`).
+    """
 
     operation: Operation[Any]
     timeout: float
+    cleared: bool = False
 
 
 class Wait(NamedTuple):

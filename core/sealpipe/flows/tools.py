@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from sealpipe.api import mcp
 from sealpipe.api.mcp import Line, Tool, ToolResult
 from sealpipe.api.refusals import printable
 from sealpipe.errors import OutcomeUnknown, ProtocolError, ServiceError
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Flow
+from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.tool_arguments import typed
+from sealpipe.plugin import Outgoing
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 
@@ -36,7 +39,10 @@ def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
 
 def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow[ToolResult]:
     """Call a tool with arguments of the types that it takes."""
-    return _talk(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
+    session.gate.check("the call of the tool", mcp.call(Line(), name, arguments).body or b"")  # before the handshake
+    plan = outgoing.of_tool(session, name, [None] if arguments else [])
+    work = _talk(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
+    return (yield from oversight.overseen(session, plan, work))
 
 
 def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
@@ -44,12 +50,19 @@ def call_with_references(session: Session, name: str, params: Sequence[tuple[str
 
     References are read before anything is sent; one that is optional and missing is left out.
     """
+    session.check_clear(name, *(param for param, _ in params))
+    plan: Outgoing = yield Do(partial(outgoing.of_tool, session, name, [ref for _, ref in params]))
+    return (yield from oversight.overseen(session, plan, _with_references(session, name, params)))
+
+
+def _with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
     cache: Cache = {}
     values: dict[str, Secret] = {}
     for param, ref in params:
         value = yield from resolve_value(ref, session.registry, cache)
         if value is not None:
             values[param] = value
+    session.check_clear(*(value.reveal() for value in values.values()))
 
     def talk(line: Line, budget: Budget) -> Flow[ToolResult]:
         tools: tuple[Tool, ...] = ()

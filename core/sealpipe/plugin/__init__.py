@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sealpipe.ci_systems import ADD_MASK, SET_SECRET, RunnerCommand, ci_system, runner_reads_stderr
 from sealpipe.errors import (
     AuthFailed,
     BadReference,
@@ -27,11 +28,26 @@ from sealpipe.errors import (
     Unclear,
     Unsupported,
 )
+from sealpipe.loopback import in_clear, is_loopback
+from sealpipe.permissions import file_flaw
 from sealpipe.plugin.channel import Channel, Delivery, Message
 from sealpipe.plugin.ci import CI, Level, Run
 from sealpipe.plugin.context import Context, Network
 from sealpipe.plugin.document import Document, Health, Locator
-from sealpipe.plugin.info import API, BLIND, CONFIRMS, FRESH, SEGMENTS, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
+from sealpipe.plugin.info import (
+    API,
+    ASKS,
+    BLIND,
+    CONFIRMS,
+    FRESH,
+    SEGMENTS,
+    ChannelInfo,
+    CIInfo,
+    Info,
+    SinkInfo,
+    SourceInfo,
+)
+from sealpipe.plugin.opening import open_file, refuse_process_file
 from sealpipe.plugin.policy import Outgoing, Refusal
 from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored, missing
 from sealpipe.plugin.source import Source
@@ -39,13 +55,16 @@ from sealpipe.secret import Secret
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 
 __all__ = [
+    "ADD_MASK",
     "API",
+    "ASKS",
     "BLIND",
     "CI",
     "CONFIRMS",
     "FRESH",
     "PLAINTEXT_LIMIT",
     "SEGMENTS",
+    "SET_SECRET",
     "AuthFailed",
     "BadReference",
     "CIInfo",
@@ -70,6 +89,7 @@ __all__ = [
     "Receipt",
     "Refusal",
     "Run",
+    "RunnerCommand",
     "Secret",
     "Sink",
     "SinkInfo",
@@ -80,8 +100,15 @@ __all__ = [
     "Unavailable",
     "Unclear",
     "Unsupported",
+    "ci_system",
+    "file_flaw",
     "hookimpl",
+    "in_clear",
+    "is_loopback",
     "missing",
+    "open_file",
+    "refuse_process_file",
+    "runner_reads_stderr",
 ]
 
 if TYPE_CHECKING:

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     import logging
     import socket
     import ssl
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import httpx
 
     from sealpipe.secret import Secret
+
+
+DEADLINE = 60.0
+"""Seconds that an exchange may take where nobody says otherwise."""
 
 
 class Network(Protocol):
@@ -33,8 +38,14 @@ class Network(Protocol):
         """A socket to an address's host, with TLS for https: for a backend that speaks a protocol itself.
 
         `ca_file` is trusted beside all else; `timeout` is in seconds, for each step. The plugin closes it. Raises
-        OSError; one named ProxyError has the proxy's status as its text.
+        OSError; one named ProxyError has the proxy's status as its text. It keeps the deadline: what is read and
+        written until the next request is one exchange. `tcp://HOST:PORT` is for a protocol that turns TLS on itself,
+        `tls://HOST:PORT` for one that speaks it from the first byte. Writing what holds the credential raises Denied.
         """
+        ...
+
+    def exchange(self) -> AbstractContextManager[None]:
+        """What this thread does on the network meanwhile is one exchange: all of it has the deadline together."""
         ...
 
     def ca_bundle(self) -> Path | None:
@@ -58,10 +69,11 @@ class Context:
     """Environment, standard input, network, OIDC token and logger, for one plugin.
 
     `store` is the name that the user gave this store; the plugin's own where they gave none. `named` says which: an
-    SDK that finds credentials by itself must not do so for a named store.
+    SDK that finds credentials by itself must not do so for a named store. `deadline` is in seconds: no exchange with
+    whatever the plugin talks to takes longer. `network` sees to it; a plugin with a way of its own does it itself.
     """
 
-    __slots__ = ("_network", "_new_file", "_oidc", "_replace_file", "_stdin", "environ", "named", "store")
+    __slots__ = ("_network", "_new_file", "_oidc", "_replace_file", "_stdin", "deadline", "environ", "named", "store")
 
     def __init__(
         self,
@@ -74,8 +86,10 @@ class Context:
         oidc_token: Callable[[str | None], Secret] | None = None,
         new_file: Callable[[Path, bytes], None] | None = None,
         replace_file: Callable[[Path, bytes, bytes | None], bool] | None = None,
+        deadline: float = DEADLINE,
     ) -> None:
         self.store = store
+        self.deadline = deadline
         self.named = named
         self._stdin = stdin
         self._network = network

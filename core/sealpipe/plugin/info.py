@@ -21,6 +21,12 @@ Mentions that take different keys are parts of one document (the two halves of a
 parameter `name`, which such a source declares, are one document, too.
 """
 
+ASKS: Final = "asks"
+"""The capability of a source that asks a person: before all others, one question after the other, without a deadline.
+
+It is called in the caller's thread, so that a signal ends its waiting.
+"""
+
 CONFIRMS: Final = "confirms"
 """The capability of a channel that finds out by itself whether a message is there already, and sends none twice.
 
@@ -35,7 +41,7 @@ SEGMENTS: Final = "segments"
 
 
 class SourceInfo(NamedTuple):
-    """A source. `params` are its own parameters of a reference, name and help; `capabilities` may hold FRESH.
+    """A source. `params` are its own parameters of a reference, name and help; `capabilities` may hold FRESH, ASKS.
 
     `format` (json, yaml, dotenv) is how its documents are read where a reference has none. `backend` names the
     plugin whose settings it shares (empty: its own name), so that one store serves reading and writing.

@@ -31,6 +31,9 @@ class PluginSettings(BaseSettings):
     file_only: ClassVar[Collection[str]] = ()
     """Settings that the environment cannot set: who may write the config file decides, and nobody else."""
 
+    file_only_values: ClassVar[Mapping[str, Collection[str]]] = {}
+    """The same of single values, by setting: the environment may set others."""
+
     @classmethod
     def settings_customise_sources(
         cls,

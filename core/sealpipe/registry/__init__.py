@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from sealpipe import ci_systems
 from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
 from sealpipe.plugin import (
     CI,
@@ -28,17 +29,20 @@ from sealpipe.plugin import (
     Source,
     SourceInfo,
 )
+from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, Reference
 from sealpipe.reference.params import TARGET_PARAMETERS
 from sealpipe.registry import configured, oversight
 from sealpipe.registry.fetching import fetch_all
 from sealpipe.registry.guard import guarded, imported, pip_install, suggest
 from sealpipe.registry.oversight import Overseer as Overseer
-from sealpipe.registry.stores import Store, default_store, stores
+from sealpipe.registry.stores import Store, check_names, default_store, stores
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog, Listed
 
+_PLAIN = "plain"
+_TABLED = {row.plugin for row in ci_systems.CI_SYSTEMS}
 _CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": Channel, "ci": CI}
 
 
@@ -46,7 +50,7 @@ class Registry:
     """The plugins of one run. Safe to use from several threads.
 
     `config` gives the user's config file; `network` makes the way out that plugins share; `stdin` and
-    `environ` are this process's own unless given.
+    `environ` are this process's own unless given. `deadline` is in seconds, for each exchange of a plugin.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Registry:
         new_file: Callable[[Path, bytes], None] | None = None,
         replace_file: Callable[[Path, bytes, bytes | None], bool] | None = None,
         built_in: Sequence[str] | None = None,
+        deadline: float = DEADLINE,
     ) -> None:
         self._environ = environ
         self._stdin = stdin
@@ -67,6 +72,7 @@ class Registry:
         self._new_file = new_file
         self._replace_file = replace_file
         self._built_in = built_in
+        self.deadline = deadline
         self._made: dict[tuple[str, str], Any] = {}
         self._lock = threading.RLock()
 
@@ -85,8 +91,11 @@ class Registry:
 
     @cached_property
     def stores(self) -> Mapping[str, Store]:
-        """The named stores."""
-        return stores(self.config, self.environ)
+        """The named stores. SettingError where one has a plugin's name and is of another."""
+        found = stores(self.config, self.environ)
+        if found:
+            check_names(found, self.catalog.of_references())
+        return found
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -126,12 +135,22 @@ class Registry:
 
     def ci(self) -> CI | None:
         """The CI system that this process runs in; None for none, or one that nobody knows."""
-        signs = {name: cast("CIInfo", self.catalog.info("ci", name)).sign for name in self.catalog.names("ci")}
-        # Every CI sets CI, too: whoever has no other sign is asked last.
-        for name in sorted(signs, key=lambda name: signs[name] == "CI"):
-            if self.environ.get(signs[name], "") not in ("", "0", "false"):
+        system = ci_systems.ci_system(self.environ)
+        if system is not None and system.plugin != _PLAIN:
+            return cast("CI", self._instance("ci", system.plugin))
+        for name in self.catalog.names("ci"):
+            sign = cast("CIInfo", self.catalog.info("ci", name)).sign
+            if name not in _TABLED and ci_systems.is_set(self.environ, sign):
                 return cast("CI", self._instance("ci", name))
-        return None
+        return None if system is None else cast("CI", self._instance("ci", _PLAIN))
+
+    def identity(self, kind: str, name: str) -> str:
+        """What policies know a name by: `plugin/store`. InvalidReference where there is none of that kind."""
+        store = self.stores.get(name)
+        plugin = name if store is None else store.plugin
+        point = self.catalog.in_place(kind, plugin)
+        mark = f"@{point}" if point else ""
+        return f"{plugin}{mark}/{name}{mark}"
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """The token of the CI around us. NotConfigured where there is none."""
@@ -160,6 +179,17 @@ class Registry:
             raise PluginError(f"the {kind} {name} answered its check with {type(health).__name__}", locator=f"{name}:")
         return health
 
+    def settings(self, kind: str, name: str) -> Any:
+        """The settings of a plugin or store, filled; None where it has none. SettingError names what is wrong."""
+        info = self._info(kind, name)
+        if not info.settings:
+            return None
+        failed = self._unusable(kind, name, info)
+        model = guarded(name, lambda: imported(info.settings), failed)
+        # Only a PluginSettings is filled; asking for its base class would import pydantic for everybody.
+        filled = hasattr(model, "own_variables")
+        return self._settings(kind, name, model) if filled else guarded(name, model, failed)
+
     def locate(self, ref: Reference, kind: str = "source") -> Locator:
         """The document or target that a reference means. InvalidReference for a parameter that nobody knows."""
         info = cast("SourceInfo | SinkInfo", self._info(kind, ref.name))
@@ -179,6 +209,9 @@ class Registry:
 
     def check_outgoing(self, overseers: Sequence[Overseer], plan: Outgoing) -> None:
         """Ask every policy. Raises PolicyRefused, or PluginError where one cannot say."""
+        if self.stores:
+            self.catalog.third_parties()  # they are looked up for their names: a store may bear one
+            check_names(self.stores, self.catalog.of_references())
         oversight.check(self.catalog, overseers, plan)
 
     def tell(self, overseers: Sequence[Overseer], event: Mapping[str, Any]) -> None:
@@ -218,18 +251,8 @@ class Registry:
 
     def _make(self, kind: str, name: str) -> Any:
         info = self._info(kind, name)
-
-        def failed(why: str) -> NotConfigured:
-            remedy = pip_install(info) or "see `sealpipe doctor` for what it needs"
-            return NotConfigured(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
-
-        factory = guarded(name, lambda: imported(info.factory), failed)
-        settings = None
-        if info.settings:
-            model = guarded(name, lambda: imported(info.settings), failed)
-            # Only a PluginSettings is filled; asking for its base class would import pydantic for everybody.
-            filled = hasattr(model, "own_variables")
-            settings = self._settings(kind, name, model) if filled else guarded(name, model, failed)
+        factory = guarded(name, lambda: imported(info.factory), self._unusable(kind, name, info))
+        settings = self.settings(kind, name)
         context = Context(
             name,
             named=name in self.stores,
@@ -239,12 +262,17 @@ class Registry:
             oidc_token=self.oidc_token,
             new_file=self._new_file,
             replace_file=self._replace_file,
+            deadline=self.deadline,
         )
         made = guarded(f"the {kind} {name}", lambda: factory(settings, context))
         if not isinstance(made, _CLASSES[kind]):
             wanted = _CLASSES[kind].__name__
             raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{wanted}")
         return made
+
+    def _unusable(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfigured]:
+        remedy = pip_install(info) or "see `sealpipe doctor` for what it needs"
+        return lambda why: NotConfigured(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
 
     def _settings(self, kind: str, name: str, model: Any) -> Any:
         from sealpipe.registry.settings import filled  # pydantic: only where a backend has settings

@@ -84,6 +84,7 @@ class Catalog:
         self._found: dict[tuple[str, str], Listed] = {}
         self._hooks: dict[tuple[str, str], str] = {}
         self._origins: dict[str, tuple[str, str]] = {}
+        self._in_place: dict[tuple[str, str], str] = {}
         self._allowed = allowed
         self._preferred = dict(preferred or {})
         self._looked = False
@@ -117,6 +118,16 @@ class Catalog:
     def names(self, kind: str) -> list[str]:
         """The names that are known without looking any further."""
         return sorted(name for found, name in self._found if found == kind)
+
+    def of_references(self) -> set[str]:
+        """The names that references may begin with, as far as they are known without looking any further."""
+        return {name for kind, name in self._found if kind != "ci"}
+
+    def in_place(self, kind: str, name: str) -> str:
+        """The entry point whose plugin stands in a built-in one's place; empty where none does."""
+        with self._lock:
+            self.info(kind, name)
+            return self._in_place.get((kind, name), "")
 
     def listing(self) -> list[Listed]:
         """Every plugin, by kind and name. Looks up all entry points."""
@@ -202,6 +213,8 @@ class Catalog:
             if problem:
                 self.problems[plugin] = problem
             else:
+                if (kind, info.name) in self._found:
+                    self._in_place[kind, info.name] = plugin
                 self._found[kind, info.name] = Listed(kind, info, *origin, plugin if origin[0] else "")
                 self._hooks[kind, info.name] = getattr(self._manager.get_plugin(plugin), "__name__", plugin)
 
@@ -223,7 +236,9 @@ class Catalog:
 
     def _unknown(self, kind: str, name: str) -> InvalidReference:
         shown = f"there is no {kind} named {name}" if len(name) <= _SHOWN else f"there is no such {kind}"
-        remedy = suggest(name, self.names(kind), f"{kind}s") + '; a label that has a colon goes in "quotes"'
+        remedy = suggest(name, self.names(kind), f"{kind}s")
+        if kind == "source":  # it may have been meant as a label
+            remedy += (" A" if remedy.endswith("?") else "; a") + ' label that has a colon goes in "quotes"'
         if self.problems:
             remedy += "; not loaded whole: " + ", ".join(f"{k} {v}" for k, v in self.problems.items())
         return InvalidReference(shown, remedy=remedy)

@@ -6,9 +6,11 @@ the machine's, whose `[enforce]` nobody overrides. Without any, nothing here is 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.errors import NotConfigured, PluginError, PolicyRefused
@@ -19,7 +21,11 @@ from sealpipe.registry.guard import guarded
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
 
-BUILT_IN: Final[Mapping[str, str]] = {"audit": "sealpipe_plugins.audit", "policy": "sealpipe_plugins.policy"}
+AUDIT: Final = "sealpipe_plugins.audit"
+SERVICE: Final = "service"
+"""The table of `[enforce]` that fixes addresses: it oversees nothing."""
+
+BUILT_IN: Final[Mapping[str, str]] = {"audit": AUDIT, "policy": "sealpipe_plugins.policy"}
 
 
 class Overseer(NamedTuple):
@@ -34,9 +40,10 @@ def check(catalog: Catalog, overseers: Sequence[Overseer], plan: Outgoing) -> No
     """Ask every policy. Raises PolicyRefused, or PluginError where one cannot say: then nothing may leave either."""
     for overseer in overseers:
         try:
-            _call(catalog, overseer, "sealpipe_check_outgoing", plan=plan)
+            _call(catalog, overseer, "sealpipe_check_outgoing", plan=plan, enforced=overseer.enforced)
         except _Refused as refused:
-            whose = "this machine's policy" if overseer.enforced else f"the policy {overseer.name}"
+            own = "the policy" if overseer.name == "policy" else f"the policy {overseer.name}"
+            whose = "this machine's policy" if overseer.enforced else own
             raise PolicyRefused(f"{whose} does not allow this: {refused}") from None
 
 
@@ -74,10 +81,33 @@ def _ask(call: Any, values: Mapping[str, Any]) -> None:
 
 def overseers(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[Overseer, ...]:
     """Who oversees, by the two config files, the machine's first. SettingError, NotConfigured for what is no table."""
-    found = [Overseer(name, table, enforced=True) for name, table in tables(machine, "enforce").items()]
+    enforced = tables(machine, "enforce")
+    found = [Overseer(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
     found += [Overseer(name, user[name]) for name in BUILT_IN if name in user]
     found += [Overseer(name, table) for name, table in tables(user, "oversight").items()]
     for overseer in found:
         if not isinstance(overseer.table, Mapping):
             raise NotConfigured(f"the config's {overseer.name} is no table", remedy=f"write [{overseer.name}]")
     return tuple(found)
+
+
+def audit_heads() -> Mapping[Path, str]:
+    """The head of every audit log that this process has written to; none where it has loaded no audit."""
+    module = sys.modules.get(AUDIT)
+    found: Mapping[Path, str] = {} if module is None else module.heads
+    return found
+
+
+def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
+    """The key's reference of the audit log that a config names, the first that does; None for none."""
+    for config in configs:
+        table = config.get("audit")
+        if isinstance(table, Mapping) and isinstance(table.get("file"), str) and Path(table["file"]) == file:
+            return table.get("key")
+    return None
+
+
+def audit_verified(file: Path, key: Any, head: str | None) -> Any:
+    """What an audit log's chain is like (`sealpipe_plugins.audit_verify.Verified`). Raises OSError, NotConfigured."""
+    opened = None if key is None else guarded("audit", lambda: import_module(AUDIT).key_of(key))
+    return import_module(f"{AUDIT}_verify").verify(file, opened, head)

@@ -2,46 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 
 from sealpipe.errors import SettingError
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe.registry.stores import Store
+from sealpipe.secret import Secret
 
 
 def filled(model: type[PluginSettings], store: Store, environ: Mapping[str, str]) -> Any:
     """An instance of the settings class. SettingError names the setting that is wrong, never its value."""
-    secrets = {name for name, field in model.model_fields.items() if "Secret" in repr(field.annotation)}
-    if open_ones := sorted(secrets & store.table.keys()):
+    if open_ones := sorted(_open_secrets(model, store.table)):
         raise SettingError(
             f"the config file holds {store.name}'s {open_ones[0]} in clear",
             remedy="set it in the environment, or name a file that holds it",
         )
     for name in model.file_only:
         variable = store.variable(name)
-        if any(given == variable or given.startswith(f"{variable}__") for given in environ):
+        # As the values are gathered: what follows the store's name counts in any case.
+        if any(given.upper() == variable or given.upper().startswith(f"{variable}__") for given in environ):
             raise SettingError(
                 f"{variable} is set, and the environment cannot set {store.name}'s {name}",
                 remedy=f"write {name} into the config file, and unset the variable",
             )
+    values = store.values(environ, model.own_variables)
+    for name, words in model.file_only_values.items():
+        if values.get(name) in words and store.table.get(name) not in words:
+            raise SettingError(
+                f"only the config file can set {store.name}'s {name} to {values[name]}, "
+                f"and {store.variable(name)} does",
+                remedy=f"write {name} into the config file's table [{store.heading}], and unset the variable",
+            )
     try:
-        return model(**store.values(environ, model.own_variables))
+        return model(**values)
     except ValidationError as error:
         # Only location and type: the error's other parts can hold the input.
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        found = error.errors(include_input=False, include_url=False, include_context=False)
+        # A name that does not exist first: what is missing may be what it was meant to be.
+        first = min(found, key=lambda each: each["type"] != "extra_forbidden")
     raise _wrong(store, first, model)
+
+
+def _open_secrets(model: type[BaseModel], table: Mapping[str, Any]) -> Iterator[str]:
+    """The settings in a table that are secrets by their type: a Secret somewhere in it, or in a model in it."""
+    for name, field in model.model_fields.items():
+        if name not in table:
+            continue
+        for kind in _kinds(field.annotation):
+            if issubclass(kind, Secret | SecretStr | SecretBytes):
+                yield name
+            elif issubclass(kind, BaseModel):
+                yield from (f"{name}.{each}" for found in _tables(table[name]) for each in _open_secrets(kind, found))
+
+
+def _kinds(annotation: Any) -> Iterator[type]:
+    """The classes that a type is made of: of `Secret | None`, `dict[str, Secret]`, an alias."""
+    annotation = getattr(annotation, "__supertype__", getattr(annotation, "__value__", annotation))
+    if isinstance(annotation, type) and not get_args(annotation):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _kinds(part)
+
+
+def _tables(value: object) -> Iterator[Mapping[str, Any]]:
+    """The tables that may be a model: the value itself, or what is in it."""
+    if isinstance(value, Mapping):
+        yield value
+    for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _tables(part)
 
 
 def _wrong(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) -> SettingError:
     name = ".".join(str(part) for part in first["loc"]) or "settings"
     if first["loc"] and first["loc"][0] in model.file_only:
-        table = f"{'plugins' if store.default else 'stores'}.{store.name}"
         what = {"extra_forbidden": "does not exist", "missing": "is missing"}.get(first["type"], "cannot be used")
-        return SettingError(f"the config file's {table}.{name[:80]} {what} ({first['type']})", remedy="mend it there")
+        return SettingError(
+            f"the config file's {store.heading}.{name[:80]} {what} ({first['type']})", remedy="mend it there"
+        )
     if first["type"] == "extra_forbidden":
         near = get_close_matches(name, model.model_fields, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(model.model_fields))}"

@@ -25,6 +25,11 @@ class Store(NamedTuple):
     table: Mapping[str, Any]
     default: bool = False
 
+    @property
+    def heading(self) -> str:
+        """The config file's table of its settings."""
+        return f"{'plugins' if self.default else 'stores'}.{self.name}"
+
     def variable(self, setting: str) -> str:
         """The environment's name for one of its settings."""
         return f"{PLUGIN if self.default else STORE}{_variable(self.name)}__{setting.upper()}"
@@ -66,6 +71,21 @@ def stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, S
                 remedy=f"{hint}set {STORE}{owner}__PLUGIN to the name of one",
             )
     return found
+
+
+def check_names(found: Mapping[str, Store], plugins: Iterable[str]) -> None:
+    """SettingError for a store that bears the name of a plugin, and is of another: whoever reads it would be misled.
+
+    Names count as one where they have the same variables: `aws-sm`, `AWS_SM`.
+    """
+    owners = {_variable(plugin): plugin for plugin in plugins}
+    for store in found.values():
+        owner = owners.get(_variable(store.name))
+        if owner is not None and store.plugin != owner:
+            raise SettingError(
+                f"the store {store.name} has the name of the plugin {owner}, and is of {store.plugin[:40]!r}",
+                remedy=f"rename it, or take {owner} as its plugin",
+            )
 
 
 def default_store(plugin: str, config: Mapping[str, Any]) -> Store:

@@ -14,10 +14,14 @@ from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.settings import parsing
 from sealpipe.settings.parsing import NOTIFY_ON as NOTIFY_ON
 from sealpipe.settings.parsing import base_url as base_url
-from sealpipe.settings.parsing import is_loopback as is_loopback
 from sealpipe.settings.parsing import link_base_url as link_base_url
 from sealpipe.settings.parsing import service_tag as service_tag
 from sealpipe.settings.setting import Setting as Setting
+
+
+def _print(what: str) -> Setting:
+    return Setting("print", f"In CI: put the {what} on stdout, which you capture.", flag=True)
+
 
 GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
@@ -64,6 +68,8 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("message_template", "Text of the message, with {link} in it.", metavar="FILE"),
         Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed, for `unseal` in another job.", flag=True),
+        Setting("bind", "Text, no secret, that `unseal --bind` must name as well.", parsing.bind, metavar="TEXT"),
+        _print("link"),
         Setting("receipt", "New JSON file that tells of the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Do everything but send.", flag=True),
     ),
@@ -118,9 +124,19 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting("dir", "Folder that takes each answer as a folder of files.", metavar="DIR"),
         Setting("after", "End the request once all is stored.", default="keep", choices=("keep", "expire")),
+        _print("values"),
         Setting("dry_run", "Open it, tell what would go where, store nothing.", flag=True),
     ),
-    "unseal": (Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),),
+    "audit": (
+        Setting("head", "A head that was told before: it has to be in there.", metavar="SEQ:MARK"),
+        Setting("key", "Reference to the key of the chain: file:/PATH or env:NAME.", metavar="REF"),
+    ),
+    "unseal": (
+        Setting("bind", "The text that the link was sealed with --bind to.", parsing.bind, metavar="TEXT"),
+        Setting("expect", "Refuse a link of any other share than this.", parsing.code, metavar="CODE"),
+        Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),
+        _print("link"),
+    ),
     "shares": (
         Setting("page", "Which page, from 1.", parsing.count, metavar="N"),
         Setting("limit", "Rows a page, at most 100.", parsing.count, metavar="N"),
@@ -134,6 +150,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             multiple=True,
             metavar="NAME=REF",
         ),
+        _print("secret that a tool hands out"),
     ),
     "requests": (
         Setting("page", "Which page, from 1.", parsing.count, metavar="N"),
@@ -152,8 +169,12 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("resend", "Send again what may have arrived already.", flag=True),
         Setting("discard", "Drop the entry; its link is lost for good.", flag=True),
         Setting("all", "Take the entries of other CI runs, too.", flag=True),
+        _print("link"),
     ),
-    "doctor": (Setting("roundtrip", "Make a test share, too, and end it at once.", flag=True),),
+    "doctor": (
+        Setting("roundtrip", "Make a test share, too, and end it at once.", flag=True),
+        Setting("conformance", "Run the vectors of the wire format, and nothing else: no network.", flag=True),
+    ),
     "plugins": (Setting("all", "Tell what each needs and which parameters it takes.", flag=True),),
     "rehearse": (
         Setting("keep", "Go on serving afterwards.", flag=True),

@@ -8,13 +8,14 @@ from urllib.parse import urlsplit
 
 from sealpipe import times
 from sealpipe.errors import SettingError, UsageError
+from sealpipe.loopback import in_clear
 from sealpipe.reference import Reference, parse
 from sealpipe.reference.text import PARAMETER_NAME
 
 _MOST: Final = 2_147_483_647
 
 
-def _http_url(name: str, text: str) -> str:
+def _http_url(name: str, text: str, in_clear_goes: str) -> str:
     try:
         parts = urlsplit(text)
         number = parts.port  # raises ValueError for a port that is none
@@ -26,22 +27,17 @@ def _http_url(name: str, text: str) -> str:
         raise SettingError(
             f"{name} has a user, a query, a fragment or port 0 in it", remedy="write it as https://host/path"
         )
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
+    if in_clear(parts.scheme, parts.hostname):
         raise SettingError(
-            f"{name} uses http:// to a host that is not this machine: the credential would travel in clear",
+            f"{name} uses http:// to a host that is not this machine: {in_clear_goes} would travel in clear",
             remedy="use https://; http:// is for loopback only",
         )
     return text.rstrip("/")
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host name can only mean this machine."""
-    return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
-
-
 def base_url(text: str) -> str:
     """The API's address. It ends in /v1 already: that is checked, never added."""
-    url = _http_url("the base URL", text)
+    url = _http_url("the base URL", text, "the credential")
     if not url.endswith("/v1"):
         raise SettingError("the base URL does not end in /v1", remedy="set SEALPIPE_BASE_URL with /v1 at its end")
     return url
@@ -49,7 +45,7 @@ def base_url(text: str) -> str:
 
 def link_base_url(text: str) -> str:
     """The address that links start with."""
-    return _http_url("the link base URL", text)
+    return _http_url("the link base URL", text, "the page that opens the link")
 
 
 def service_tag(text: str) -> str:
@@ -62,6 +58,26 @@ def service_tag(text: str) -> str:
 def seconds(text: str) -> float:
     """A span given as a duration (`60s`, `2m`)."""
     return times.parse_duration(text).total_seconds()
+
+
+def bind(text: str) -> str:
+    """A text that a sealed link is bound to: one line that shows as it is, 512 characters at most."""
+    if not text.strip():
+        raise UsageError("a sealed link cannot be bound to nothing", remedy="name a text, or leave the option out")
+    if not text.isprintable() or len(text) > 512:
+        raise UsageError(
+            "what a sealed link is bound to is one line of at most 512 characters that can be printed",
+            remedy="name what is known on both sides, such as github:OWNER/REPO:RUN_ID",
+        )
+    return text
+
+
+def code(text: str) -> str:
+    """A short code; UsageError for none, and for a link."""
+    from sealpipe.wire.link import called  # few commands take one as an option
+
+    called(text)
+    return text
 
 
 def views(text: str) -> int | None:

@@ -31,7 +31,9 @@ def kept(entry: Entry | None) -> Iterator[None]:
         yield
     except BaseException as error:
         if entry is not None and entry.path.exists():
-            error.add_note(Note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it"))
+            kept_note = Note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it")
+            if kept_note not in getattr(error, "__notes__", ()):
+                error.add_note(kept_note)
             entry.close()
         raise
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from sealpipe import permissions
 from sealpipe.errors import StateError
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
@@ -22,7 +23,10 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def private_folder(path: Path) -> Path:
-    """Make the folder (0700) where it is missing; refuse one that is another user's or a link."""
+    """Make the folder (0700) where it is missing; refuse one that is another user's, a link, or others can replace."""
+    flaw = permissions.folder_flaw(path.parent, os.environ, "the state")
+    if flaw is not None:
+        raise StateError(flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a folder of your own")
     try:
         for folder in reversed((path, *path.parents)):
             # Parents too: mkdir would leave theirs to the umask, and in a CI job that is often 0.

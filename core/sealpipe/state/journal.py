@@ -28,6 +28,7 @@ PIECE = 1024 * 1024
 """Bytes of a payload in one record: large payloads are cut, so that sealing them takes no second copy."""
 
 _LENGTH, _NONCE, _TAG = 4, 12, 16
+_TOO_LONG = _NONCE + 1 + PIECE + _TAG + 1
 _LINE_LIMIT = 64 * 1024
 Record = tuple[bytes, bytes | memoryview]
 """One tag byte, and the payload."""
@@ -103,7 +104,9 @@ class Journal:
 
 def read_header(path: Path) -> dict[str, Any]:
     """The line in clear. Raises StateError where the file is no journal, OSError where it cannot be read."""
-    with path.open("rb") as file:
+    # Not waiting, and through no link: a pipe of that name would hold every command that lists what there is.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
         return _header(file.readline(_LINE_LIMIT))
 
 
@@ -154,6 +157,7 @@ def _read(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]
     while True:
         head = file.read(_LENGTH)
         length = int.from_bytes(head)
+        length = min(length, _TOO_LONG)  # such a one does not open, and takes no memory
         sealed = file.read(length)
         if len(head) < _LENGTH or len(sealed) < length:
             return sealer, records, end

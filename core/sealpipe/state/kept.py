@@ -114,9 +114,18 @@ class Record(ABC):
                 raise ValueError
 
 
+def known(folder: Path, base_url: str, short_code: str) -> bool:
+    """Whether there is a record of that request: this machine has had to do with it."""
+    return (folder / f"{_name(base_url, short_code)}.jsonl").exists()
+
+
+def _name(base_url: str, short_code: str) -> str:
+    return sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
+
+
 def open_record(folder: Path | None, base_url: str, short_code: str) -> Record | None:
     """The record of a request, locked; None where somebody else has it open. Raises StateError."""
-    name = sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
+    name = _name(base_url, short_code)
     if folder is None:
         return _InMemory.open(name)
     path = files.private_folder(folder) / f"{name}.jsonl"
@@ -169,7 +178,7 @@ class _OnDisk(Record):
                         self._apply(event)
                     elif event != head:
                         raise ValueError
-                except (ValueError, UsageError, RecursionError):
+                except (ValueError, TypeError, UsageError, RecursionError):
                     raise StateError(f"line {number + 1} of {path} is not one of ours", remedy=_REMEDY) from None
                 self._end += len(line)
                 self._empty = number == 0

@@ -9,7 +9,7 @@ import base64
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,20 +26,29 @@ from sealpipe.wire import derive
 
 _INFO = b"sealpipe-outbox"
 _ID = re.compile(r"[0-9a-f]{12}")
+_SALT_SIZE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What can be told of an entry without opening it."""
+    """What can be told of an entry without opening it. `damage` says why it cannot be opened; empty where it can.
+
+    Of a damaged entry only the id is sure: it is the file's name.
+    """
 
     id: str
     key_id: str
     created_at: datetime
     run: str
+    damage: str = ""
 
 
 class Outbox:
-    """The folder of entries. Without a credential they can be listed and discarded, not opened."""
+    """The folder of entries. Without a credential they can be listed and discarded, not opened.
+
+    An entry's id is the file's name, and stands in its first line, which every record is bound to: a copy under
+    another name is no entry, and is never sent.
+    """
 
     def __init__(self, folder: Path, credential: Credential | None, run: str = "") -> None:
         self.folder = folder
@@ -61,7 +70,7 @@ class Outbox:
         """Put a share away before it is sent. StateError where that cannot be done: then nothing may be sent."""
         moment = (now or datetime.now(UTC)).replace(microsecond=0)
         entry_id = secrets.token_hex(6)
-        salt = os.urandom(16)
+        salt = os.urandom(_SALT_SIZE)
         header = {
             "schema": 1,
             "id": entry_id,
@@ -81,14 +90,17 @@ class Outbox:
             raise
 
     def list(self, *, every_run: bool = False) -> list[Listed]:
-        """The entries of this run (or of every run), oldest first. A file that is none of ours is passed over."""
+        """The entries of this run (or of every run), oldest first, damaged ones too.
+
+        A file whose first line is none of ours is passed over.
+        """
         if not self.folder.is_dir():
             return []
         found: list[Listed] = []
         try:
             for path in self.folder.glob("*.sealed"):
                 listed = _listed(path)
-                if listed is not None and (every_run or listed.run == self.run):
+                if listed is not None and (every_run or listed.damage or listed.run == self.run):
                     found.append(listed)
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be read: {error.strerror}") from None
@@ -98,14 +110,22 @@ class Outbox:
     def open(self, entry_id: str) -> Entry | Literal["busy", "gone"]:
         """The entry, locked; `busy` where another process works on it, `gone` where it ended.
 
-        StateError where it was made with another key id, or does not open with this credential.
+        StateError where it was made with another key id, does not open with this credential, or is damaged: a
+        member of its first line is missing or wrong, or it is a copy of another entry.
         """
         path = self._path(entry_id)
         try:
             header = read_header(path)
-            if header.get("key_id") != self.credential.key_id:
+            damage = _damage(header, entry_id)
+            if damage:
                 raise StateError(
-                    f"outbox entry {entry_id} was made with the API key {header.get('key_id')}, not with this one",
+                    f"outbox entry {entry_id} is damaged: {damage}",
+                    remedy="look at `sealpipe shares list` and `sealpipe requests list`, "
+                    f"then drop it with `sealpipe resume {entry_id} --discard`",
+                )
+            if header["key_id"] != self.credential.key_id:
+                raise StateError(
+                    f"outbox entry {entry_id} was made with the API key {header['key_id']}, not with this one",
                     remedy="set SEALPIPE_API_KEY to the credential that made it",
                 )
             journal, found = Journal.open(path, self._key(base64.b64decode(header["salt"])))
@@ -155,9 +175,40 @@ class Outbox:
         return derive.hkdf(".".join(parts).encode(), salt, _INFO, 32)
 
 
+_MEMBERS: Mapping[str, Callable[[Any], object]] = {
+    "schema": lambda value: value == 1 and value is not True,
+    "id": lambda value: _ID.fullmatch(value),
+    "key_id": lambda value: value.isprintable() and value,
+    "created_at": parse_time,
+    "run": lambda value: isinstance(value, str),
+    "salt": lambda value: len(base64.b64decode(value, validate=True)) == _SALT_SIZE,
+}
+"""The members of an entry's first line, and what each has to be."""
+
+
+def _damage(header: Mapping[str, Any], entry_id: str) -> str:
+    """What is wrong with an entry's first line; empty for nothing."""
+    for name, holds in _MEMBERS.items():
+        try:
+            if holds(header[name]):
+                continue
+        except (KeyError, TypeError, ValueError, AttributeError, UsageError):
+            pass
+        return f"its first line has no valid {name}"
+    if header["id"] != entry_id:
+        return f"it is a copy of entry {header['id']}, or has lost its name"
+    return ""
+
+
 def _listed(path: Path) -> Listed | None:
     try:
         header = read_header(path)
-        return Listed(header["id"], header["key_id"], parse_time(header["created_at"]), header["run"])
-    except (OSError, UsageError, KeyError, TypeError):
+        if not _ID.fullmatch(path.stem) or not header.keys() & {"schema", "salt"}:
+            return None
+        damage = _damage(header, path.stem)
+        if damage:
+            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            return Listed(path.stem, "", changed, "", damage)
+        return Listed(path.stem, header["key_id"], parse_time(header["created_at"]), header["run"])
+    except (OSError, StateError):
         return None

@@ -16,13 +16,11 @@ from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.testing.canary import CANARY
 from sealpipe.testing.contract import Contract, listen, logged, shows, told
-from sealpipe.testing.trouble import Trouble
+from sealpipe.testing.trouble import PATIENCE, Trouble
 
 Content = bytes | Mapping[str, bytes]
 ODD_KEYS = ("dotted.key", "with space", "slash/key", "UPPER", "eq=al", "com,ma", "\u00fcml\u00e4ut")
 LARGE = 64 * 1024
-PATIENCE = 1.0
-"""Seconds that `context.network` waits for a server that is silent."""
 
 
 class SourceContract(Contract):
@@ -154,7 +152,7 @@ class SourceContract(Contract):
         for each in started:
             each.stop()
 
-    @pytest.mark.parametrize("how", ["429", "503", "closed", "silent"])
+    @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
     def test_a_backend_that_does_not_answer_is_unavailable(
         self,
         trouble: Callable[[str], Trouble],
@@ -163,8 +161,8 @@ class SourceContract(Contract):
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         listen(caplog)
-        if how == "silent":
-            monkeypatch.setattr("sealpipe.client.plugins.TIMEOUT", PATIENCE)
+        if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
+            monkeypatch.setattr(f"sealpipe.client.plugins.{limit}", PATIENCE)
         server = trouble(how)
         environ = self.at(server.url)
         if environ is None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PATIENCE = 1.0
+"""Seconds that `context.network` waits for a server that is silent, and its deadline for one that drips."""
+DRIP = 0.1
+"""Seconds between two bytes: far below any timeout of a single read."""
 
 
 class Trouble:
-    """`how` is a status such as `503`, `closed` (the connection ends without an answer) or `silent` (it stays, and
-    nothing comes). `received` counts."""
+    """`how` is a status such as `503`, `closed` (the connection ends without an answer), `silent` (it stays, and
+    nothing comes) or `dripping` (an answer comes, a byte now and then, and never ends). `received` counts."""
 
     retry_after = 7.0
 
@@ -28,11 +34,19 @@ class Trouble:
                 self.close_connection = True
                 if how == "silent":
                     trouble._over.wait()
+                elif how == "dripping":
+                    self.drip()
                 elif how != "closed":
                     self.send_response(int(how))
                     self.send_header("retry-after", str(int(trouble.retry_after)))
                     self.send_header("content-length", "0")
                     self.end_headers()
+
+            def drip(self) -> None:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nx-drip: ")
+                with suppress(OSError):
+                    while not trouble._over.wait(DRIP):
+                        self.wfile.write(b"a")
 
             def log_message(self, *_: object) -> None:
                 """Nothing."""

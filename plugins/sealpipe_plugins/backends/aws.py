@@ -15,17 +15,16 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.session import Session
 
-from sealpipe.plugin import Context, Health, NotConfigured
+from sealpipe.plugin import Context, Health, NotConfigured, PluginError, Unavailable, in_clear
 from sealpipe_plugins.backends.aws_errors import FAILURES, code_of, told
 from sealpipe_plugins.backends.aws_login import logged_in
 from sealpipe_plugins.backends.aws_meanings import READ, Doing
 from sealpipe_plugins.backends.aws_quiet import quiet
 from sealpipe_plugins.backends.aws_settings import AwsSettings
+from sealpipe_plugins.backends.within import within
 
 THREADS: Final = 4
 """Calls at once: AWS allows an account some forty of these a second."""
-
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Aws:
@@ -35,11 +34,13 @@ class Aws:
         self._settings = settings
         self._context = context
         self._lock = threading.Lock()
+        self._login = threading.Lock()
         self._session: Session | None = None
         self._clients: dict[tuple[str, str | None], Any] = {}
 
     def ask(self, service: str, operation: str, *, region: str | None = None, **parameters: Any) -> dict[str, Any]:
         """One call; `operation` as the SDK names its methods. Raises FAILURES, and PluginError where login fails."""
+        self._get_ready()
         with quiet():
             answer: dict[str, Any] = getattr(self._client(service, region), operation)(**parameters)
             return answer
@@ -94,42 +95,47 @@ class Aws:
     def _where(self) -> str:
         return str(self._client("sts", None).meta.region_name)
 
+    def _get_ready(self) -> None:
+        """Have credentials at hand: the SDK finds them by ways of its own, which know no deadline."""
+        failure: PluginError
+        try:
+            within(self._context.deadline, self._log_in)
+            return
+        except TimeoutError:
+            failure = Unavailable(
+                f"{self._context.store}: what gives AWS's credentials did not answer in time",
+                remedy="look at the profile's credential_process, or at the metadata of this machine or container",
+            )
+        raise failure
+
+    def _log_in(self) -> None:
+        with quiet(), self._login:  # not the other lock: who is late here keeps it
+            if self._session is None:
+                self._session = logged_in(self._settings, self._context, self._make)
+            found = self._session.get_credentials()
+            if found is not None:
+                found.get_frozen_credentials()  # anew, where they have run out
+
     def _client(self, service: str, region: str | None) -> Any:
         with self._lock:
             if (service, region) not in self._clients:
-                if self._session is None:
-                    self._session = logged_in(self._settings, self._context, self._make)
                 self._clients[service, region] = self._make(self._session, service, region)
             return self._clients[service, region]
 
     def _make(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
-        address = self._settings.endpoint_url
-        if address is not None:
-            _check(address, self._context.store)
-        options: dict[str, Any] = {
-            "retries": {"total_max_attempts": 1},
-            "connect_timeout": min(10.0, self._settings.timeout),
-            "read_timeout": self._settings.timeout,
-            "max_pool_connections": 2 * THREADS,
-        }
+        options: dict[str, Any] = {"retries": {"total_max_attempts": 1}}
         if self._context.named:
             options["ignore_configured_endpoint_urls"] = True  # AWS_ENDPOINT_URL is the default store's
         if unsigned:
             options["signature_version"] = UNSIGNED
-
-        def made(proxies: dict[str, str]) -> Any:
-            return session.create_client(
-                service,
-                region_name=region or self._settings.region,
-                endpoint_url=address,
-                config=Config(**options, proxies=proxies),
-            )
-
-        # The address is known once there is a client; a second one costs 2 ms.
-        client = made({})
-        url = client.meta.endpoint_url
-        proxy = self._context.network.proxy(url)
-        return client if proxy is None else made({urlsplit(url).scheme: proxy})
+        client = session.create_client(
+            service,
+            region_name=region or self._settings.region,
+            endpoint_url=self._settings.endpoint_url,
+            config=Config(**options),
+        )
+        _check(client, self._settings, self._context)
+        return client
 
 
 class OnAws:
@@ -153,9 +159,20 @@ def _action(service: str, operation: str) -> str:
     return f"{service}:{''.join(word.capitalize() for word in operation.split('_'))}"
 
 
-def _check(address: str, store: str) -> None:
-    parts = urlsplit(address)
-    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)):
-        raise NotConfigured(
-            f"{store}'s endpoint_url is not an https address", remedy="http is for this machine's own addresses only"
-        )
+def _check(client: Any, settings: AwsSettings, context: Context) -> None:
+    """NotConfigured where the address that the SDK has settled on is not https, or loopback."""
+    parts = urlsplit(client.meta.endpoint_url)
+    if parts.hostname and not in_clear(parts.scheme, parts.hostname):
+        return
+    of_service = "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.replace(" ", "_").upper()
+    set_here = [name for name in (of_service, "AWS_ENDPOINT_URL") if context.environ.get(name)]
+    if settings.endpoint_url is not None:
+        setting = f"{context.store}'s endpoint_url"
+    elif set_here and not context.named:
+        setting = set_here[0]
+    else:
+        setting = f"the endpoint_url in AWS's config file, for {context.store}"
+    raise NotConfigured(
+        f"{setting} is not an https address: credentials and secrets would travel in clear",
+        remedy="let it begin with https://; http:// is for this machine itself only",
+    )

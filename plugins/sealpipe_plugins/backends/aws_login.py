@@ -14,7 +14,8 @@ from botocore.exceptions import ProfileNotFound
 from botocore.session import Session
 
 from sealpipe.plugin import AuthFailed, Context, NotConfigured, PluginError
-from sealpipe_plugins.backends.aws_errors import FAILURES, told
+from sealpipe_plugins.backends.aws_errors import FAILURES, code_of, told
+from sealpipe_plugins.backends.aws_sending import send_by
 from sealpipe_plugins.backends.aws_settings import AwsSettings
 
 _WITHOUT_VARIABLES: Final[Mapping[str, Any]] = {
@@ -52,9 +53,7 @@ def logged_in(settings: AwsSettings, context: Context, make: Make) -> Session:
 
 def _session(settings: AwsSettings, context: Context) -> Session:
     session = Session(session_vars=dict(_WITHOUT_VARIABLES) if context.named else None, profile=settings.profile)
-    bundle = context.network.ca_bundle()
-    if bundle is not None:
-        session.set_config_variable("ca_bundle", str(bundle))  # for the clients of the SDK's own logins, too
+    send_by(session, context, settings.timeout)  # for the clients of the SDK's own logins, too
     if settings.profile is not None:
         _check_profile(session, settings.profile, context)
     return session
@@ -144,7 +143,7 @@ def _assumed(sts: Any, settings: AwsSettings, context: Context, *, by_token: boo
 def _refused(error: Exception, settings: AwsSettings, context: Context, *, by_token: bool) -> PluginError:
     action = "sts:AssumeRoleWithWebIdentity" if by_token else "sts:AssumeRole"
     failure = told(error, f"{context.store}:", action)
-    code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+    code = code_of(error)
     if code in ("AccessDenied", "AccessDeniedException", "InvalidIdentityToken", "IDPRejectedClaim"):
         whom = "the CI's token" if by_token else "these credentials"
         return AuthFailed(

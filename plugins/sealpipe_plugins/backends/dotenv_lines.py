@@ -1,7 +1,7 @@
-"""Dotenv files as all their readers understand them: shells, python-dotenv, Docker's `--env-file`.
+"""Dotenv files as their readers understand them: shells, python-dotenv, Node's readers, Docker's `--env-file`.
 
-Docker knows no quotes, and the shells and python-dotenv disagree about what is in them. So a value is written as it
-is, or not at all: `plain` is where all of them read the same, found by asking them (tests/plugins/local).
+Docker knows no quotes, and the others disagree about what is in them. So a value is written in one of three ways
+(`QUOTES`), each with exactly the characters that its readers take alike, found by asking them (tests/plugins/local).
 """
 
 from __future__ import annotations
@@ -25,8 +25,21 @@ NEVER_READ_BACK = frozenset({
 })  # fmt: skip
 """Variables that a shell keeps for itself: what a file sets them to is refused, changed, or told on stderr."""
 
-# No # although all four read it: Node's and Ruby's readers cut there. ~ is a home in front and after a colon.
-_PLAIN = re.compile(r"(?!~)(?:[A-Za-z0-9!%*+,\-./=?@\[\]^_{}~]|:(?!~)|[^\x00-\x9f\s])*")
+# No # although all four read it: Node's and Ruby's readers cut there. ~ is a home in front and after a colon. U+FEFF, a
+# byte order mark, is a blank to JavaScript.
+_PLAIN = re.compile(r"(?!~)(?:[A-Za-z0-9!%*+,\-./=?@\[\]^_{}~]|:(?!~)|[^\x00-\x9f\s\ufeff])*")
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+# python-dotenv puts variables into ${...} in any quotes, and it and Node read a backslash where a shell keeps it.
+_SINGLE = re.compile(r"(?:[^'\\$" + _CONTROL + r"]|\$(?!\{))*")
+_DOUBLE = re.compile(rf"[^\"\\$`{_CONTROL}]*")
+
+QUOTES: Mapping[str, tuple[str, re.Pattern[str]]] = {
+    "none": ("", _PLAIN),
+    "single": ("'", _SINGLE),
+    "double": ('"', _DOUBLE),
+}
+"""How a value may be written: the quote around it, and what it may hold. Docker reads `none` only."""
+
 _EXPANDED = frozenset("{*?[~")  # in a word of the command `export` a shell expands more than in an assignment
 
 _LEAD = re.compile(r"(?:[ \t]*\r?\n)*[ \t]*")
@@ -64,7 +77,18 @@ class Piece(NamedTuple):
 
 def plain(value: str) -> bool:
     """Whether all readers get this value from `KEY=value`."""
-    return _PLAIN.fullmatch(value) is not None
+    return odd(value, "none") is None
+
+
+def odd(value: str, quote: str) -> str | None:
+    """The first character that cannot be written so (`${` is one, too); None where all can."""
+    taken = QUOTES[quote][1].match(value)
+    end = taken.end() if taken else 0
+    if end == len(value):
+        return None
+    left = value[end : end + 2]
+    # Where it is written without quotes, `~` is a home in front and after a colon.
+    return {"${": "${" if quote == "single" else "$", ":~": "~"}.get(left, left[0])
 
 
 def pieces(data: bytes, wanted: Mapping[str, str]) -> list[Piece]:
@@ -96,14 +120,17 @@ def pieces(data: bytes, wanted: Mapping[str, str]) -> list[Piece]:
 
 
 def merged(found: list[Piece], wanted: Mapping[str, str]) -> Iterator[str]:
-    """The file's text with other values, or more. Every other line stays as it is. Raises Unreadable."""
+    """The file's text with other values, as they are spelled, or more. Every other line stays as it is.
+
+    Raises Unreadable.
+    """
     left, line = dict(wanted), 1
     last = ""
     for piece in found:
         if piece.key in wanted:
             value = wanted[piece.key]
             left.pop(piece.key, None)
-            if piece.export and not _EXPANDED.isdisjoint(value):
+            if piece.export and value[:1] not in ("'", '"') and not _EXPANDED.isdisjoint(value):
                 raise Unreadable(line + piece.lead.count("\n"), "a shell would expand the value behind `export`")
             last = f"{piece.lead}{piece.export}{piece.key}={value}\n"
         else:

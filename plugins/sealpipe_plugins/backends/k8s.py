@@ -21,6 +21,12 @@ from sealpipe_plugins.backends.reasons import not_sent
 LIMIT: Final = 8 * 1024 * 1024
 """Bytes of an answer: a Secret is a MiB at most, and some come with their own copy in an annotation."""
 
+_BROKEN_OFF: Final = (
+    *(httpx.ReadTimeout, httpx.WriteTimeout),
+    *(httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError),
+)
+"""After which nobody knows whether the server has had the request."""
+
 
 class _Way(NamedTuple):
     """Where, as whom, and by which client."""
@@ -61,9 +67,16 @@ class Cluster:
         way = self._open()
         try:
             reply = self._asked(way, method, path, body, wrote=wrote)
-        except (httpx.ReadTimeout, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+        except (
+            httpx.ReadTimeout,
+            httpx.WriteTimeout,
+            httpx.RemoteProtocolError,
+            httpx.ReadError,
+            httpx.WriteError,
+        ) as e:
+            late = " in time" if isinstance(e, httpx.TimeoutException) else ""
             failure: PluginError = (Unclear if wrote else Unavailable)(
-                f"Kubernetes at {self.host} did not answer", remedy="check the cluster and the network"
+                f"Kubernetes at {self.host} did not answer{late}", remedy="check the cluster and the network"
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             failure = not_sent(error, "Kubernetes", self.host)

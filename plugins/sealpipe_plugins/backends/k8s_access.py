@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from sealpipe.plugin import Context, NotConfigured, Secret
+from sealpipe.plugin import Context, NotConfigured, Secret, in_clear
 from sealpipe_plugins.backends.k8s_settings import K8sSettings
-
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Access(NamedTuple):
@@ -37,8 +35,7 @@ def access(settings: K8sSettings, context: Context) -> Access:
         found = found._replace(namespace=settings.namespace)
     found = found._replace(server=found.server.rstrip("/"))
     parts = urlsplit(found.server)
-    safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not safe or not parts.hostname or parts.username is not None:
+    if in_clear(parts.scheme, parts.hostname or "") or not parts.hostname or parts.username is not None:
         raise NotConfigured(
             f"the server of {context.store} is not an https address",
             remedy="write https://HOST:PORT; http is for this machine's own addresses only (kubectl proxy)",

@@ -7,15 +7,18 @@ ask is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar, cast
 
 from keyring import core
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked, PasswordSetError
 
-from sealpipe.plugin import BadReference, Denied, Locator, NotConfigured, PluginError, Unsupported
+from sealpipe.plugin import BadReference, Denied, Locator, NotConfigured, PluginError, Unavailable, Unclear, Unsupported
 from sealpipe.plugin.settings import PluginSettings
+from sealpipe_plugins.backends.within import within
+
+T = TypeVar("T")
 
 _SECRET_SERVICE: Final = ("keyring.backends.SecretService", "keyring.backends.libsecret")
 """Both are ways to one and the same service."""
@@ -46,15 +49,27 @@ class KeyringSettings(PluginSettings):
 class Keyrings:
     """The keyrings of this session, in the order in which they are asked."""
 
-    def __init__(self, settings: KeyringSettings) -> None:
+    def __init__(self, settings: KeyringSettings, deadline: float) -> None:
         self._name = settings.backend
+        self._deadline = deadline
 
     def password(self, service: str, username: str) -> bytes | str | None:
         """What is stored, exactly; None for nothing. Raises Denied where it is locked."""
-        return self._found(service, username)[1]
+        return self._in_time(lambda: self._found(service, username)[1])
 
     def store(self, service: str, username: str, value: bytes) -> None:
-        """Store it where it is found, else in the keyring that is asked first. Raises as `writable`."""
+        """Store it where it is found, else in the keyring that is asked first. Raises as `writable`, and Unclear."""
+        self._in_time(lambda: self._store(service, username, value), Unclear)
+
+    def _in_time(self, work: Callable[[], T], late: type[PluginError] = Unavailable) -> T:
+        """A keyring is somebody else's program, behind a socket of its own."""
+        try:
+            return within(self._deadline, work)
+        except TimeoutError:
+            failure = late("the keyring did not answer in time", remedy="check the D-Bus session, and restart it")
+        raise failure
+
+    def _store(self, service: str, username: str, value: bytes) -> None:
         backend = self._found(service, username)[0]
         kind = _sealing(backend)
         if type(backend).__module__ in _SECRET_SERVICE:
@@ -87,7 +102,7 @@ class Keyrings:
     def writable(self) -> str:
         """As `state`, for who stores. Raises Unsupported, too, where it would be kept in plain text."""
         told = self.state()
-        _sealing(self._backends()[0])
+        self._in_time(lambda: _sealing(self._backends()[0]))
         return told
 
     def _found(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
@@ -101,6 +116,9 @@ class Keyrings:
 
     def state(self) -> str:
         """What is asked, for people. Raises NotConfigured where there is nothing to ask, Denied where it is locked."""
+        return self._in_time(self._state)
+
+    def _state(self) -> str:
         found = self._backends()
         for each in found:
             if type(each).__module__ in _SECRET_SERVICE:

@@ -27,6 +27,7 @@ from sealpipe.plugin import (
     Secret,
     TooLarge,
     Unavailable,
+    in_clear,
 )
 from sealpipe_plugins.backends.answers import Refusals, Reply, require
 from sealpipe_plugins.backends.reasons import not_sent
@@ -51,7 +52,13 @@ class Connect:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
             raise NotConfigured(
                 f"{context.store}'s connect_host is no http(s) address",
-                remedy="set OP_CONNECT_HOST to the server's address, such as http://localhost:8080",
+                remedy="set OP_CONNECT_HOST to the server's address, such as https://connect.example.com",
+            )
+        if in_clear(parts.scheme, parts.hostname):
+            raise NotConfigured(
+                f"{context.store}'s connect_host (OP_CONNECT_HOST) has http:// to another machine: token and secrets "
+                "would travel in clear",
+                remedy="let it begin with https://; http:// is for this machine itself only",
             )
         self._context = context
         self._host = parts.netloc

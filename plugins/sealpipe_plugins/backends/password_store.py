@@ -16,4 +16,5 @@ class PassSettings(PluginSettings):
     store_dir: Path | None = None
     timeout: float = Field(30.0, gt=0, le=3600)
 
+    file_only = frozenset({"program"})
     own_variables = {"store_dir": "PASSWORD_STORE_DIR"}  # noqa: RUF012 - a ClassVar of the base

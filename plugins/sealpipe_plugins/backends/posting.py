@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from sealpipe.plugin import Context, NotConfigured, PluginError, Secret, Unavailable, Unclear
+from sealpipe.plugin import Context, NotConfigured, PluginError, Secret, Unavailable, Unclear, in_clear
 from sealpipe_plugins.backends.answers import LOOK, Reply
 from sealpipe_plugins.backends.reasons import not_sent
 
@@ -82,7 +82,8 @@ class Endpoint:
                 request.url = _HiddenURL(request.url)
             return self._answer(http, request, writes=writes)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            failure = self._lost(writes=writes) if sent else not_sent(error, self.name, self._host)
+            late = " in time" if isinstance(error, httpx.TimeoutException) else ""
+            failure = self._lost(late, writes=writes) if sent else not_sent(error, self.name, self._host)
         raise failure
 
     def _opened(self) -> httpx.Headers:
@@ -103,10 +104,10 @@ class Endpoint:
         finally:
             response.close()
 
-    def _lost(self, *, writes: bool) -> PluginError:
+    def _lost(self, late: str, *, writes: bool) -> PluginError:
         if writes:
-            return Unclear(f"{self.name} at {self._host} was sent the message and did not answer", remedy=LOOK)
-        return Unavailable(f"{self.name} at {self._host} did not answer")
+            return Unclear(f"{self.name} at {self._host} was sent the message and did not answer{late}", remedy=LOOK)
+        return Unavailable(f"{self.name} at {self._host} did not answer{late}")
 
 
 class _HiddenURL(httpx.URL):
@@ -131,11 +132,6 @@ def _host(url: Secret, setting: str) -> str:
         host = None
     if not host or not re.fullmatch(r"[!-~]+", url.reveal()) or "@" in parts.netloc or parts.fragment:
         raise NotConfigured(f"{setting} is no address", remedy="it looks like https://host/path")
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
+    if in_clear(parts.scheme, host):
         raise NotConfigured(f"{setting} has to be an https address", remedy="http is for this machine itself only")
     return host if port is None else f"{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host's name can only mean this machine."""
-    return host in ("localhost", "::1") or re.fullmatch(r"127(\.[0-9]{1,3}){3}", host) is not None

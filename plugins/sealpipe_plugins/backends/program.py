@@ -21,6 +21,9 @@ from sealpipe.plugin import PLAINTEXT_LIMIT, NotConfigured, TooLarge
 
 _ERRORS_KEPT: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
+_DYING: Final = 1.0
+"""Seconds that a killed program is waited for."""
+
 _running: set[subprocess.Popen[bytes]] = set()
 
 
@@ -57,6 +60,11 @@ def find(program: str, environ: Mapping[str, str], remedy: str) -> str:
     return found
 
 
+def patience(timeout: float, deadline: float, *, asked: bool) -> float:
+    """Seconds that a program may take: what the user `asked` for, else no more than the command's deadline."""
+    return timeout if asked else min(timeout, deadline)
+
+
 def run(argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: float) -> Ran:
     """Start a program and read what it writes to stdout, up to 16 MiB. `name` is what errors call it.
 
@@ -90,7 +98,8 @@ def _read(process: subprocess.Popen[bytes], name: str, end: float) -> Ran:
             selector.register(_pipe(stream), selectors.EVENT_READ)
         # Only stdout's end is waited for: a helper that stays (an agent) may keep stderr open.
         while process.stdout in [key.fileobj for key in selector.get_map().values()]:
-            ready = selector.select(max(0.0, end - time.monotonic()))
+            left = end - time.monotonic()  # looked at each time: one that never stops talking is late, too
+            ready = selector.select(left) if left > 0 else ()
             if not ready:
                 raise TimedOut
             for key, _ in ready:
@@ -110,7 +119,7 @@ def _read(process: subprocess.Popen[bytes], name: str, end: float) -> Ran:
             raise TimedOut from None
         os.set_blocking(_pipe(process.stderr).fileno(), False)
         with suppress(BlockingIOError):
-            while piece := os.read(_pipe(process.stderr).fileno(), _PIECE):
+            while time.monotonic() < end and (piece := os.read(_pipe(process.stderr).fileno(), _PIECE)):
                 length += len(piece)
                 errors += piece[: _ERRORS_KEPT - len(errors)]
     return Ran(status, bytes(out), bytes(errors), length)
@@ -126,10 +135,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)  # its session: nobody else is in that group
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_DYING)  # one that became another user (sudo) is not ours to kill, and goes on
     for stream in (process.stdout, process.stderr):
         _pipe(stream).close()
-    _running.discard(process)
+    if process.returncode is not None:
+        _running.discard(process)
 
 
 @atexit.register

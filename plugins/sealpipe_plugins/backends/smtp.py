@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import smtplib
-from typing import Final, Literal
+from collections.abc import Collection, Mapping
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -20,25 +21,29 @@ from sealpipe.plugin import (
     Unavailable,
     Unclear,
     Unsupported,
+    is_loopback,
 )
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.backends.answers import LOOK
-from sealpipe_plugins.backends.posting import is_loopback
 from sealpipe_plugins.backends.reasons import chain, not_sent
+from sealpipe_plugins.backends.smtp_line import Line
 
 
 class SmtpSettings(PluginSettings):
-    """`security` is starttls, tls (from the first byte) or none (to this machine itself only): tls on port 465, else
-    starttls. The port is 587 unless set, with tls 465. `timeout` is in seconds, for each step."""
+    """`security` is starttls, tls (from the first byte), none (to this machine itself only) or plain-internal: in
+    clear to a relay inside a network, by the config file only. It is tls on port 465, else starttls. The port is 587
+    unless set, with tls 465. `timeout` is in seconds, for each step."""
 
     host: str
     port: int | None = Field(None, ge=1, le=65535)
-    security: Literal["starttls", "tls", "none"] | None = None
+    security: Literal["starttls", "tls", "none", "plain-internal"] | None = None
     username: str | None = None
     password: Secret | None = None
     sender: str
     reply_to: str | None = None
     timeout: float = Field(30.0, gt=0, le=600)
+
+    file_only_values: ClassVar[Mapping[str, Collection[str]]] = {"security": ("plain-internal",)}
 
 
 class Server:
@@ -52,14 +57,25 @@ class Server:
         self._at = f"the mail server at {settings.host}:{self._port}"
         if self._security == "none" and not is_loopback(settings.host):
             raise NotConfigured(
-                f"mail would go to {settings.host} in clear", remedy="use starttls or tls; none is for loopback only"
+                f"mail would go to {settings.host} in clear",
+                remedy="use starttls or tls; none is for loopback only. For a relay inside your network that has no "
+                f'TLS, write security = "{_INTERNAL}" into the config file',
             )
         if (settings.username is None) != (settings.password is None):
             lacks = "password" if settings.password is None else "username"
             raise NotConfigured(f"the login of {context.store} lacks its {lacks}", remedy=f"set {lacks}, or neither")
+        if self._security == _INTERNAL and settings.username is not None and not is_loopback(settings.host):
+            raise NotConfigured(
+                f"the login of {context.store} would go to {settings.host} in clear",
+                remedy="unset username and password, or use a server with TLS",
+            )
 
     def send(self, sender: str, to: str, content: bytes, *, utf8: bool) -> None:
         """Hand over a message: ASCII with CRLF, or UTF-8 headers where `utf8` says so. Raises PluginError."""
+        with self._context.network.exchange():
+            self._send(sender, to, content, utf8=utf8)
+
+    def _send(self, sender: str, to: str, content: bytes, *, utf8: bool) -> None:
         smtp, whole = self._connected(), False
         try:
             _envelope(smtp, self._at, sender, to, len(content), utf8=utf8)
@@ -71,19 +87,21 @@ class Server:
             with contextlib.suppress(OSError):
                 smtp.putcmd("QUIT")
             return
-        except OSError:  # smtplib's own errors, too
-            pass
+        except OSError as error:  # smtplib's own errors, too
+            late = " in time" if any(isinstance(each, TimeoutError) for each in chain(error)) else ""
         finally:
             smtp.close()
         if whole:
-            raise Unclear(f"{self._at} was sent the message and did not answer", remedy=LOOK)
-        raise Unavailable(f"{self._at} broke off before it had the message")
+            raise Unclear(f"{self._at} was sent the message and did not answer{late}", remedy=LOOK)
+        said = f"did not answer{late}" if late else "broke off"
+        raise Unavailable(f"{self._at} {said} before it had the message")
 
     def check(self) -> str:
         """Connect, log in, and go. Says how."""
-        smtp = self._connected()
-        with contextlib.suppress(OSError):
-            smtp.putcmd("QUIT")
+        with self._context.network.exchange():
+            smtp = self._connected()
+            with contextlib.suppress(OSError):
+                smtp.putcmd("QUIT")
         smtp.close()
         login = "logged in" if self._settings.username else "no login"
         return f"{self._settings.host}:{self._port}, {self._security}, {login}"
@@ -112,10 +130,9 @@ class Server:
         raise failure
 
     def _opened(self) -> smtplib.SMTP:
-        host, port, timeout = self._settings.host, self._port, self._settings.timeout
-        if self._security == "tls":
-            return smtplib.SMTP_SSL(host, port, timeout=timeout, context=self._context.network.tls_context())
-        return smtplib.SMTP(host, port, timeout=timeout)
+        own, network = self._settings, self._context.network
+        here = self._security == "none" or (self._security == _INTERNAL and own.username is not None)
+        return Line(network, own.host, self._port, tls=self._security == "tls", timeout=own.timeout, here=here)
 
     def _secure(self, smtp: smtplib.SMTP) -> None:
         smtp.ehlo_or_helo_if_needed()
@@ -152,6 +169,7 @@ class Server:
         raise failure
 
 
+_INTERNAL: Final = "plain-internal"
 _TLS: Final = 465
 _SUBMISSION: Final = 587
 _LOGIN_FIRST: Final = (530, 534, 535, 538)

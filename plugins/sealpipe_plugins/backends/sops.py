@@ -25,6 +25,8 @@ class SopsSettings(PluginSettings):
     program: str = "sops"
     timeout: float = Field(60.0, gt=0, le=3600)
 
+    file_only = frozenset({"program"})
+
 
 class Sops:
     """SOPS, as this environment has it: its keys come from SOPS_AGE_KEY_FILE and whatever else sops itself reads."""
@@ -58,12 +60,14 @@ class Sops:
     def _run(self, *words: str) -> program.Ran:
         environ = self._context.child_environ()
         argv = (program.find(self._settings.program, environ, _INSTALL), *words)
+        asked = "timeout" in self._settings.model_fields_set
+        patience = program.patience(self._settings.timeout, self._context.deadline, asked=asked)
         try:
-            return program.run(argv, "sops", environ=environ, timeout=self._settings.timeout)
+            return program.run(argv, "sops", environ=environ, timeout=patience)
         except program.TimedOut:
             pass
         raise Unavailable(
-            f"sops had not ended after {self._settings.timeout:g} s",
+            f"sops had not ended after {patience:g} s",
             remedy="check that its key service (KMS, Vault) can be reached, or give it a longer timeout",
         )
 

@@ -12,8 +12,7 @@ from urllib.parse import quote, urlsplit
 from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import Context, NotConfigured, NotFound, PluginError, Unsupported
-from sealpipe_plugins.backends.posting import is_loopback
+from sealpipe.plugin import Context, NotConfigured, NotFound, PluginError, Unsupported, in_clear
 from sealpipe_plugins.backends.vault_adapter import OurAdapter, member, number
 from sealpipe_plugins.backends.vault_entry import Entry
 from sealpipe_plugins.backends.vault_lines import Lines
@@ -205,7 +204,7 @@ def _address(addr: str, context: Context) -> tuple[str, str]:
         host = port = None
     if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
         raise NotConfigured(f"{where} is no address", remedy="it looks like https://vault.example.com:8200")
-    if parts.scheme == "http" and not is_loopback(host):
+    if in_clear(parts.scheme, host):
         raise NotConfigured(
             f"{where} has http:// to another machine: token and secrets would travel in clear",
             remedy="let it begin with https://; http:// is for this machine itself only",

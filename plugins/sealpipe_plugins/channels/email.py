@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP, SMTPUTF8
-from email.utils import make_msgid
+from email.utils import format_datetime, make_msgid
 
 from sealpipe.plugin import BadReference, Channel, Context, Delivery, Health, Message, NotConfigured
 from sealpipe_plugins.backends.smtp import Server, SmtpSettings
 from sealpipe_plugins.channels.address import address
+from sealpipe_plugins.channels.mail import Box, Header, Token, write
 from sealpipe_plugins.channels.wording import as_html, as_plain, subject
 
 
@@ -36,40 +34,33 @@ class EmailChannel(Channel):
 
     def send(self, message: Message, to: str) -> Delivery:
         """By SMTP. The id is the Message-ID."""
-        recipient = address(to)
-        sender = self._sender.addr_spec
-        utf8 = not f"{sender}{recipient}".isascii()
-        mail = EmailMessage(SMTPUTF8 if utf8 else SMTP)
-        mail["From"] = self._sender
-        mail["To"] = _address("", recipient)
-        if self._reply_to is not None:
-            mail["Reply-To"] = self._reply_to
-        mail["Subject"] = subject(message)
-        mail["Date"] = datetime.now(UTC)
-        mail["Message-ID"] = make_msgid(domain=self._sender.domain)
-        mail["Auto-Submitted"] = "auto-generated"  # no out-of-office note answers it (RFC 3834)
-        # Quoted-printable: no server on the way has a reason to write it anew, and the link stays whole.
-        mail.set_content(as_plain(message), cte="quoted-printable")
-        mail.add_alternative(as_html(message), subtype="html", cte="quoted-printable")
-        self._server.send(sender, recipient, mail.as_bytes(), utf8=utf8)
-        return Delivery(id=str(mail["Message-ID"]))
+        recipient, sender = address(to), self._sender.address
+        made = make_msgid(domain=sender.rpartition("@")[2])
+        answers = [] if self._reply_to is None else [Header("Reply-To", self._reply_to)]
+        headers = [
+            Header("From", self._sender),
+            Header("To", Box("", recipient)),
+            *answers,
+            Header("Subject", subject(message)),
+            Header("Date", Token(format_datetime(datetime.now(UTC)))),
+            Header("Message-ID", Token(made)),
+            Header("Auto-Submitted", Token("auto-generated")),  # no out-of-office note answers it (RFC 3834)
+        ]
+        content = write(headers, as_plain(message), as_html(message))
+        self._server.send(sender, recipient, content, utf8=not content.isascii())
+        return Delivery(id=made)
 
     def check(self) -> Health:
         """Connects and logs in."""
         return Health(ok=True, detail=self._server.check())
 
 
-def _own(text: str, setting: str) -> Address:
+def _own(text: str, setting: str) -> Box:
     """An address of the settings, with a name or without."""
     match = re.fullmatch(r'(?:"?([^<>"]*?)"? *<([^<>]+)>|(\S+))', text)
     try:
         if match is not None and text.isprintable():
-            return _address(match[1] or "", address(match[2] or match[3]))
+            return Box((match[1] or "").strip(), address(match[2] or match[3]))
     except BadReference:
         pass
     raise NotConfigured(f"the setting {setting} is not one address", remedy="write Name <name@example.com>")
-
-
-def _address(name: str, bare: str) -> Address:
-    local, _, domain = bare.rpartition("@")
-    return Address(name, local, domain)

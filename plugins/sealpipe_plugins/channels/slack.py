@@ -112,6 +112,7 @@ def _content(message: Message) -> dict[str, Any]:
     return {
         "text": as_mrkdwn(message) or subject(message),
         "blocks": [{"type": "rich_text", "elements": [section]}],
+        "mrkdwn": False,
         "unfurl_links": False,
         "unfurl_media": False,
     }

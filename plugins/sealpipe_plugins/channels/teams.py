@@ -76,7 +76,7 @@ class TeamsChannel(Channel):
 
 def _card(message: Message) -> dict[str, Any]:
     """Rich text, in which nothing is markup, and a button for the link."""
-    heading = {"type": "TextRun", "text": subject(message), "weight": "Bolder"}
+    heading = {"type": "TextRun", "text": _literal(subject(message)), "weight": "Bolder"}
     body: list[dict[str, Any]] = [{"type": "RichTextBlock", "inlines": [heading]}]
     apart = True
     for line in lines(message):
@@ -98,4 +98,11 @@ def _card(message: Message) -> dict[str, Any]:
 
 
 def _run(piece: Piece) -> dict[str, Any]:
-    return {"type": "TextRun", "text": piece.text, **({"fontType": "Monospace"} if piece.secret else {})}
+    if piece.secret:
+        return {"type": "TextRun", "text": piece.text, "fontType": "Monospace"}
+    return {"type": "TextRun", "text": _literal(piece.text)}
+
+
+def _literal(text: str) -> str:
+    """Without `{{DATE(...)}}`, which a card would fill in: a character that nobody sees breaks it."""
+    return re.sub(r"\{(?=\{)", "{\u2060", text)

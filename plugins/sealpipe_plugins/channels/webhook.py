@@ -24,10 +24,11 @@ from sealpipe.plugin import (
     NotFound,
     Secret,
     Unclear,
+    in_clear,
 )
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.backends.answers import LOOK, Refusals, require
-from sealpipe_plugins.backends.posting import Endpoint, is_loopback
+from sealpipe_plugins.backends.posting import Endpoint
 
 MEMBERS: Final[Mapping[str, str]] = {"share": "link", "request": "link", "passcode": "passcode"}
 
@@ -84,7 +85,7 @@ class WebhookChannel(Channel):
             raise BadReference("the address has a user, a fragment or a \\ in it", remedy="leave that out")
         if re.search(r"/(\.|%2e){1,2}(/|\?|$)", to, re.IGNORECASE):
             raise BadReference("the address has . or .. for a part of its path", remedy="write the path out")
-        if parts.scheme == "http" and not is_loopback(host):
+        if in_clear(parts.scheme, host):
             raise BadReference("http:// would send it in clear", remedy="use https://; http:// is for loopback only")
 
     def canonical(self, to: str) -> str:
@@ -126,4 +127,4 @@ def _body(message: Message) -> bytes:
         "expires_at": None if ends is None else ends.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "text": message.text.reveal(),
     }
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -77,7 +77,7 @@ def as_markdown(message: Message) -> str:
 
 
 def as_mrkdwn(message: Message) -> str:
-    """Slack's markup."""
+    """Text for Slack with its markup switched off: there is nothing but links."""
     return "\n".join("".join(_mrkdwn(piece) for piece in line) for line in lines(message))
 
 
@@ -90,9 +90,10 @@ def _html(piece: Piece) -> str:
 
 def _markdown(piece: Piece) -> str:
     if not piece.secret:
-        escaped = _LEADING.sub(r"\\\1", _MARKUP.sub(r"\\\g<0>", piece.text))
-        # Neither /close nor @somebody: the second is broken by a character that nobody sees.
-        return escaped.replace("@", "@\u2060")
+        # What they look for in the text that is shown (@somebody, #1, https://) no escape keeps from them: it is broken
+        # by a character that nobody sees.
+        text = _FOUND.sub(lambda found: f"{found[0]}\u2060", piece.text)
+        return _LEADING.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
     if is_link(piece.text):
         return f"<{piece.text}>"
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", piece.text)), default=0))
@@ -102,11 +103,7 @@ def _markdown(piece: Piece) -> str:
 
 def _mrkdwn(piece: Piece) -> str:
     escaped = piece.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    if not piece.secret:
-        return escaped
-    if is_link(piece.text):
-        return f"<{escaped}>"
-    return escaped if "`" in escaped else f"`{escaped}`"
+    return f"<{escaped}>" if piece.secret and is_link(piece.text) else escaped
 
 
 def _clean(text: str) -> str:
@@ -116,5 +113,8 @@ def _clean(text: str) -> str:
 
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>#|~$^&]")
-_LEADING: Final = re.compile(r"^\s*([/+=:-])")
+_LEADING: Final = re.compile(r"^(\s*\d*)([/+=:;.)-])")
+_FOUND: Final = re.compile(
+    r"""@|[#!$%~&^](?=[\w"'{])|\[(?=\w+:)|:(?=//|[\w+-]+:)|\bwww(?=\.)|\bGH(?=-\d)""", re.IGNORECASE
+)
 _BREAK: Final = "<br>\n"

@@ -13,6 +13,7 @@ def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     here = "sealpipe_plugins.ci"
     register(CIInfo("plain", "any other CI: nothing but what its variables tell", f"{here}.plain:Plain", sign="CI"))
     register(CIInfo("github", "GitHub Actions", f"{here}.github:GitHub", sign="GITHUB_ACTIONS"))
+    register(CIInfo("azure", "Azure Pipelines", f"{here}.azure:Azure", sign="TF_BUILD"))
     register(
         CIInfo(
             "gitlab",

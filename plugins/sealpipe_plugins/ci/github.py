@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import httpx
 
-from sealpipe.plugin import CI, AuthFailed, Level, NotConfigured, PluginError, Run, Secret, Unavailable, Unsupported
-
-SHORTEST = 4
-"""Characters of a line that is masked: a shorter one would mask that letter in the whole log."""
+from sealpipe.plugin import (
+    ADD_MASK,
+    CI,
+    AuthFailed,
+    Level,
+    NotConfigured,
+    PluginError,
+    Run,
+    RunnerCommand,
+    Secret,
+    Unavailable,
+    Unsupported,
+    in_clear,
+)
+from sealpipe_plugins.ci.masks import write, write_masks
 
 _PERMISSION = "give the job `permissions: id-token: write` (a pull request from a fork never gets it)"
 
@@ -33,14 +41,9 @@ class GitHub(CI):
         return Run("github", "/".join(parts), env.get("GITHUB_ACTOR", ""), url)
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Commands on stderr, one a line; never into a regular file, where they would be the leak."""
-        if stat.S_ISREG(os.fstat(2).st_mode):
-            return
-        lines = dict.fromkeys(line for value in values for line in _lines(value.reveal()))
-        long = [line for line in lines if len(line.strip()) >= SHORTEST]
-        _write("".join(f"::add-mask::{_escaped(line)}\n" for line in long))
-        if len(long) < len(lines):
-            short = len(lines) - len(long)
+        """Commands on stderr, one a line; only where the runner reads that: in a file they would be the leak."""
+        short = write_masks(ADD_MASK, values)
+        if short:
             self.annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
 
     def set_output(self, name: str, value: str) -> None:
@@ -56,7 +59,7 @@ class GitHub(CI):
 
     def annotate(self, level: Level, message: str) -> None:
         """A command on stderr: the run's page shows it."""
-        _write(f"::{level} title=sealpipe::{_escaped(message)}\n")
+        write(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).line(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """From the runner's token endpoint, for this audience."""
@@ -64,12 +67,19 @@ class GitHub(CI):
         url, bearer = env.get("ACTIONS_ID_TOKEN_REQUEST_URL"), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:
             raise NotConfigured("this GitHub job may not ask for an OIDC token", remedy=_PERMISSION)
+        parts = urlsplit(url)
+        if in_clear(parts.scheme, parts.hostname or ""):
+            raise NotConfigured(
+                "ACTIONS_ID_TOKEN_REQUEST_URL is not an https address: the job's token would travel in clear",
+                remedy="let the runner set it",
+            )
         if audience is not None:
             url += ("&" if urlsplit(url).query else "?") + f"audience={quote(audience, safe='')}"
         try:
             answer = self.context.network.http().get(url, headers={"authorization": f"bearer {bearer}"})
         except httpx.HTTPError as error:
-            raise Unavailable(f"GitHub's token endpoint did not answer ({type(error).__name__})") from None
+            late = " in time" if isinstance(error, httpx.TimeoutException) else ""
+            raise Unavailable(f"GitHub's token endpoint did not answer{late} ({type(error).__name__})") from None
         return _token(answer)
 
     def _append(self, variable: str, text: str) -> None:
@@ -92,19 +102,3 @@ def _token(answer: httpx.Response) -> Secret:
     if not isinstance(value, str) or not value:
         raise PluginError("GitHub's token endpoint answered without a token")
     return Secret(value)
-
-
-def _lines(value: str) -> list[str]:
-    """The value, and each line of it as a log would show it: every kind of break that somebody breaks at."""
-    parts = [value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines()]
-    return [part for part in parts if part.strip()]
-
-
-def _write(text: str) -> None:
-    view = memoryview(text.encode("utf-8", "replace"))
-    while view:
-        view = view[os.write(2, view) :]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -20,6 +20,7 @@ usage: sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] [--] FILE ...
 Looks for what must not be committed, and tells file, line and rule; never what it found.
 NAME is one of {", ".join(HOOKS)}. --tag: only credentials of that service; --link-host: only links to that host
 (with no port, to any). A line that says `sealpipe: allow` is let pass.
+Options come before the files. What is there as a file is a file, even if its name is an option's.
 Exit code: 0 nothing found, 1 something found, 2 wrong usage or a file that cannot be read.
 """
 
@@ -44,7 +45,8 @@ def main() -> None:
 
 def run(words: Sequence[str]) -> int:
     """Run a command line to its exit code."""
-    if {"-h", "--help"} & set(words[:1]):
+    # As the last of one or two words: among files it is one that is gone, and help would let the others pass.
+    if words and words[-1] in ("-h", "--help") and len(words) <= 2 and not _is_file(words[-1]):
         sys.stdout.write(USAGE)
         return CLEAN
     try:
@@ -71,31 +73,40 @@ def run(words: Sequence[str]) -> int:
 
 
 def read(words: Sequence[str]) -> Asked:
-    """The words of a command line, by hand: argparse would be half of what the hook costs."""
-    options: dict[str, list[str]] = {"--tag": [], "--link-host": []}
-    plain: list[str] = []
-    left = iter(words)
-    for word in left:
-        name, equals, value = word.partition("=")
-        if word == "--":
-            plain += left
-        elif name in options:
-            options[name].append(value if equals else next(left, ""))
-        elif word.startswith("-") and len(word) > 1:
-            raise _UsageError("there is an option that it does not know")  # it may be a secret: it is not repeated
-        else:
-            plain.append(word)
-    if not plain or plain[0] not in HOOKS:
+    """The words of a command line, by hand: argparse would be half of what the hook costs.
+
+    pre-commit puts names of files behind what a user wants, and anybody may commit a file called `--tag=zz`. So what is
+    there is a file, and what follows a file is one, too.
+    """
+    if not words or words[0] not in HOOKS:
         raise _UsageError("the first word is not the name of a hook")
+    options: dict[str, list[str]] = {"--tag": [], "--link-host": []}
+    left = list(words[1:])
+    while left and left[0].startswith("-") and not _is_file(left[0]):
+        word = left.pop(0)
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if name not in options:
+            raise _UsageError("there is an option that it does not know")  # it may be a secret: it is not repeated
+        options[name].append(value if equals or not left else left.pop(0))
     if not all(re.fullmatch("[a-z][a-z0-9]{0,15}", tag) for tag in options["--tag"]):
         raise _UsageError("--tag is a short word in lower case")
     if not all(re.fullmatch(r"[A-Za-z0-9.-]{1,253}", host) for host in options["--link-host"]):
         raise _UsageError("--link-host is a host's name")
-    return Asked(plain[0], options["--tag"], options["--link-host"], plain[1:])
+    return Asked(words[0], options["--tag"], options["--link-host"], list(dict.fromkeys(left)))
+
+
+def _is_file(word: str) -> bool:
+    return os.path.lexists(word)  # a file, a folder, a link that leads nowhere
 
 
 def _tell(line: str) -> None:
-    os.write(1, f"{line}\n".encode("utf-8", "backslashreplace"))
+    from sealpipe.log_commands import (
+        in_line,
+    )  # only where there is something to tell: starting is what a commit waits for
+
+    os.write(1, f"{in_line(line)}\n".encode("utf-8", "backslashreplace"))
 
 
 def _shown(name: str) -> str:

@@ -1,6 +1,7 @@
 """What must not be committed, as one table of expressions. Read by the hooks, and by the file for gitleaks.
 
-Each is over bytes, begins at a literal that is quickly found, and matches in linear time.
+Each is over bytes. What is found is short and begins at a literal that is quickly found; from there a rule looks back,
+over a bounded stretch. So all of it takes time in proportion to what is read, whatever that is.
 """
 
 from __future__ import annotations
@@ -15,17 +16,23 @@ TAG: Final = "[a-z][a-z0-9]{0,15}"
 """Any service's tag, as it begins a credential."""
 HOST: Final = "[^\\s\"'<>`|{}^\\\\/#%]{1,255}"
 """Any host, and its port."""
-_SLASH: Final = r"(?:/|\\/|%2[Ff])"
+_SLASH: Final = r"(?:/|\\/|%2[Ff]|\\u002[Ff])"
 """As it stands in a link, in JSON, and in another address."""
-_HASH: Final = r"(?:#|%23|\\u0023)"
+_HASH: Final = r"(?:#|%23|\\u0023|&#35;|&#x23;)"
+_MORE: Final = "[_-]{0,4}[A-Za-z0-9]|[_-]{5}"
+"""What shows that it goes on, and is something else: a few lines and dashes alone are of the text around it."""
+_END: Final = "[_-]{0,4}(?:[^A-Za-z0-9_-]|$)"
+"""The same the other way round."""
+_FRONT: Final = "(?:^|[^A-Za-z0-9]|%[0-9A-Fa-f]{2})"
+"""What a credential's tag stands behind: in an address it may be an encoded sign."""
 _PARTS: Final = "_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}"
 
 
 class Rule(NamedTuple):
     """One thing to look for. It begins with one of `anchors`, and `before` matches up to there.
 
-    `{host}` and `{tag}` in an expression stand for what a user may narrow. `after` must not follow. `advice` is what
-    to do.
+    `{host}` and `{tag}` in an expression stand for what a user may narrow. `after` must not follow. `before` is at most
+    `reach` bytes long, and holds none of `stops`. `advice` is what to do.
     """
 
     hook: str
@@ -34,16 +41,21 @@ class Rule(NamedTuple):
     pattern: str
     advice: str
     before: str = ""
-    after: str = "[A-Za-z0-9_-]"
+    after: str = _MORE
+    reach: int = 32
+    stops: bytes = b""
 
 
 RULES: Final[Sequence[Rule]] = (
     Rule(
         "no-links",
         "link-with-key",
-        ("http",),
-        rf"https?(?::|%3[Aa]){_SLASH}{{2}}{{host}}{_SLASH}[^\s\"'<>`#]{{1,900}}?{_HASH}1{KEY}",
+        ("#1", "%231", "\\u00231", "&#35;1", "&#x23;1"),
+        f"{_HASH}1{KEY}",
         "whoever has it opens what is behind it: expire the share, and take it out of the history, too",
+        before=rf"[Hh][Tt][Tt][Pp][Ss]?(?::|%3[Aa]){_SLASH}{{2}}{{host}}{_SLASH}[^\s\"'<>`#]+",
+        reach=1200,
+        stops=b" \t\n\r\f\v\"'<>`#",
     ),
     Rule(
         "no-credentials",
@@ -51,7 +63,7 @@ RULES: Final[Sequence[Rule]] = (
         ("_sk_live_",),
         rf"{_PARTS}\.[A-Za-z0-9_-]{{43}}",
         "rotate: with its custody part a key opens all that was sealed to it; mint another, then revoke this one",
-        before="(?:^|[^A-Za-z0-9]){tag}",
+        before=_FRONT + "{tag}",
     ),
     Rule(
         "no-credentials",
@@ -59,8 +71,8 @@ RULES: Final[Sequence[Rule]] = (
         ("_sk_live_",),
         _PARTS,
         "revoke the key and mint another: whoever has read it can use the account",
-        before="(?:^|[^A-Za-z0-9]){tag}",
-        after=r"[A-Za-z0-9_-]|\.[A-Za-z0-9_-]{43}",
+        before=_FRONT + "{tag}",
+        after=rf"{_MORE}|\.[A-Za-z0-9_-]{{43}}(?!{_MORE})",
     ),
     Rule(
         "no-seeds",
@@ -82,12 +94,20 @@ HOOKS: Final = tuple(dict.fromkeys(rule.hook for rule in RULES))
 
 
 class Compiled(NamedTuple):
-    """A rule, ready to be looked for."""
+    """A rule, ready to be looked for. `blanks` makes each of its stops a blank."""
 
     rule: Rule
     anchors: tuple[bytes, ...]
     before: re.Pattern[bytes]
     pattern: re.Pattern[bytes]
+    blanks: bytes
+
+    def follows(self, content: bytes, start: int) -> bool:
+        """Whether what stands before `start` is what the rule wants there."""
+        begin = max(0, start - self.rule.reach)
+        if self.rule.stops:
+            begin += content[begin:start].translate(self.blanks).rfind(b" ") + 1
+        return self.before.search(content, begin, start) is not None
 
 
 def compiled(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) -> list[Compiled]:
@@ -100,6 +120,7 @@ def compiled(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) 
             tuple(anchor.encode() for anchor in rule.anchors),
             re.compile((_filled(rule.before, tag, host) + r"\Z").encode()),
             re.compile(f"{_filled(rule.pattern, tag, host)}(?!{rule.after})".encode()),
+            bytes.maketrans(rule.stops, b" " * len(rule.stops)),
         )
         for rule in RULES
         if rule.hook == hook
@@ -107,9 +128,9 @@ def compiled(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) 
 
 
 def for_gitleaks(rule: Rule) -> str:
-    """The same as one expression of RE2, which cannot look around: what it matches is one sign longer at each end."""
+    """The same as one expression of RE2, which cannot look around: what it matches is longer at each end."""
     before, body = (_filled(part, TAG, HOST) for part in (rule.before, rule.pattern))
-    return f"{before}({body})(?:[^A-Za-z0-9_-]|$)"
+    return f"{before}({body}){_END}"
 
 
 def _filled(pattern: str, tag: str, host: str) -> str:

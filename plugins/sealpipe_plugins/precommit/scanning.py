@@ -14,12 +14,16 @@ PRAGMA: Final = b"sealpipe: allow"
 """What a line says that may hold a match."""
 _CHUNK: Final = 32 * 1024 * 1024
 _OVERLAP: Final = 8 * 1024
-"""Bytes that two chunks have in common: more than any match is long."""
-_BEFORE: Final = 32
-"""Bytes before a match that its rule looks at, at most."""
+"""Bytes that two chunks have in common: more than any match is long, with what a rule looks at before it."""
 _MESSAGES: Final = frozenset({"COMMIT_EDITMSG", "MERGE_MSG", "TAG_EDITMSG"})
-_SCISSORS: Final = re.compile(rb"^. -{8,} >8 -{8,}\r?$", re.M)
-_BOMS: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_SCISSORS: Final = re.compile(rb"^(.) -{8,} >8 -{8,}\r?\n(?:\1.*\n)*", re.M)
+_BOMS: Final = {
+    b"\xff\xfe\x00\x00": "utf-32-le",
+    b"\x00\x00\xfe\xff": "utf-32-be",
+    b"\xff\xfe": "utf-16-le",
+    b"\xfe\xff": "utf-16-be",
+}
+"""The longer ones first: one begins with another."""
 
 
 class Found(NamedTuple):
@@ -35,37 +39,52 @@ def scan(file: str, rules: Sequence[Compiled]) -> Iterator[Found]:
     mode = os.lstat(file).st_mode
     if stat.S_ISLNK(mode):
         # What is committed of a link is where it points, not what is there.
-        yield from _named(file, os.fsencode(os.readlink(file)), rules)  # noqa: PTH115 - as below
+        for line, rule in matches(os.fsencode(os.readlink(file)), rules):  # noqa: PTH115 - as below
+            yield Found(file, line, rule)
     elif stat.S_ISREG(mode):
         with open(file, "rb", buffering=0) as stream:  # noqa: PTH123 - pathlib would be most of what this imports
             content = _read(stream.fileno())
             if len(content) == _CHUNK:
                 yield from _in_chunks(file, content, stream.fileno(), rules)
                 return
-        yield from _named(file, _plain(file, content), rules)
-
-
-def _named(file: str, content: bytes, rules: Sequence[Compiled]) -> Iterator[Found]:
-    for line, rule in matches(content, rules):
-        yield Found(file, line, rule)
+        for text in _texts(file, content):
+            found = matches(text, rules)
+            if found:
+                yield from (Found(file, line, rule) for line, rule in found)
+                return
 
 
 def matches(content: bytes, rules: Sequence[Compiled]) -> list[tuple[int, Rule]]:
-    """Line and rule of each match that no pragma allows."""
-    found: dict[tuple[int, str], Rule] = {}
-    for each in rules:
+    """Line and rule of each match that no pragma allows.
+
+    Where there are NULs, without them, too: so stands what is UTF-16 or UTF-32, whether or not the file says so.
+    """
+    texts = (content, content.translate(None, b"\0")) if b"\0" in content else (content,)
+    found = {
+        (line, each.rule)
+        for text in texts
+        for each in rules
         # The search for a literal is the fastest that there is, and most files hold none of them.
-        for match in each.pattern.finditer(content) if any(map(content.__contains__, each.anchors)) else ():
-            start = match.start()
-            if each.before.search(content, max(0, start - _BEFORE), start) and not _allowed(content, match):
-                found[content.count(b"\n", 0, start) + 1, each.rule.name] = each.rule
-    return [(line, rule) for (line, _), rule in sorted(found.items(), key=lambda each: each[0])]
+        if any(map(text.__contains__, each.anchors))
+        for line in _lines(text, each)
+    }
+    return sorted(found, key=lambda each: (each[0], each[1].name))
 
 
-def _allowed(content: bytes, match: re.Match[bytes]) -> bool:
-    begin = content.rfind(b"\n", 0, match.start()) + 1
-    end = content.find(b"\n", match.end())
-    return PRAGMA in content[begin : end if end >= 0 else len(content)]
+def _lines(content: bytes, each: Compiled) -> Iterator[int]:
+    """The lines with a match that no pragma allows. A line is done with its first: more would be looked at in vain."""
+    line, begin, done, position = 1, 0, 0, 0
+    while match := each.pattern.search(content, position):
+        start = match.start()
+        if not each.follows(content, start):
+            position = start + 1  # what it wants may begin within
+            continue
+        before, begin = begin, max(done, content.rfind(b"\n", done, start) + 1)
+        line += content.count(b"\n", before, begin)
+        end = content.find(b"\n", match.end())
+        done = position = end if end >= 0 else len(content)
+        if content.find(PRAGMA, begin, done) < 0:
+            yield line
 
 
 def _read(descriptor: int) -> bytes:
@@ -79,15 +98,29 @@ def _read(descriptor: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _plain(file: str, content: bytes) -> bytes:
-    """The text that git would store, as UTF-8 where it says that it is UTF-16."""
-    encoding = _BOMS.get(content[:2])
-    if encoding is not None:
-        return content[2:].decode(encoding, "replace").encode("utf-8", "replace")
-    if file.rpartition("/")[2] in _MESSAGES:
-        cut = _SCISSORS.search(content)  # below it stands the diff, which git takes off
-        return content if cut is None else content[: cut.start()]
-    return content
+def _texts(file: str, content: bytes) -> Iterator[bytes]:
+    """What is looked through, until something is found: as git would store it, and as UTF-8 what says that it is none.
+
+    It may not be what it says: then it is looked through as it is.
+    """
+    for mark, encoding in _BOMS.items():
+        if content.startswith(mark):
+            yield content[len(mark) :].decode(encoding, "replace").encode("utf-8", "replace")
+            break
+    # Nothing that is tracked is below a folder of that name: anybody may commit a file MERGE_MSG.
+    folders, _, name = file.rpartition("/")
+    yield _kept(content) if name in _MESSAGES and ".git" in folders.split("/") else content
+
+
+def _kept(message: bytes) -> bytes:
+    """A message without what git takes off: its scissors, its own comments below them, and the diff, if any.
+
+    Anything else below is no work of git's: a message from the command line is kept whole.
+    """
+    for cut in _SCISSORS.finditer(message):
+        if message.startswith(b"diff --", cut.end()) or cut.end() == len(message):
+            return message[: cut.start()]
+    return message
 
 
 def _in_chunks(file: str, content: bytes, descriptor: int, rules: Sequence[Compiled]) -> Iterator[Found]:

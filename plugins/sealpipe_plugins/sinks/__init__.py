@@ -23,6 +23,7 @@ SINKS: tuple[SinkInfo, ...] = (
         "dotenv",
         "keys of a dotenv file that sh, python-dotenv and Docker read alike: dotenv:PATH#KEY=PROMPT",
         f"{_HERE}.dotenv:DotenvSink",
+        params={"quote": "single or double: quotes around values, which Docker's --env-file does not know (none)"},
     ),
     SinkInfo("file", "a file, 0600, that holds one value exactly: file:PATH", f"{_HERE}.file:FileSink"),
     SinkInfo(

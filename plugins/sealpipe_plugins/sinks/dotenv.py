@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored, Unsupported, missing
@@ -25,7 +26,8 @@ class DotenvSink(Sink):
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
         """Write the whole file anew, and read it back."""
         path = local.path_of(locator)
-        values = {key: _value(key, field) for key, field in local.unique(fields).items()}
+        quote = _quote(locator)
+        values = {key: _value(key, field, quote) for key, field in local.unique(fields).items()}
 
         def decide(there: bytes | None) -> bytes | None:
             return _wanted(locator, there, values, mode)
@@ -37,7 +39,16 @@ class DotenvSink(Sink):
         return Receipt(locator, already=already)
 
 
-def _value(key: str, field: Stored) -> str:
+def _quote(locator: Locator) -> str:
+    quote = locator.param("quote", "none") or ""
+    if quote not in dotenv_lines.QUOTES:
+        raise BadReference(
+            f"{locator} has a quote= that it does not take", remedy=f"it is one of {', '.join(dotenv_lines.QUOTES)}"
+        )
+    return quote
+
+
+def _value(key: str, field: Stored, quote: str) -> str:
     """A value as it is spelled in a file. BadReference for the key, Unsupported for the value."""
     if not key:
         raise BadReference("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
@@ -49,18 +60,44 @@ def _value(key: str, field: Stored) -> str:
         value: str | None = local.content_of(field).decode("utf-8")
     except UnicodeDecodeError:
         value = None  # the error holds the value: it must not stand behind ours
-    if value is None or not dotenv_lines.plain(value):
+    if value is None:
+        raise Unsupported(f"the value for {key} is no text", remedy=_ELSEWHERE)
+    sign = dotenv_lines.odd(value, quote)
+    if sign is not None:
         raise Unsupported(
-            f"the value for {key} has characters that the readers of dotenv files (sh, python-dotenv, Docker) take"
-            " differently",
-            remedy="store it with file: or dir:, which keep any value exactly",
+            f"the value for {key} has {_named(sign)}, which the readers of dotenv files take differently "
+            + ("where no quotes are around it" if quote == "none" else f"in {quote} quotes"),
+            remedy=_way_out(value, quote),
         )
+    value = dotenv_lines.QUOTES[quote][0].join(("", value, ""))
     if len(f"{key}={value}".encode()) > dotenv_lines.LINE_LIMIT:
         raise Unsupported(
             f"the value for {key} makes a line of more than {dotenv_lines.LINE_LIMIT} bytes, which Docker refuses",
             remedy="store it with file: or dir:",
         )
     return value
+
+
+_ELSEWHERE = "store it with file: or dir:, which keep any value exactly"
+_NAMES = {"${": "${ (dollar sign and brace)", "\n": "a line end", "\t": "a tab", " ": "a blank"}
+
+
+def _named(sign: str) -> str:
+    """A character by its name: all that is told of a value."""
+    if sign in _NAMES:
+        return _NAMES[sign]
+    name = unicodedata.name(sign, "")
+    if not name or not sign.isprintable():
+        return name.lower() or "a control character"
+    return f"{sign} ({name.lower()})"
+
+
+def _way_out(value: str, quote: str) -> str:
+    """The quotes that would do, if any."""
+    fits = [each for each in ("single", "double") if each != quote and dotenv_lines.odd(value, each) is None]
+    if not fits:
+        return _ELSEWHERE
+    return f"?quote={fits[0]} writes it, for all readers but Docker's --env-file; or {_ELSEWHERE}"
 
 
 def _wanted(locator: Locator, there: bytes | None, values: Mapping[str, str], mode: Mode) -> bytes | None:

@@ -32,7 +32,7 @@ class KeyringSink(Sink):
 
     def __init__(self, settings: KeyringSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._keyrings = Keyrings(settings)
+        self._keyrings = Keyrings(settings, context.deadline)
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """As the base says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sealpipe.plugin import FRESH, SourceInfo, hookimpl
+from sealpipe.plugin import ASKS, FRESH, SourceInfo, hookimpl
 
 
 @hookimpl
@@ -15,6 +15,14 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{here}.file:FileSource"))
     register(SourceInfo("stdin", "standard input, to its end: stdin:", f"{here}.stdin:StdinSource"))
     register(SourceInfo("text", "the text itself, no secret: text:deploy-bot", f"{here}.text:TextSource"))
+    register(
+        SourceInfo(
+            "prompt",
+            "what is typed at the terminal, not shown: prompt:Database password",
+            f"{here}.prompt:PromptSource",
+            capabilities=(FRESH, ASKS),
+        )
+    )
     register(
         SourceInfo(
             "dotenv",

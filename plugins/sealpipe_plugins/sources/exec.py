@@ -39,7 +39,8 @@ class ExecSource(Source):
         environ = self.context.child_environ()
         argv = _filled(command, name, locator)
         path = program.find(argv[0], environ, f"correct argv of the command {name} in the config file")
-        timeout = command.timeout or self.settings.timeout
+        asked = command.timeout is not None or "timeout" in self.settings.model_fields_set
+        timeout = program.patience(command.timeout or self.settings.timeout, self.context.deadline, asked=asked)
         try:
             ran = program.run([path, *argv[1:]], f"the command {name}", environ=environ, timeout=timeout)
         except program.TimedOut:

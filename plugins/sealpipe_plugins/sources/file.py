@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from sealpipe.plugin import BadReference, Denied, Document, Locator, NotFound, PluginError, Source
+from sealpipe.plugin import BadReference, Denied, Document, Locator, NotFound, PluginError, Source, open_file
 from sealpipe_plugins.sources.reading import read_whole
 
 
@@ -17,7 +15,7 @@ class FileSource(Source):
             raise BadReference(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
         reason = ""
         try:
-            with Path(locator.body).open("rb") as stream:
+            with open_file(locator.body, locator) as stream:
                 return Document(read_whole(stream, locator))
         except (FileNotFoundError, NotADirectoryError):
             missing = True

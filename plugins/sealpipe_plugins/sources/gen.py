@@ -49,8 +49,13 @@ class GenSource(Source):
             return Health(ok=False, detail="the word list for passphrases is missing or not whole")
 
 
+_KINDS: Final = {"0": drawing.PLAIN, "1": drawing.WITH_SYMBOLS, "all": drawing.ALL_SYMBOLS}
+
+
 def _password(locator: Locator) -> Document:
-    kinds = drawing.WITH_SYMBOLS if _switch(locator, "symbols", default="1") else drawing.PLAIN
+    kinds = _KINDS.get(locator.param("symbols", "1") or "")
+    if kinds is None:
+        raise _wrong(locator, "has a symbols= that it does not take", "symbols= is 0 (none), 1 (+-.:=_) or all")
     length = _number(locator, "length", LENGTH)
     choices = drawing.passwords(length, kinds)
     _not_weak(locator, "length", length, lambda least: drawing.passwords(least, kinds))
@@ -112,13 +117,6 @@ def _number(locator: Locator, name: str, bounds: Bounds) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) or not least <= int(text) <= most:
         raise _wrong(locator, f"has a {name}= that it does not take", f"{name}= is a whole number, {least} to {most}")
     return int(text)
-
-
-def _switch(locator: Locator, name: str, *, default: str) -> bool:
-    text = locator.param(name, default)
-    if text not in ("0", "1"):
-        raise _wrong(locator, f"has a {name}= that it does not take", f"{name}= is 0 or 1")
-    return text == "1"
 
 
 def _text(locator: Locator, name: str, default: str, longest: int) -> str:

@@ -11,7 +11,7 @@ class KeyringSource(Source):
 
     def __init__(self, settings: KeyringSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._keyrings = Keyrings(settings)
+        self._keyrings = Keyrings(settings, context.deadline)
 
     def fetch(self, locator: Locator) -> Document:
         """The password of a service and a user name."""

@@ -73,10 +73,13 @@ class ServiceAccountSource(Source):
 
     def __init__(self, settings: OnePasswordSettings, context: Context) -> None:
         super().__init__(settings, context)
+        from sealpipe_plugins.backends import program
         from sealpipe_plugins.backends.onepassword_sdk import Sdk
 
         try:
-            self._sdk = Sdk(settings.service_account_token, _version(), settings.timeout)  # type: ignore[arg-type]
+            asked = "timeout" in settings.model_fields_set
+            patience = program.patience(settings.timeout, context.deadline, asked=asked)
+            self._sdk = Sdk(settings.service_account_token, _version(), patience)  # type: ignore[arg-type]
             return
         except ImportError:
             pass

@@ -72,14 +72,12 @@ class PassSource(Source):
         environ |= {"PASSWORD_STORE_DIR": str(self._folder), "PASSWORD_STORE_GPG_OPTS": options}
         path = program.find(self.settings.program, environ, _INSTALL)
         try:
-            ran = program.run(
-                [path, "show", "--", locator.body], "pass", environ=environ, timeout=self.settings.timeout
-            )
+            ran = program.run([path, "show", "--", locator.body], "pass", environ=environ, timeout=self._patience())
         except program.TimedOut:
             ran = None
         if ran is None:
             raise PluginError(
-                f"{locator} could not be read: pass had not ended after {self.settings.timeout:g} s",
+                f"{locator} could not be read: pass had not ended after {self._patience():g} s",
                 remedy="run `pass show` by hand, or set a longer timeout",
             )
         if ran.status and b"[GNUPG:] DECRYPTION_FAILED" in ran.errors:
@@ -88,13 +86,17 @@ class PassSource(Source):
             raise PluginError(f"{locator} could not be read: pass {ran.end}", remedy="run `pass show` by hand")
         return ran.out
 
+    def _patience(self) -> float:
+        asked = "timeout" in self.settings.model_fields_set
+        return program.patience(self.settings.timeout, self.context.deadline, asked=asked)
+
     def _undecrypted(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> Denied:
         """gpg says "no secret key" for a locked one, too: so it is asked whether there is one."""
         ids = [found.decode() for found in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
         gpg = program.find("gpg", environ, _INSTALL)
         words = [gpg, "--batch", "--list-secret-keys", "--", *ids]
         try:
-            here = ids and program.run(words, "gpg", environ=environ, timeout=self.settings.timeout).status == 0
+            here = ids and program.run(words, "gpg", environ=environ, timeout=self._patience()).status == 0
         except program.TimedOut:
             here = False
         if not here:

@@ -6,7 +6,18 @@ import os
 import stat
 from typing import Final
 
-from sealpipe.plugin import BadReference, Context, Denied, Document, Health, Locator, NotFound, PluginError, Source
+from sealpipe.plugin import (
+    BadReference,
+    Context,
+    Denied,
+    Document,
+    Health,
+    Locator,
+    NotFound,
+    PluginError,
+    Source,
+    open_file,
+)
 from sealpipe_plugins.backends.sops import Sops, SopsSettings, refuse_several
 
 _BY_NAME: Final = ((".yaml", "yaml"), (".yml", "yaml"), (".json", "json"), (".env", "dotenv"), (".ini", "ini"))
@@ -56,7 +67,7 @@ def _checked(locator: Locator) -> str:
             raise PluginError(f"{locator} is a directory", remedy="name a file in it")
         if not stat.S_ISREG(kind):
             raise PluginError(f"{locator} is no regular file: sops would wait for it", remedy="name a file")
-        with open(path, "rb"):  # noqa: PTH123 - as above
+        with open_file(path, locator):
             return path
     except PermissionError:
         raise Denied(f"{locator} may not be read by this user", remedy="give this user the right to read it") from None

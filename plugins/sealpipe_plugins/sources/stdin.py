@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sealpipe.plugin import BadReference, Conflict, Document, Locator, NotFound, Source, Unsupported
+import io
+from contextlib import suppress
+from typing import BinaryIO
+
+from sealpipe.plugin import (
+    BadReference,
+    Conflict,
+    Document,
+    Locator,
+    NotFound,
+    Source,
+    Unsupported,
+    refuse_process_file,
+)
 from sealpipe_plugins.sources.reading import read_whole
 
 _REMEDY = "pipe the value in: produce-it | sealpipe share -f LABEL=stdin:"
@@ -22,7 +35,17 @@ class StdinSource(Source):
             raise NotFound("standard input is closed", remedy=_REMEDY)
         if stream.isatty():
             raise Unsupported("standard input is a terminal, nothing is piped in", remedy=_REMEDY)
+        _refuse_process_file(stream, locator)
         if self.read:
             raise Conflict("standard input was read already", remedy="name stdin: once")
         self.read = True
         return Document(read_whole(stream, locator))
+
+
+def _refuse_process_file(stream: BinaryIO, locator: Locator) -> None:
+    """`< /proc/self/environ` is as little shared as `file:/proc/self/environ`."""
+    descriptor = -1
+    with suppress(io.UnsupportedOperation, OSError, AttributeError):  # a stream in memory has none
+        descriptor = stream.fileno()
+    if descriptor >= 0:
+        refuse_process_file(descriptor, locator)

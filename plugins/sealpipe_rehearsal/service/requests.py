@@ -106,7 +106,9 @@ def _row(call: Call, members: creating.Members) -> creating.Members:
     """The request's columns. The passcode is the one secret that arrives in clear here; its hash stays."""
     given = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
     expires = given or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
-    values = dict(members)
+    # Of a prompt no more is kept than these two; the vendor's SDK tells what a type is that was left out.
+    prompts = [{"item": each["item"], "type": each.get("type") or "text"} for each in members["fields"]]
+    values = {**members, "fields": prompts}
     passcode = values.pop("passcode")
     lists = ("fields", "restricted_domain", "ip_whitelist")
     return (

@@ -46,19 +46,20 @@ def notify_on(value: object) -> str | None:
 
 _PROMPT = {
     "type": "object",
-    "properties": {"item": SCHEMAS[filled_text], "type": SCHEMAS[filled_text]},
-    "required": ["item", "type"],
+    "properties": {"item": SCHEMAS[filled_text], "type": {"anyOf": [SCHEMAS[filled_text], {"type": "null"}]}},
+    "required": ["item"],
 }
 
 
 @accepts(type="array", items=_PROMPT)
 def prompts(value: object) -> str | None:
-    """The fields of a request: what is asked for (`item`, not `key`), and of which type."""
+    """The fields of a request: what is asked for (`item`, not `key`), and of which type; left out, it is `text`."""
     if not isinstance(value, list):
         return "must be an array"
     for number, field in enumerate(value, 1):
-        if not isinstance(field, dict) or filled_text(field.get("item")) or filled_text(field.get("type")):
-            return f"field {number} must be an object with the texts item and type"
+        kind = field.get("type") if isinstance(field, dict) else None
+        if not isinstance(field, dict) or filled_text(field.get("item")) or (kind is not None and filled_text(kind)):
+            return f"field {number} must be an object with the text item, and the text type where it has one"
     return None
 
 

@@ -75,6 +75,24 @@ def test_no_secret_of_the_step_reaches_what_it_starts(set_up: Make, installer: s
 
 
 @INSTALLERS
+def test_no_secret_is_found_in_the_processes_that_started_it_either(set_up: Make, installer: str) -> None:
+    """Whatever runs as the same user reads its parent's environment as it was when that started."""
+    job = set_up()
+    seen = job.home / "seen"
+    for name, real in {"uv": uv(), "python3": sys.executable}.items():
+        # Its own environment, names and all, and that of every process above it up to the test's.
+        walk = f"p=$$; while [ $p -ne {os.getpid()} ] && [ $p -gt 1 ]; do /bin/cat /proc/$p/environ"
+        walk += " | /usr/bin/tr '\\0' '\\n'; p=$(/bin/sed 's/.*) //' /proc/$p/stat | /usr/bin/cut -d ' ' -f 2); done"
+        job.add(name, f"{{ {walk}; }} >> '{seen}'\nexec '{real}' \"$@\"")
+    odd = {"my-token": "eight-canary", "with.dot": "nine-canary", "BASH_FUNC_sed%%": "() { : ten-canary; }"}
+    done = job("", installer, KEPT="two\nlines 'and' \"quotes\" $x", SEALPIPE_SETUP_KEEP="KEPT", **odd, **SECRETS)
+    assert done.executable.is_file()
+    known = seen.read_text()
+    assert "KEPT=two\nlines 'and' \"quotes\" $x\n" in known
+    assert "canary" not in known + done.text
+
+
+@INSTALLERS
 def test_the_password_of_an_index_is_not_told(set_up: Make, installer: str) -> None:
     job = set_up("uv", "python3")
     address = "http://user:hunter2-canary@127.0.0.1:9/simple"
@@ -88,11 +106,16 @@ def test_the_password_of_an_index_is_not_told(set_up: Make, installer: str) -> N
 
 def test_what_an_installer_says_is_no_command_to_the_runner(set_up: Make) -> None:
     job = set_up("python3")
-    job.add("uv", r"printf '::set-env name=A::b\n##[add-path]/evil\nfetch https://u:p-canary@h/\n'; exit 1")
+    said = r"::set-env name=A::b\n##[add-path]/evil\n##vso[x]y\nfetch https://u:p-canary@h/\n"
+    # A runner ends a line at a carriage return, too; and there are passwords with an @ in them.
+    said += r"10 percent\r::add-mask::e\r  ::stop-commands::x\n\033[2Kfetch https://u:p@w-canary@h/\n"
+    job.add("uv", f"printf '{said}'; exit 1")
     done = job(installer="uv")
     assert "uv ended with exit code 1" in done.error
-    assert "\nuv: # #[add-path]/evil\nuv: fetch https://***@h/\n" in done.text
-    assert [line for line in done.text.splitlines() if line.startswith("::") and "error" not in line] == []
+    assert "\nuv: # #[add-path]/evil\nuv: # #vso[x]y\nuv: fetch https://***@h/\n" in done.text
+    assert "canary" not in done.text
+    lines = done.text.splitlines()
+    assert [line for line in lines if line.lstrip().startswith("::") and "::error title=sealpipe" not in line] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

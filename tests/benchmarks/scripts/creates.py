@@ -15,9 +15,10 @@ import uuid
 import httpx
 
 from sealpipe import AsyncClient, Client
+from sealpipe.wire import tokens
 
 IN_FLIGHT = 10
-MEMBERS = {"data": base64.b64encode(os.urandom(300)).decode(), "access_token": "t" * 43}
+MEMBERS = {"data": base64.b64encode(os.urandom(300)).decode(), "access_token": tokens.access_token(os.urandom(32))}
 BODY = {"encryption_type": "e2ee-aes256-gcm", **MEMBERS}
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
 BARE = {

@@ -32,3 +32,18 @@ class TestPlain(CIContract):
     @pytest.fixture
     def environ(self) -> Mapping[str, str]:
         return PLAIN
+
+
+class TestAzure(CIContract):
+    name = "azure"
+
+    @pytest.fixture
+    def environ(self) -> Mapping[str, str]:
+        return {
+            "TF_BUILD": "True",
+            "SYSTEM_COLLECTIONURI": "https://dev.azure.com/acme/",
+            "SYSTEM_TEAMPROJECT": "handover",
+            "BUILD_BUILDID": "17",
+            "SYSTEM_JOBID": "12f1170f-54f2-53f3-20dd-22fc7dff55f9",
+            "BUILD_REQUESTEDFOR": "Ada",
+        }

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import os
+import pty
+import re
+import select
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
+from sealpipe.testing.canary import CANARY
 from sealpipe.testing.source import Content
 
 
@@ -47,6 +54,52 @@ class TestFile(SourceContract):
 
     def missing(self) -> str:
         return str(self.here / "nothing")
+
+
+class TestPrompt(SourceContract):
+    """It asks at whatever terminal is named: here one of ours, at which somebody types what belongs to the question."""
+
+    name = "prompt"
+    holds = frozenset({"text"})
+
+    @pytest.fixture(autouse=True)
+    def typist(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        self.known: dict[str, bytes] = {}
+        master, slave = pty.openpty()
+        monkeypatch.setattr("sealpipe_plugins.backends.terminal.TERMINAL", os.ttyname(slave))
+        monkeypatch.delenv("CI", raising=False)
+        done = threading.Event()
+        thread = threading.Thread(target=self._type, args=(master, done))
+        thread.start()
+        yield
+        done.set()
+        thread.join()
+        for each in (master, slave):
+            os.close(each)
+
+    def _type(self, master: int, done: threading.Event) -> None:
+        shown = b""
+        while not done.is_set():
+            if select.select([master], [], [], 0.02)[0]:
+                shown += os.read(master, 65_536)
+            question = re.search(rb"(value \d+|nothing) \(not shown\): ", shown)
+            if question:
+                shown = shown[question.end() :]
+                os.write(master, self.known.get(question[1].decode(), b"") + b"\r")
+
+    def put(self, content: Content) -> str:
+        assert isinstance(content, bytes)
+        name = f"value {len(self.known)}"
+        self.known[name] = content
+        return name
+
+    def missing(self) -> str:
+        return "nothing"
+
+    def test_text_comes_back_exactly(self, registry: Registry) -> None:
+        """One line of it: that is all that a terminal takes."""
+        for text in ("plain", " blanks ", CANARY.partition("\n")[0], "\u00e4 $x \\", "a" * 4094):
+            assert self.value(registry, text.encode()) == text.encode()
 
 
 class TestDotenv(TestFile):

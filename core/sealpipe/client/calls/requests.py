@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow
+from sealpipe.plugin.policy import LITERAL
 from sealpipe.secret import Secret, closed
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
@@ -42,7 +44,7 @@ def create_request(
     `public_key` is the uncompressed point of 65 bytes; `fields` are pairs of visible prompt and type, such as
     `("Password", "password")`. Without `expires_at` it ends after 30 days. The passcode IS sent: it gates a form
     that the service renders. Repeated under one idempotency key until it is settled. Raises UsageError,
-    PointError, ServiceError; ProtocolError where the service has it under another public key.
+    ServiceError; ProtocolError where the service has it under another public key.
     """
     from sealpipe.api import requests as api
     from sealpipe.wire.keys import public_key as checked  # loads cryptography
@@ -63,7 +65,24 @@ def create_request(
         ip_whitelist=ip_whitelist,
         organization_id=organization_id,
     )
-    return call(api.create(body, idempotency_key or str(uuid.uuid4()), public_key), session.budget())
+    plan = outgoing.of_made_by_caller(
+        session,
+        "request",
+        labels=tuple((label, kind) for label, kind in fields),
+        sources=() if passcode is None else (LITERAL,),
+        title=title,
+        expires_at=expires_at,
+        views=max_submissions,
+    )
+    work = call(
+        api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key, public_key),
+        session.budget(),
+    )
+    return oversight.overseen(session, plan, work, _made_as)
+
+
+def _made_as(made: CreatedRequest) -> Mapping[str, object]:
+    return {"outcome": "replayed" if made.replayed else "created", "short_code": made.short_code}
 
 
 def list_requests(
@@ -111,7 +130,9 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
     """
     from sealpipe.api import requests as api
 
-    return call(api.delete(short_code), session.budget(), most=1)
+    plan = outgoing.of_ending(session, "purge", "request", short_code)
+    work = call(api.delete(short_code), session.budget(), most=1)
+    return oversight.overseen(session, plan, work, lambda done: {"outcome": done.outcome})
 
 
 def expire_request(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedRequest]:

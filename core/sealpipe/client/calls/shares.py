@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sealpipe.api import shares as api
 from sealpipe.api.created import CreatedShare
 from sealpipe.flows import expire as expiring
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows import resume as resuming
 from sealpipe.flows import share as sharing
 from sealpipe.flows.paging import Walk
@@ -18,6 +19,7 @@ from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import DEFAULT_EXPIRY, Custody, Share
 from sealpipe.flows.steps import Flow
+from sealpipe.plugin.policy import LITERAL
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, kept
 from sealpipe.state.outbox import Outbox
@@ -26,6 +28,7 @@ from sealpipe.wire.fields import Field
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
     from sealpipe.flows.delivering import Deliverable
+    from sealpipe.flows.expire import EndedShare
     from sealpipe.flows.request import SecureRequest
 
 
@@ -47,8 +50,9 @@ def create_share(
 ) -> Flow[CreatedShare]:
     """Create a share from ciphertext that you sealed yourself (specification: POST /v1/shares).
 
-    `data` is standard base64 of the envelope, `access_token` and `passcode_verifier` base64url. Repeated under
-    one idempotency key until it is settled. To seal and share in one, see `share`.
+    `data` is standard base64 of the envelope (44 bytes or more), `item_key_wrap` of the box (142 bytes);
+    `access_token` and `passcode_verifier` are base64url (32 bytes). Repeated under one idempotency key until it is
+    settled. Raises UsageError that names the argument. To seal and share in one, see `share`.
     """
     body, _ = api.build_body(
         lambda out: out.extend(data.encode()),
@@ -63,7 +67,16 @@ def create_share(
         organization_id=organization_id,
         item_key_wrap=item_key_wrap,
     )
-    return call(api.create(body, idempotency_key or str(uuid.uuid4())), session.budget())
+    plan = outgoing.of_made_by_caller(
+        session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views
+    )
+    work = call(api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key), session.budget())
+    return oversight.overseen(session, plan, work, made_as)
+
+
+def made_as(made: CreatedShare) -> Mapping[str, object]:
+    """What observers are told of what was made."""
+    return {"outcome": "replayed" if made.replayed else "created", "short_code": made.short_code}
 
 
 def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Page[ShareInfo]]:
@@ -81,9 +94,15 @@ def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:
     return call(api.get(short_code), session.budget())
 
 
-def expire_share(session: Session, short_code: str) -> Flow[None]:
-    """End a share now (specification: DELETE /v1/shares/{shortCode}). Raises Missing where it is over already."""
-    return expiring.expire_share(session, short_code)
+def expire_share(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedShare]:
+    """End a share now (specification: DELETE /v1/shares/{shortCode}). Safe to call again, at any time.
+
+    `outcome` is `expired`, or `already-expired` where it had ended before. The service answers both a second call and
+    a wrong code with 404/1: so the second is a success only where something proves that there was such a share (its
+    metadata, the list of what has ended, or a note in the folder `keep`, where every call that succeeds leaves one).
+    Without proof, and for a code that never was, raises Missing. Raises OutcomeUnknown where no try was settled.
+    """
+    return expiring.expire_share(session, short_code, None if keep is None else Path(keep))
 
 
 def share(
@@ -92,7 +111,7 @@ def share(
     *,
     title: str | None = None,
     description: str | None = None,
-    expires_in: timedelta | None = DEFAULT_EXPIRY,
+    expires_in: timedelta | str | None = DEFAULT_EXPIRY,
     expires_at: datetime | None = None,
     views: int | None = 1,
     passcode: str | Secret | None = None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.credential import Credential
 from sealpipe.errors import EncodingError, FragmentError, InvalidReference, KeySwapped, UsageError, WrongKey
-from sealpipe.flows.resolve import resolve_value
+from sealpipe.flows.resolve import resolve_secret
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import Reference, parse
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 OpensWith = str | Secret | Reference | keys.KeyPair
 """How a key is given: `credential`, a reference, or the seed, access link or credential itself."""
+
+
+_HEX = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 
 
 class InHand(NamedTuple):
@@ -86,21 +90,22 @@ def check_ours(short_code: str, told: str | None, receipt: Receipt | None, known
 
 
 def key_pair(text: Secret, tag: str) -> keys.KeyPair:
-    """The key pair of a seed (base64url), an access link or its fragment, or a credential. Raises UsageError."""
+    """The key pair of a seed (base64url or hex), an access link or its fragment, or a credential. Raises UsageError."""
     raw = text.reveal().strip()
     try:
         if "_sk_live_" in raw:
             return _of(Credential.parse(raw))
         if "#" in raw or len(raw) == 44:
             return keys.from_seed(link.decode_fragment(raw.rpartition("#")[2]), tag=tag)
-        seed = decode_base64url(raw)
+        # 64 characters of base64url would be 48 bytes: what is meant is never in doubt.
+        seed = bytes.fromhex(raw) if _HEX.fullmatch(raw) else decode_base64url(raw)
         if len(seed) == 32:
             return keys.from_seed(seed, tag=tag)
     except (FragmentError, EncodingError):
         pass
     raise UsageError(
         "the key is neither a seed, nor an access link, nor a credential with all three parts",
-        remedy="a seed has 43 characters of base64url; copy it, or the whole link, again",
+        remedy="a seed has 43 characters of base64url, or 64 of hex; copy it, or the whole link, again",
     )
 
 
@@ -109,7 +114,8 @@ def _given(session: Session, key: str | Secret | Reference) -> Flow[keys.KeyPair
     if isinstance(key, Secret):
         text = key
     else:
-        text = yield from resolve_value(parse(key, "the key") if isinstance(key, str) else key, session.registry)
+        ref = parse(key, "the key") if isinstance(key, str) else key
+        text = yield from resolve_secret(ref, "a key", session.registry)
     if text is None:
         raise InvalidReference("the key is not optional", remedy="take ?optional=1 off its reference")
     pair: keys.KeyPair = yield Do(partial(key_pair, text, session.credential.tag))

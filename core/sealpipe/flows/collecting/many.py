@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from sealpipe.errors import CredentialRefused, PlanOrScope, RateLimited, SealpipeError, TriesSpent, Unreachable
-from sealpipe.flows import oversight
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.collecting import waiting
 from sealpipe.flows.collecting.keys import InHand, in_hand
 from sealpipe.flows.collecting.one import Collecting
 from sealpipe.flows.collecting.planning import CollectPlan, samples
 from sealpipe.flows.collecting.result import Collected, ListenerError, OnProgress, Progress, Telling
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Flow, Wait
+from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.flows.storing.putting import describe
+from sealpipe.plugin import Outgoing
 
 PASSING: Final = (RateLimited, TriesSpent, Unreachable)
 """Errors that waiting outlives: 429, 5xx, lost connections. Nothing has changed."""
@@ -37,6 +39,28 @@ def collect(
 
     `tick` is how often `on_progress` is told of the waiting, in seconds; None: at each look.
     """
+    session.check_clear(plan.pick, *(job.short_code for job in plan.jobs))  # before results and files name them
+    work = _collect(session, plan, on_progress, tick, clock)
+    if not session.overseers:
+        return (yield from work)
+    leaving: Outgoing = yield Do(partial(outgoing.of_collect, session, plan))
+    if plan.after == "expire" and not plan.dry_run:
+        for job in plan.jobs:
+            ending = outgoing.of_ending(session, "expire", "request", job.short_code)
+            yield from oversight.ask(session, ending)
+    if plan.dry_run:  # it changes nothing, and shows what a policy would say
+        yield from oversight.ask(session, leaving)
+        return (yield from work)
+    return (yield from oversight.overseen(session, leaving, work, lambda _: None))  # each was told
+
+
+def _collect(
+    session: Session,
+    plan: CollectPlan,
+    on_progress: OnProgress | None,
+    tick: float | None,
+    clock: Callable[[], float],
+) -> Flow[list[Collected]]:
     tell = Telling(on_progress)
     try:
         works = yield from _works(session, plan, tell, clock)

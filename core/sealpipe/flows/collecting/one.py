@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from sealpipe.api import requests as api
 from sealpipe.api.models import RequestInfo, Submission, Submissions
 from sealpipe.errors import KeySwapped, PluginError, SealpipeError, StateError, TooManyAnswers, UsageError
+from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.collecting.answers import Answers
 from sealpipe.flows.collecting.keys import InHand, check_ours
 from sealpipe.flows.collecting.parcels import parcels
@@ -177,7 +178,11 @@ class Collecting:
         from sealpipe.flows.expire_request import Ending
 
         try:
-            made.ended = yield from Ending(self._session, self.short_code, record).run()
+            plan = outgoing.of_ending(self._session, "expire", "request", self.short_code)
+            work = Ending(self._session, self.short_code, record).run()
+            made.ended = yield from oversight.overseen(
+                self._session, plan, work, lambda ended: {"outcome": ended.outcome}
+            )
         except SealpipeError as error:
             made.error = error  # everything is in its place all the same
             return

@@ -16,6 +16,7 @@ from sealpipe.flows.storing.targets import Pick, Target, parse_targets, picks, p
 from sealpipe.plugin import Mode, Stored
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
+from sealpipe.times import as_seconds
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def plan_collect(
     requests: Sequence[str | Receipt],
     *,
     key: OpensWith = "credential",
-    wait: timedelta | None = None,
+    wait: timedelta | str | None = None,
     pick: str = "only",
     to: Sequence[str | Reference] = (),
     mode: Mode = "create",
@@ -78,6 +79,9 @@ def plan_collect(
     if not pick:
         raise UsageError("pick is empty", remedy="it is one of " + ", ".join(WORDS) + ", or a submission's short code")
     check(pick)
+    seconds = 0.0 if wait is None else as_seconds(wait)
+    if seconds < 0:
+        raise UsageError("wait is less than nothing", remedy="leave it out to look once")
     targets = parse_targets(to, mode, PLACES)
     jobs = [_job(each, targets) for each in requests]
     codes = [job.short_code for job in jobs]
@@ -90,7 +94,7 @@ def plan_collect(
     return CollectPlan(
         tuple(jobs),
         key,
-        0.0 if wait is None else wait.total_seconds(),
+        seconds,
         pick,
         after,
         None if folder is None else Path(folder).absolute(),

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from sealpipe.errors import NOT_TAKEN, Unavailable, Unclear, UsageError
 from sealpipe.flows.resolve import TRIES
-from sealpipe.flows.retry import LONGEST_WAIT, Budget
+from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.flows.storing.targets import printable
@@ -71,15 +71,16 @@ def put(session: Session, parcel: Parcel, record: Ledger | None = None) -> Flow[
 
     `record` is the ledger: it alone knows whether a sink that cannot read back has taken it before.
     """
+    budget = session.budget()
     for tries in range(1, TRIES + 1):
         try:
             receipt: Receipt = yield Do(partial(_put, session, parcel, record), changing=True)
             return receipt
         except Unavailable as error:
-            if tries == TRIES:
-                raise
             asked = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
-            pause = max(Budget().back_off(tries), min(LONGEST_WAIT, asked))
+            pause = max(budget.back_off(tries), min(LONGEST_WAIT, asked))
+            if tries == TRIES or pause >= budget.left():
+                raise
         yield Wait(pause)
     raise AssertionError("the last try returns or raises")
 

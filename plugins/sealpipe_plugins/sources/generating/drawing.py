@@ -16,7 +16,10 @@ from typing import Final
 PLAIN: Final = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 """The kinds of characters of a password without symbols: 62 in all."""
 
-WITH_SYMBOLS: Final = (*PLAIN, string.punctuation)
+WITH_SYMBOLS: Final = (*PLAIN, "+-.:=_")
+"""The same and six symbols: 68. Shells, dotenv files, a URL's userinfo and GitLab take each of them as it is."""
+
+ALL_SYMBOLS: Final = (*PLAIN, string.punctuation)
 """The same and the 32 symbols of ASCII: 94, every one that can be printed but the blank."""
 
 UUID_BITS: Final = 122

@@ -1,0 +1,131 @@
+"""ONE table of CI systems: what tells that a job runs in one, and how that system hides a value in its log.
+
+Code, tests and documentation read it (DESIGN 6.7). A variable counts as set unless it is empty or says no (`OFF`), so
+`CI=false` switches the last row off, and never a system that names itself by a variable of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+OFF: Final = ("", "0", "false", "no", "off")
+"""Values, in any case, of a variable that is not set."""
+
+
+class RunnerCommand(NamedTuple):
+    """A line that a runner takes for a command: `prefix`, then a text, escaped."""
+
+    prefix: str
+    percent: str
+    """What stands for a percent sign in the text."""
+
+    def line(self, text: str) -> str:
+        """The command for one text, on one line."""
+        escaped = text.replace("%", self.percent).replace("\r", "%0D").replace("\n", "%0A")
+        return f"{self.prefix}{escaped}\n"
+
+
+ADD_MASK: Final = RunnerCommand("::add-mask::", "%25")
+SET_SECRET: Final = RunnerCommand("##vso[task.setsecret]", "%AZP25")
+
+
+class CISystem(NamedTuple):
+    """One row. `signs` are documented variables, NAME or NAME=VALUE: one of them is enough."""
+
+    name: str
+    title: str
+    signs: tuple[str, ...]
+    mask: RunnerCommand | None = None
+    """How it hides a value while a job runs; None where it cannot, or not by a line of ours."""
+    plugin: str = "plain"
+    """The plugin that knows more of it."""
+
+
+CI_SYSTEMS: Final = (
+    # Who starts a pipeline in GitLab names its variables, GITHUB_ACTIONS too: a mask would stand in clear in its log.
+    CISystem("gitlab", "GitLab CI", ("GITLAB_CI",), plugin="gitlab"),
+    # Those that can mask come next: a job may set a variable that is another system's sign, such as BUILD_ID.
+    CISystem("forgejo", "Forgejo Actions", ("FORGEJO_ACTIONS",), ADD_MASK, "github"),
+    CISystem("gitea", "Gitea Actions", ("GITEA_ACTIONS",), ADD_MASK, "github"),
+    CISystem("github", "GitHub Actions", ("GITHUB_ACTIONS",), ADD_MASK, "github"),
+    CISystem("azure", "Azure Pipelines", ("TF_BUILD",), SET_SECRET, "azure"),
+    CISystem("agola", "Agola", ("AGOLA_GIT_REF",)),
+    CISystem("appcircle", "Appcircle", ("AC_APPCIRCLE",)),
+    CISystem("appveyor", "AppVeyor", ("APPVEYOR",)),
+    CISystem("codebuild", "AWS CodeBuild", ("CODEBUILD_BUILD_ID",)),
+    CISystem("bamboo", "Bamboo", ("bamboo_buildKey", "bamboo_planKey")),
+    CISystem("bitbucket", "Bitbucket Pipelines", ("BITBUCKET_BUILD_NUMBER",)),
+    CISystem("bitrise", "Bitrise", ("BITRISE_IO",)),
+    CISystem("buddy", "Buddy", ("BUDDY_WORKSPACE_ID",)),
+    CISystem("buildkite", "Buildkite", ("BUILDKITE",)),
+    CISystem("circleci", "CircleCI", ("CIRCLECI",)),
+    CISystem("cirrus", "Cirrus CI", ("CIRRUS_CI",)),
+    CISystem("cloudflare", "Cloudflare Pages and Workers Builds", ("CF_PAGES", "WORKERS_CI")),
+    CISystem("codefresh", "Codefresh", ("CF_BUILD_ID",)),
+    CISystem("codemagic", "Codemagic", ("CM_BUILD_ID",)),
+    CISystem("codeship", "Codeship", ("CI_NAME=codeship",)),
+    CISystem("drone", "Drone", ("DRONE",)),
+    CISystem("earthly", "Earthly", ("EARTHLY_CI",)),
+    CISystem("eas", "Expo EAS Build", ("EAS_BUILD",)),
+    CISystem("gocd", "GoCD", ("GO_PIPELINE_NAME",)),
+    CISystem("google", "Google Cloud Build", ("BUILDER_OUTPUT",)),
+    CISystem("harness", "Harness CI", ("HARNESS_BUILD_ID",)),
+    CISystem("heroku", "Heroku CI", ("HEROKU_TEST_RUN_ID",)),
+    CISystem("netlify", "Netlify", ("NETLIFY",)),
+    CISystem("prow", "Prow", ("PROW_JOB_ID",)),
+    CISystem("render", "Render", ("RENDER=true",)),
+    CISystem("screwdriver", "Screwdriver", ("SCREWDRIVER",)),
+    CISystem("semaphore", "Semaphore", ("SEMAPHORE",)),
+    CISystem("sourcehut", "SourceHut builds", ("CI_NAME=sourcehut",)),
+    CISystem("taskcluster", "Taskcluster", ("TASKCLUSTER_ROOT_URL",)),
+    CISystem("teamcity", "TeamCity", ("TEAMCITY_VERSION",)),
+    CISystem("travis", "Travis CI", ("TRAVIS",)),
+    CISystem("vela", "Vela", ("VELA",)),
+    CISystem("vercel", "Vercel", ("VERCEL",)),
+    CISystem("woodpecker", "Woodpecker", ("CI=woodpecker",)),
+    CISystem("xcode", "Xcode Cloud", ("CI_XCODE_CLOUD",)),
+    CISystem("jenkins", "Jenkins", ("JENKINS_URL", "HUDSON_URL", "BUILD_ID", "BUILD_NUMBER")),
+    # What many tools, and images that were made for them, set in its place.
+    CISystem("integrating", "a CI system (CONTINUOUS_INTEGRATION is set)", ("CONTINUOUS_INTEGRATION",)),
+    CISystem("other", "a CI system (CI is set)", ("CI",)),
+)
+
+
+def is_set(environ: Mapping[str, str], sign: str) -> bool:
+    """Whether a sign, NAME or NAME=VALUE, is there."""
+    name, _, wanted = sign.partition("=")
+    value = environ.get(name, "")
+    return value.lower() == wanted if wanted else value.strip().lower() not in OFF
+
+
+def ci_system(environ: Mapping[str, str]) -> CISystem | None:
+    """The system that a process with this environment runs in, the first that fits; None outside CI."""
+    return next((row for row in CI_SYSTEMS if any(is_set(environ, sign) for sign in row.signs)), None)
+
+
+def variables() -> Iterator[str]:
+    """Every variable that is a sign."""
+    yield from dict.fromkeys(sign.partition("=")[0] for row in CI_SYSTEMS for sign in row.signs)
+
+
+def runner_reads_stderr() -> bool:
+    """Whether what is written to stderr may reach a runner: not where that is a file, a device, or read by nobody."""
+    try:
+        mode = os.fstat(2).st_mode
+        if stat.S_ISFIFO(mode):
+            return not _is_broken(2)
+        return stat.S_ISSOCK(mode) or os.isatty(2)
+    except OSError:
+        return False
+
+
+def _is_broken(descriptor: int) -> bool:
+    """Whether a pipe has lost its reader."""
+    import select
+
+    waiting = select.poll()
+    waiting.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in waiting.poll(0))

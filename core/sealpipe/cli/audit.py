@@ -1,0 +1,64 @@
+"""`sealpipe audit verify`: whether an audit log is as it was written."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sealpipe.cli import output
+from sealpipe.cli.options import OFFLINE, Command, Family, options
+from sealpipe.errors import AuditError, UsageError
+
+_HEAD = re.compile(r"[1-9][0-9]{0,18}:[0-9a-f]{64}")
+
+
+@click.group(cls=Family)
+def audit() -> None:
+    """The audit log of this machine, or of this user."""
+
+
+@audit.command(cls=Command)
+@click.argument("log", metavar="FILE")
+@options("audit", common=OFFLINE)
+def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
+    """Walk a log's chain from its first line to its last. Asks nobody.
+
+    Every line that was changed, removed or added is told; with --head, as every command that writes the log tells it
+    on stderr, lines cut off at the end, too. The key is the one of the config that names this log, or --key.
+    """
+    from sealpipe import configuration
+    from sealpipe.registry import oversight
+
+    if head is not None and not _HEAD.fullmatch(head):
+        raise UsageError(
+            "what --head has is no head", remedy="give the number, the colon and the mark, as they were told"
+        )
+    path = Path(log).absolute()
+    if key is None:
+        machine = configuration.read_machine_config().get("enforce", {})
+        key = oversight.audit_key(path, machine, configuration.read_config(os.environ))
+    try:
+        seen = oversight.audit_verified(path, key, head)
+    except OSError as error:
+        why = error.strerror
+        raise UsageError(f"{path} cannot be read: {why}", remedy="check its path, and who may read it") from None
+    for number, what in (*seen.remarks, *seen.findings):
+        output.note(f"line {number} {what}")
+    if not seen.keyed:
+        output.note("without a key: whoever can write this file can make a chain of their own; only --head tells")
+    elif head is None and not seen.findings:
+        output.note("lines cut off at the end would not show: only --head tells")
+    if seen.findings:
+        number, what = seen.findings[0]
+        more = len(seen.findings) - 1
+        raise AuditError(f"{path}: line {number} {what}" + (f", and {more} more" if more else ""))
+    if values["output"] == "json":
+        remarks = [{"line": number, "what": what} for number, what in seen.remarks]
+        told = {"file": str(path), "lines": seen.lines, "head": seen.head or None, "keyed": seen.keyed}
+        output.json_result({**told, "remarks": remarks})
+    else:
+        output.result(f"{seen.lines} lines, none changed, removed or added; head {seen.head or 'none'}\n")

@@ -1,0 +1,130 @@
+"""A config file as a table, and everything that is wrong in it: each with its name and place, none with its value."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import date, time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sealpipe.errors import SettingError
+from sealpipe.settings import COMMANDS, GLOBAL, Setting
+
+OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins")
+"""What the config file holds beside settings: plugins and those who oversee them. They check their own."""
+
+_SHOWN = 50
+_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)$")
+_SCALARS = (str, int, float, date, time)  # bool is an int, datetime a date
+
+
+def parsed(path: Path, what: str) -> dict[str, Any]:
+    """The file as a table. SettingError says where it stops being TOML, with nothing of its text; OSError as it is."""
+    content = path.read_bytes()
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        # Only the place: what else the message has can quote the line, and the line can hold a secret.
+        found = _PLACE.search(str(error))
+        place = f"line {found[1]}, column {found[2]}" if found else "its end: something is not closed"
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        place = f"line {line}: it is not UTF-8"
+    except RecursionError:
+        place = "a place where it is nested too deeply"
+    raise SettingError(f"{what} {path} is not TOML, at {place}", remedy="mend it there; it says `name = value`")
+
+
+class Wrong(NamedTuple):
+    """A name in the file that cannot be used, as its path from the top, and why."""
+
+    names: tuple[str, ...]
+    error: SettingError
+
+
+def problems(path: Path, config: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Every setting that does not exist, or holds another kind of value than it takes."""
+    known = {setting.name: setting for setting in GLOBAL if not setting.secret}
+    for name, value in config.items():
+        if name in OWN_TABLES:  # `plugins` is a table of its own, not the settings of the command of that name
+            continue
+        if name in ("api_key", "api_key_previous"):
+            yield Wrong((name,), _credential(path))
+        elif name in known:
+            yield from _kind(path, (name,), known[name], value)
+        elif name not in COMMANDS:
+            yield Wrong((name,), _strange(path, name, _near_top(name, known)))
+        elif not isinstance(value, dict):
+            yield Wrong((name,), _of_kind(path, name, "a table", f"write [{name}], and its settings below"))
+        else:
+            yield from _table(path, name, value)
+
+
+def usable(config: Mapping[str, Any], wrong: list[Wrong]) -> dict[str, Any]:
+    """The table without what is wrong in it."""
+    out = {each.names for each in wrong}
+    return {
+        name: {key: held for key, held in value.items() if (name, key) not in out} if isinstance(value, dict) else value
+        for name, value in config.items()
+        if (name,) not in out
+    }
+
+
+def _table(path: Path, command: str, table: Mapping[str, Any]) -> Iterator[Wrong]:
+    inner = {setting.name: setting for setting in COMMANDS[command]}
+    for name, value in table.items():
+        if name in inner:
+            yield from _kind(path, (command, name), inner[name], value)
+        else:
+            yield Wrong((command, name), _strange(path, f"{command}.{name}", _near_inner(name, inner)))
+
+
+def _kind(path: Path, names: tuple[str, ...], setting: Setting, value: object) -> Iterator[Wrong]:
+    if setting.multiple:
+        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        wanted, remedy = "a list of texts", f'write {setting.name} = ["..."]'
+    else:
+        fits, wanted, remedy = isinstance(value, _SCALARS), "one value", f'write {setting.name} = "..."'
+    if not fits:
+        yield Wrong(names, _of_kind(path, ".".join(names), wanted, remedy))
+
+
+def _credential(path: Path) -> SettingError:
+    return SettingError(
+        f"the config file {path} holds a credential in clear",
+        remedy="put it into a file of its own (0600) and name that with api_key_file",
+    )
+
+
+def _of_kind(path: Path, name: str, wanted: str, remedy: str) -> SettingError:
+    return SettingError(f"the config file {path} sets {name!r}, which is not {wanted}", remedy=remedy)
+
+
+def _strange(path: Path, name: str, remedy: str) -> SettingError:
+    # A longer name is none of a setting, and may be a secret that got into the wrong place.
+    shown = repr(name) if len(name) <= _SHOWN else f"a name of {len(name)} characters"
+    return SettingError(f"the config file {path} sets {shown}, which does not exist", remedy=remedy)
+
+
+def _near_top(name: str, known: Mapping[str, Setting]) -> str:
+    """What was meant: something of the same level, else a command's setting that stands outside its table."""
+    from difflib import get_close_matches  # for an error only
+
+    if near := get_close_matches(name, [*known, *COMMANDS, *OWN_TABLES], 1):
+        return f"did you mean {near[0]}?"
+    inner = {setting.name: command for command, settings in reversed(list(COMMANDS.items())) for setting in settings}
+    if near := get_close_matches(name, inner, 1):
+        return f"did you mean {near[0]}, below [{inner[near[0]]}]?"
+    return "take it out, or see docs/settings.md for what there is"
+
+
+def _near_inner(name: str, inner: Mapping[str, Setting]) -> str:
+    from difflib import get_close_matches  # for an error only
+
+    if any(setting.name == name for setting in GLOBAL):
+        return f"write {name} above the first table: it is for every command"
+    if near := get_close_matches(name, inner, 1):
+        return f"did you mean {near[0]}?"
+    return f"there are {', '.join(sorted(inner))}" if inner else "the command has no settings"

@@ -1,0 +1,197 @@
+"""The wire format's vectors, run against this installation: fixed inputs, and the reference's answers to them.
+
+`vectors.json` has them: kind, name, what must come of it (`success`, or class and reason of the refusal), inputs and
+results. Nothing here is secret, and nothing of it is used anywhere else. No network, no credential, no file is needed.
+Specification: Client-side encryption, "Client checks".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any, Final
+
+from sealpipe.doctor.finding import Finding, failed, fine
+from sealpipe.errors import UsageError, WireError
+from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
+
+Given = Mapping[str, Any]
+Result = dict[str, Any]
+
+ROUNDS: Final = 8
+"""How often a value is sealed afresh and opened: what this machine's randomness gives must differ each time."""
+_KEY: Final = bytes(range(32))
+_REMEDY: Final = "do not share with this installation; install sealpipe and cryptography anew, and report it"
+
+
+def findings() -> Iterator[Finding]:
+    """One line for each kind of vector that passes, and one for each vector that does not."""
+    yield fine("cryptography", _library())
+    by_kind: dict[str, list[Given]] = {kind: [] for kind in _KINDS}
+    for vector in vectors():
+        by_kind[vector["kind"]].append(vector)
+    for kind, group in by_kind.items():
+        outcomes = [(vector["name"], _problem(vector)) for vector in group]
+        yield from _told(kind, outcomes or [("all", "no vector of this kind is installed")])
+    yield from _told("round trip", _round_trips())
+
+
+def vectors() -> list[Given]:
+    """The vectors, in the order of their file."""
+    text = files("sealpipe.doctor").joinpath("vectors.json").read_text(encoding="utf-8")
+    found: list[Given] = json.loads(text)["vectors"]
+    return found
+
+
+def _told(kind: str, outcomes: list[tuple[str, str]]) -> Iterator[Finding]:
+    wrong = [(name, problem) for name, problem in outcomes if problem]
+    for name, problem in wrong:
+        yield failed(f"vector {kind}", WireError("not-conformant", f"{name}: {problem}", remedy=_REMEDY))
+    if not wrong:
+        yield fine(f"vectors {kind}", f"{len(outcomes)} of {len(outcomes)}")
+
+
+def _problem(vector: Given) -> str:
+    """What came of it in place of what must; empty where it is as it must be."""
+    verdict, result = _verdict(lambda: _KINDS[vector["kind"]](vector["given"]))
+    if verdict != vector["expect"]:
+        return f"{verdict}, and must be {vector['expect']}"
+    other = sorted(name for name, value in vector.get("result", {}).items() if result.get(name) != value)
+    return f"another {', another '.join(other)} than the reference's" if other else ""
+
+
+def _verdict(call: Callable[[], Result]) -> tuple[str, Result]:
+    try:
+        return "success", call()
+    except WireError as error:
+        return f"{type(error).__name__} {error.reason}", {}
+    except UsageError:
+        return "UsageError", {}
+    except Exception as error:  # noqa: BLE001 - whatever a broken installation does is what is looked for
+        return f"broken off by {type(error).__name__}", {}
+
+
+def _round_trips() -> list[tuple[str, str]]:
+    """What no fixed vector shows: salt, iv and ephemeral key drawn here, and opened here."""
+    plaintext = b'[{"key":"Password","value":"correct horse","type":"password"}]'
+    cases: Mapping[str, tuple[Callable[[], str], Callable[[str], bytes]]] = {
+        "envelope": (lambda: envelope.seal(_KEY, plaintext), lambda data: envelope.open(_KEY, data)),
+        "envelope in pieces": (
+            lambda: _in_pieces(plaintext),
+            lambda data: envelope.open(_KEY, data)[-len(plaintext) :],
+        ),
+        "envelope with passcode": (
+            lambda: envelope.seal(_KEY, plaintext, "hunter2"),
+            lambda data: envelope.open(_KEY, data, "hunter2"),
+        ),
+        "sealed box": (
+            lambda: sealed_box.seal(keys.from_seed(_KEY).public_key, plaintext),
+            lambda data: sealed_box.open(keys.from_seed(_KEY), data),
+        ),
+    }
+
+    def problem(make: Callable[[], str], open_: Callable[[str], bytes]) -> str:
+        made: list[str] = []
+
+        def call() -> Result:
+            made.extend(make() for _ in range(ROUNDS))
+            return {"same": [open_(each) for each in made] == [plaintext] * ROUNDS}
+
+        verdict, result = _verdict(call)
+        if verdict != "success" or not result["same"]:
+            return verdict if verdict != "success" else "what was sealed opens as something else"
+        heads = {encoding.decode_base64(each)[:_HEAD] for each in made}
+        return "" if len(heads) == ROUNDS else "the same random bytes came twice"
+
+    return [(name, problem(*case)) for name, case in cases.items()]
+
+
+def _in_pieces(plaintext: bytes) -> str:
+    """Sealed as a large share is: chunks of odd sizes, larger than what is encrypted at a time."""
+    out = bytearray()
+    envelope.seal_chunks(_KEY, (b" " * 100_001, b"", b" " * 7, plaintext), out=out)
+    return out.decode()
+
+
+_HEAD: Final = 28
+"""Bytes of salt and iv at an envelope's head; of a box, version and the ephemeral key's first coordinate."""
+
+
+def _library() -> str:
+    from cryptography import __version__
+    from cryptography.hazmat.backends.openssl import backend
+
+    return f"{__version__}, {backend.openssl_version_text()}"
+
+
+def _fragment(given: Given) -> Result:
+    return {"content key": link.decode_fragment(given["fragment"]).hex()}
+
+
+def _links(given: Given) -> Result:
+    base, code, key = given["base"], given["short code"], bytes.fromhex(given["key"])
+    return {
+        "share link": link.share_link(base, code, key),
+        "collect link": link.collect_link(base, code),
+        "access link": link.access_link(base, code, key),
+    }
+
+
+def _seal_envelope(given: Given) -> Result:
+    salt, iv = bytes.fromhex(given["salt"]), bytes.fromhex(given["iv"])
+    key, plaintext = bytes.fromhex(given["content key"]), given["plaintext"].encode()
+    return {"data": envelope.seal(key, plaintext, given.get("passcode"), salt=salt, iv=iv)}
+
+
+def _envelope(given: Given) -> Result:
+    key = bytes.fromhex(given["content key"])
+    return {"plaintext": envelope.open(key, given["data"], given.get("passcode")).decode()}
+
+
+def _keys(given: Given) -> Result:
+    if "seed" in given:
+        pair = keys.from_seed(bytes.fromhex(given["seed"]), tag=given["tag"])
+    else:
+        pair = keys.from_custody_secret(given["custody secret"], tag=given["tag"])
+    return {"scalar": pair.scalar.hex(), "public key": pair.public_key.hex()}
+
+
+def _seal_box(given: Given) -> Result:
+    drawn = {name: bytes.fromhex(given[name]) for name in ("ephemeral", "salt", "iv")}
+    public_key, payload = bytes.fromhex(given["public key"]), bytes.fromhex(given["payload"])
+    return {"data": sealed_box.seal(public_key, payload, tag=given["tag"], **drawn)}
+
+
+def _box(given: Given) -> Result:
+    pair = keys.from_seed(bytes.fromhex(given["seed"]), tag=given["tag"])
+    return {"payload": sealed_box.open(pair, given["data"], tag=given["tag"]).hex()}
+
+
+def _tokens(given: Given) -> Result:
+    made = {"access token": tokens.access_token(bytes.fromhex(given["content key"]))}
+    return made | ({"verifier": tokens.passcode_verifier(given["passcode"])} if "passcode" in given else {})
+
+
+def _read_fields(given: Given) -> Result:
+    read = fields.load(given["plaintext"].encode())
+    written: str | None = None
+    with suppress(WireError):  # a refusal to write must not pass for one to read
+        written = fields.dump(read).decode()
+    return {"fields": [[each.key, each.value, each.type] for each in read], "written again": written}
+
+
+_KINDS: Final[Mapping[str, Callable[[Given], Result]]] = {
+    "base64": lambda given: {"bytes": encoding.decode_base64(given["text"]).hex()},
+    "base64url": lambda given: {"bytes": encoding.decode_base64url(given["text"]).hex()},
+    "fields": _read_fields,
+    "fragment": _fragment,
+    "links": _links,
+    "tokens": _tokens,
+    "keys": _keys,
+    "seal envelope": _seal_envelope,
+    "envelope": _envelope,
+    "seal box": _seal_box,
+    "box": _box,
+}

@@ -1,0 +1,96 @@
+"""What the machine fixes of the service: `[enforce.service]` of its config file, whatever anybody else sets.
+
+    [enforce.service]
+    base_url = "https://api.example.com/v1"
+    link_base_url = "https://example.com"
+    ca_file = "/etc/sealpipe/ca.pem"       # or "system": the system's certificates, and no others
+
+What is there is used where nobody sets anything; anything else that is set is refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from sealpipe import settings
+from sealpipe.errors import PolicyRefused, SettingError, UsageError
+
+_TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name certificates to trust in place of the system's."""
+
+
+SYSTEM: Final = "system"
+"""A CA file that is none: nobody adds one to the system's."""
+
+
+def _path(text: str) -> str:
+    if text == SYSTEM:
+        return text
+    if not Path(text).is_absolute():
+        raise SettingError("it is no absolute path")
+    return os.path.normpath(text)
+
+
+_FIXED: Final[Mapping[str, Callable[[str], str]]] = {
+    "base_url": settings.base_url,
+    "link_base_url": settings.link_base_url,
+    "ca_file": _path,
+}
+
+
+def service(
+    machine: Mapping[str, Any], given: Mapping[str, str | None], environ: Mapping[str, str]
+) -> dict[str, str | None]:
+    """Base address, link address and CA file: as `given`, filled in with what the machine fixes.
+
+    Raises PolicyRefused where something else is given, SettingError where the table is wrong.
+    """
+    found = {**given}
+    for name, fixed in _table(machine).items():
+        value = given.get(name)
+        if value and _same(name, value) != fixed:
+            raise PolicyRefused(
+                f"this machine fixes {name} to {fixed}, and another one is set",
+                remedy=f"unset SEALPIPE_{name.upper()}, and take {name} out of the config file and the call",
+            )
+        found[name] = None if name == "ca_file" and fixed == SYSTEM else fixed
+    if "ca_file" in _table(machine):
+        for variable in _TRUST:
+            if environ.get(variable) and environ[variable] != found["ca_file"]:
+                raise PolicyRefused(
+                    f"this machine fixes ca_file, and {variable} names other certificates",
+                    remedy=f"unset {variable}",
+                )
+    return found
+
+
+def _same(name: str, value: str) -> str:
+    """As the machine's own is spelled; what is none of its kind is told later, by who reads it."""
+    try:
+        return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100 - links stay
+    except UsageError:
+        return value
+
+
+def _table(machine: Mapping[str, Any]) -> dict[str, str]:
+    enforce = machine.get("enforce", {})
+    table = enforce.get("service", {}) if isinstance(enforce, Mapping) else {}
+    if not isinstance(table, Mapping):
+        raise SettingError("the machine's enforce.service is no table", remedy="write [enforce.service]")
+    found = {}
+    for name, value in table.items():
+        if name not in _FIXED:
+            known = ", ".join(_FIXED)
+            raise SettingError(f"the machine's enforce.service has no setting {name[:40]!r}", remedy=f"it has {known}")
+        why = "it is no text"
+        if isinstance(value, str):
+            try:
+                found[name] = _FIXED[name](value)
+                continue
+            except UsageError as error:
+                why = error.message
+        raise SettingError(f"the machine's enforce.service.{name}: {why}", remedy="have its administrator mend it")
+    return found

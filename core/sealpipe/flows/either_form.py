@@ -1,0 +1,101 @@
+"""Which share or request a word on a command line names: a short code as it is, or its encoded form (`wire.code`).
+
+Most words can only be one of the two, and nothing is asked. A word that may be both, as `a%2Fb` may be the code `a%2Fb`
+or the encoded form of `a/b`, is looked for at the service as both: it is the one that is there. Where both are there,
+or this machine knows that the other one was, it is refused: nothing is ever ended, or opened, by a guess. Purging
+destroys: there `--confirm` says which is meant, and a look is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from sealpipe.api import requests, shares
+from sealpipe.errors import Missing, UsageError
+from sealpipe.flows.retry import call
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.wire.code import decoded, encoded
+from sealpipe.wire.link import called
+
+Looks = Callable[[str], Flow[bool]]
+"""Whether a code is, or was, one of this account's."""
+
+
+def share_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
+    """The share's code. `keep` is where this machine notes what it has expired. Raises UsageError for two."""
+    return _only(word, partial(_is_share, session, keep))
+
+
+def request_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
+    """The request's code. `keep` is where this machine keeps its records of requests. Raises UsageError for two."""
+    return _only(word, partial(_is_request, session, keep))
+
+
+def confirmed_code(word: str, confirm: str) -> str:
+    """The code that is to be destroyed, by the two words that name it. Raises UsageError where they may name two.
+
+    One of them has to be a word that can mean this code alone, and the other must be able to.
+    """
+    meant = [{each for each in (given, decoded(given)) if each is not None} for given in (word, confirm)]
+    both = meant[0] & meant[1]
+    if len(both) == 1:
+        return both.pop()
+    if both:
+        other = decoded(word) or word
+        raise UsageError(
+            f"{word} may be this very code, or the encoded form of {other}: nothing was sent",
+            remedy=f"confirm with --confirm {encoded(word)} for the one, with the code itself for the other",
+        )
+    return word  # not confirmed, which is told as ever
+
+
+def _only(word: str, looks: Looks) -> Flow[str]:
+    called(word)  # a link or a credential is looked for nowhere
+    other = decoded(word)
+    if other is None:
+        return word
+    as_it_is = yield from _seen(word, looks)
+    as_encoded = yield from _seen(other, looks)
+    if as_it_is and as_encoded:
+        raise UsageError(
+            f"{word} names two: one is called just that, and it is the encoded form of another: nothing was done",
+            remedy=f"name the first as {encoded(word)}, the second by its code as it is",
+        )
+    return other if as_encoded else word
+
+
+def _seen(code: str, looks: Looks) -> Flow[bool]:
+    try:
+        called(code)
+    except UsageError:
+        return False
+    return (yield from looks(code))
+
+
+def _is_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
+    if keep is not None:
+        from sealpipe.state import ended
+
+        if (yield Do(partial(ended.noted, keep, session.base_url, code))):
+            return True
+    try:
+        yield from call(shares.get(code), session.budget())
+    except Missing:
+        return False
+    return True
+
+
+def _is_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
+    if keep is not None:
+        from sealpipe.state import kept
+
+        if (yield Do(partial(kept.known, keep, session.base_url, code))):
+            return True
+    try:
+        yield from call(requests.get(code), session.budget())
+    except Missing:
+        return False
+    return True

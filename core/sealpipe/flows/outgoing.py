@@ -1,0 +1,146 @@
+"""What policies and observers see of a plan: names, never values (DESIGN section 5). No backend is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sealpipe.plugin import Outgoing
+from sealpipe.plugin.policy import CALLER, LITERAL, UNKNOWN
+from sealpipe.reference import FieldSpec, Reference, parse
+from sealpipe.times import format_time, parse_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sealpipe.flows.addressing import Addressing, Recipient
+    from sealpipe.flows.collecting.planning import CollectPlan
+    from sealpipe.flows.planning import SharePlan
+    from sealpipe.flows.request_planning import RequestPlan
+    from sealpipe.flows.sealing import SealedShare
+    from sealpipe.flows.session import Session
+
+
+def of_share(session: Session, plan: SharePlan, sealed: SealedShare | None = None) -> Outgoing:
+    """A share. Without `sealed` its sources have not been read: labels, recipients and its end are not known."""
+    given = [each.ref if isinstance(each, FieldSpec) else None for each in plan.fields]
+    made = _made(session, "share", [*given, *_passcode(plan.passcode)], plan.addressing, plan.title)
+    sinks = _identities(session, "sink", (target.ref.name for target in plan.also_to))
+    made = made._replace(sinks=sinks, views=plan.views)
+    if sealed is None:
+        return made._replace(complete=False)
+    return _addressed(session, made, sealed.recipients)._replace(labels=sealed.labels, expires_at=sealed.expires_at)
+
+
+def of_request(session: Session, plan: RequestPlan, recipients: Sequence[Recipient] | None = None) -> Outgoing:
+    """A request; without recipients, before anything was read."""
+    made = _made(session, "request", _passcode(plan.passcode), plan.addressing, plan.title)
+    seed = () if plan.seed_to is None else (plan.seed_to.ref.name,)
+    made = made._replace(sinks=_identities(session, "sink", seed), views=plan.max_submissions)
+    if recipients is None:
+        return made._replace(complete=False)
+    labels = tuple((each.text, each.type) for each in plan.prompts)
+    return _addressed(session, made, recipients)._replace(labels=labels, expires_at=plan.expires_at)
+
+
+def of_collect(session: Session, plan: CollectPlan) -> Outgoing:
+    """What is collected: where its key comes from, and where values go; the caller is a sink, too."""
+    keys: list[object] = [] if plan.key == "credential" else [plan.key]
+    if plan.key == "credential":
+        receipts = [job.receipt for job in plan.jobs if job.receipt is not None and job.receipt.key == "new"]
+        keys += [receipt.seed for receipt in receipts if receipt.seed is not None]
+    refs = [parse(key, "the key") if isinstance(key, str) else key for key in keys]
+    names = [target.ref.name for job in plan.jobs for target, _ in job.takes]
+    sinks = _identities(session, "sink", [*names, *(["dir"] if plan.folder is not None else [])])
+    return Outgoing(
+        "collect",
+        sources=_sources(session, refs),
+        sinks=sinks or (CALLER,),
+        short_codes=tuple(job.short_code for job in plan.jobs),
+        service=session.base_url,
+    )
+
+
+def of_tool(session: Session, name: str, arguments: Iterable[Reference | None]) -> Outgoing:
+    """A call of a tool; an argument without a reference was given as it is."""
+    return Outgoing("tool", sources=_sources(session, arguments), tools=(name,), service=session.base_url)
+
+
+def of_ending(session: Session, kind: str, subject: str, short_code: str) -> Outgoing:
+    """What is about to be ended: `kind` is `expire` or `purge`, `subject` a `share` or a `request`."""
+    return Outgoing(kind, short_codes=(short_code,), subject=subject, service=session.base_url)
+
+
+def of_made_by_caller(session: Session, kind: str, **known: Any) -> Outgoing:
+    """A share or a request whose body the caller made."""
+    return Outgoing(kind, service=session.base_url, link_address=session.link_base_url, **known)
+
+
+def noted(plan: Outgoing) -> dict[str, Any]:
+    """What an outbox entry keeps of a plan, so that policies can be asked again."""
+    ends = None if plan.expires_at is None else format_time(plan.expires_at)
+    names = {"labels": plan.labels, "sources": plan.sources, "sinks": plan.sinks}
+    return {**names, "expires_at": ends, "views": plan.views}
+
+
+def of_entry(session: Session, meta: Mapping[str, Any]) -> Outgoing:
+    """What an outbox entry finishes. Channels and sinks are what their names mean today."""
+    note = meta.get("overseen") or {"sources": (UNKNOWN,), "sinks": (UNKNOWN,)}
+    sinks = [parse(text, "the sink").name for text in meta.get("also_to") or ()]
+    ends: datetime | None = parse_time(note["expires_at"]) if note.get("expires_at") else None
+    rows = meta.get("recipients", ())
+    return Outgoing(
+        meta["kind"],
+        labels=tuple((label, kind) for label, kind in note.get("labels", ())),
+        sources=tuple(note["sources"]),
+        recipients=tuple(f"{row[1]}:{row[2]}" for row in rows),
+        expires_at=ends,
+        views=note.get("views", meta.get("views")),
+        title=meta.get("title"),
+        sinks=tuple(dict.fromkeys([*note["sinks"], *_identities(session, "sink", sinks)])),
+        channels=tuple(session.registry().identity("channel", row[1]) for row in rows),
+        service=meta["base_url"],
+        link_address=meta["link_base_url"],
+        resumed=True,
+    )
+
+
+def _made(
+    session: Session, kind: str, given: Iterable[object], addressing: Addressing | None, title: str | None
+) -> Outgoing:
+    params = () if addressing is None else addressing.params.values()
+    channels = () if addressing is None else [each.target.name for each in addressing.wanted]
+    return Outgoing(
+        kind,
+        sources=_sources(session, [*given, *params]),
+        title=title,
+        channels=_identities(session, "channel", channels),
+        service=session.base_url,
+        link_address=session.link_base_url,
+    )
+
+
+def _addressed(session: Session, made: Outgoing, recipients: Sequence[Recipient]) -> Outgoing:
+    channels = tuple(session.registry().identity("channel", each.channel) for each in recipients)
+    return made._replace(recipients=tuple(map(str, recipients)), channels=channels)
+
+
+def _passcode(passcode: object) -> list[object]:
+    return [] if passcode is None else [passcode]
+
+
+def _sources(session: Session, given: Iterable[object]) -> tuple[str, ...]:
+    """Each once. What is no reference was given as it is."""
+    found = (
+        session.registry().identity("source", each.name) if isinstance(each, Reference) else LITERAL for each in given
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _identities(session: Session, kind: str, names: Iterable[str]) -> tuple[str, ...]:
+    identity: Callable[[str, str], str] | None = None
+    found: dict[str, None] = {}
+    for name in names:
+        identity = identity or session.registry().identity
+        found[identity(kind, name)] = None
+    return tuple(found)

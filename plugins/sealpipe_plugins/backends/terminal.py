@@ -1,0 +1,130 @@
+"""Asking a person at the terminal, without showing what is typed, whatever standard input is."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+TERMINAL: Final = "/dev/tty"
+"""The terminal that this process is started from."""
+
+_LATE: Final = (signal.SIGTSTP, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
+"""Signals that stop or end a process where nobody handles them: the terminal has to show again before that."""
+_PASTED: Final = 0.05
+"""Seconds in which the second line of what was pasted has come."""
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+class TooMuch(Exception):
+    """More was typed than one line that a terminal takes whole."""
+
+
+def ask(prompt: str) -> bytes:
+    """The line that a person types, without its end; empty where nothing was typed.
+
+    The terminal shows again afterwards, whatever happens. Raises OSError where there is none, TooMuch.
+    """
+    with _ONE_AT_A_TIME:
+        descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            return _Asking(descriptor, prompt).line()
+        except termios.error as error:
+            raise OSError(*error.args) from None
+        finally:
+            os.close(descriptor)
+
+
+class _Asking:
+    """One question. Signals are ours while it lasts, in the main thread: in others Python lets nobody have them."""
+
+    def __init__(self, descriptor: int, prompt: str) -> None:
+        self._descriptor = descriptor
+        self._prompt = prompt.encode("utf-8", "backslashreplace")
+        self._shown: list[Any] = termios.tcgetattr(descriptor)
+        self._hidden = [*self._shown]
+        self._hidden[0] |= termios.ICRNL
+        self._hidden[3] |= termios.ICANON | termios.ISIG
+        self._hidden[3] &= ~(termios.ECHO | termios.ECHONL)
+
+    def line(self) -> bytes:
+        """Ask, and read one line."""
+        before = {}
+        try:
+            if threading.current_thread() is threading.main_thread():
+                for number in _LATE:
+                    if signal.getsignal(number) is signal.SIG_DFL:
+                        before[number] = signal.signal(number, self._leave)
+            self._hide()
+            return self._read()
+        finally:
+            self._show()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _hide(self) -> None:
+        termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._hidden)
+        os.write(self._descriptor, self._prompt)
+
+    def _show(self) -> None:
+        """What was typed too much goes: the shell would take it for a command."""
+        termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._shown)
+        os.write(self._descriptor, b"\n")
+
+    def _leave(self, number: int, _frame: FrameType | None) -> None:
+        """Do what the signal does by itself; where that was to stop, ask again once we go on."""
+        self._show()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        signal.signal(number, self._leave)
+        self._hide()
+
+    def _read(self) -> bytes:
+        typed = b""
+        with _signals_as_bytes() as signals:
+            while not typed.endswith(b"\n"):
+                ready, _, _ = select.select([self._descriptor, *signals], [], [])
+                if self._descriptor not in ready:
+                    os.read(signals[0], 512)  # Python has called the handler by now
+                    continue
+                part = os.read(self._descriptor, 65_536)
+                if not part:
+                    break
+                typed += part
+        more, _, _ = select.select([self._descriptor], [], [], _PASTED if typed.endswith(b"\n") else 0)
+        if more or len(typed.rstrip(b"\n")) >= _longest(self._descriptor):
+            raise TooMuch
+        return typed.removesuffix(b"\n")
+
+
+@contextmanager
+def _signals_as_bytes() -> Iterator[list[int]]:
+    """A descriptor that every signal makes readable; none outside of the main thread, where Python handles none.
+
+    A signal in the moment before a plain read begins would be noticed only once that ends.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    reading, writing = os.pipe()
+    for each in (reading, writing):
+        os.set_blocking(each, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield [reading]
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reading)
+        os.close(writing)
+
+
+def _longest(descriptor: int) -> int:
+    """Bytes of a line from which on a terminal drops what is typed, without a word."""
+    return 4095 if sys.platform == "linux" else os.fpathconf(descriptor, "PC_MAX_CANON") - 1

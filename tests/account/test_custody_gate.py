@@ -1,0 +1,303 @@
+"""The custody secret leaves in no request, whatever it is written in, and a call that would send it sends nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from inspect import isgenerator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
+from sealpipe.client.http import PIECE
+from sealpipe.client.plugins import PluginNetwork
+from sealpipe.credential import Credential
+from sealpipe.errors import Denied
+from sealpipe.exposure import LARGE, CustodyGate
+from sealpipe.wire import envelope, keys, tokens
+from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.running import Running
+from support.fake_mcp import FakeMcp
+from support.faulty import Faulty
+from support.receiver import Receiver
+from support.terminal import Terminal
+
+KEY, BEFORE = mint().credential.reveal(), mint().credential.reveal()
+CUSTODY, OLD = KEY.rsplit(".", 1)[1], BEFORE.rsplit(".", 1)[1]
+RAW = base64.urlsafe_b64decode(CUSTODY + "=")
+GATE = CustodyGate(Credential.parse(KEY), Credential.parse(BEFORE))
+LATER = datetime.now(UTC) + timedelta(hours=1)
+DATA = envelope.seal(bytes(32), b"x")
+TOKEN = tokens.access_token(bytes(32))
+POINT = keys.from_seed(bytes(range(32))).public_key
+
+
+def b64(text: bytes, before: int) -> str:
+    return base64.b64encode(b"+" * before + text + b"more").decode()
+
+
+FORMS: dict[str, str] = {
+    "plain": CUSTODY,
+    "the whole credential": KEY,
+    "the previous one's": OLD,
+    "without its end": KEY[:-15],
+    "without its beginning": CUSTODY[10:],
+    "in two pieces": f'{CUSTODY[:30]}","description":"{CUSTODY[30:]}',
+    "in the standard alphabet": CUSTODY.translate(str.maketrans("-_", "+/")) + "=",
+    **{f"base64 at {before}": b64(CUSTODY.encode(), before) for before in range(6)},
+    **{f"base64 of its bytes at {before}": b64(RAW, before) for before in range(3)},
+    "base64url of the credential": base64.urlsafe_b64encode(KEY.encode()).decode().rstrip("="),
+    "hex": CUSTODY.encode().hex(),
+    "HEX": CUSTODY.encode().hex().upper(),
+    "hex of its bytes": RAW.hex(),
+    "HEX of its bytes": RAW.hex().upper(),
+    "percent": "".join(f"%{ord(sign):02x}" for sign in CUSTODY),
+    "percent twice": "".join(f"%25{ord(sign):02X}" for sign in CUSTODY),
+    "percent here and there": "".join(sign if at % 7 else f"%{ord(sign):02X}" for at, sign in enumerate(CUSTODY)),
+    "percent over base64": quote(b64(CUSTODY.encode(), 1), safe=""),
+    "JSON": "".join(f"\\u{ord(sign):04x}" for sign in CUSTODY),
+    "JSON in JSON": json.dumps(json.dumps("".join(f"\\u{ord(sign):04X}" for sign in CUSTODY))),
+    "HTML": "".join(f"&#{ord(sign)};" for sign in CUSTODY),
+    "HTML in hex": "".join(f"&#x{ord(sign):02X};" for sign in CUSTODY),
+    "base64 in lines": base64.encodebytes(b"some words before it: " + CUSTODY.encode() * 2).decode(),
+    "folded": f"{CUSTODY[:20]}\r\n {CUSTODY[20:]}",
+    "quoted-printable": "".join(f"={ord(sign):02X}" for sign in CUSTODY[:30]) + f"=\r\n{CUSTODY[30:]}",
+    "UTF-16": CUSTODY.encode("utf-16-be").decode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_gate_finds_it_in_every_form(form: str) -> None:
+    text = f'{{"title":"a {FORMS[form]} b"}}'.encode("latin-1")
+    assert GATE.holds(text)
+    with pytest.raises(UsageError, match="holds the credential: nothing was sent") as caught:
+        GATE.check("the body", b"nothing", text)
+    assert not any(secret in str(vars(caught.value)) for secret in (CUSTODY, OLD))
+
+
+@pytest.mark.parametrize(
+    "form", ["plain", "base64 at 0", "base64 at 1", "base64 at 2", "hex", "HEX", "percent", "JSON"]
+)
+@pytest.mark.parametrize("at", [0, PIECE - 20, PIECE - 1, 2 * LARGE + 5])
+def test_it_is_found_where_pieces_meet_and_in_a_large_body(form: str, at: int) -> None:
+    text = FORMS[form].encode()
+    body = b'{"data":"' + b"A" * at + text + b"B" * (3 * LARGE - at) + b'","title":"50 % \\"x\\""}'
+    assert GATE.holds(body)
+    assert GATE.holds(bytearray(body))
+    assert not GATE.holds(body.replace(text, text[::-1]))
+
+
+@given(st.binary(max_size=300))
+def test_anything_else_passes(body: bytes) -> None:
+    assert not GATE.holds(body)
+
+
+def test_a_large_body_passes_in_a_few_milliseconds_a_mib(record_property: Callable[[str, object], None]) -> None:
+    import os
+
+    body = b'{"data":"' + base64.b64encode(os.urandom(12 * 1024 * 1024)) + b'","title":"50 % of \\"all\\""}'
+    gate = CustodyGate(Credential.parse(KEY))
+
+    def cost() -> float:
+        begun = time.thread_time()
+        assert not gate.holds(body)
+        return (time.thread_time() - begun) * 1000 / 16
+
+    best = min(cost() for _ in range(5))
+    record_property("figure", f"the custody gate: {best:.1f} ms of CPU a MiB")
+    assert best < 12  # 2 where nothing else runs
+
+
+# -- through the library ------------------------------------------------------------------------
+
+
+Call = Callable[[Any, str], Any]
+
+CALLS: dict[str, Call] = {
+    "create_share: title": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, title=s),
+    "create_share: description": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, description=s),
+    "create_share: organization": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, organization_id=s),
+    "create_share: idempotency key": lambda c, s: c.create_share(data=DATA, access_token=TOKEN, idempotency_key=s),
+    "create_request: title": lambda c, s: c.create_request(title=s, public_key=POINT, fields=[("P", "text")]),
+    "create_request: a prompt": lambda c, s: c.create_request(title="t", public_key=POINT, fields=[(s, "text")]),
+    "create_request: passcode": lambda c, s: c.create_request(
+        title="t", public_key=POINT, fields=[("P", "text")], passcode=Secret(s)
+    ),
+    "create_request: idempotency key": lambda c, s: c.create_request(
+        title="t", public_key=POINT, fields=[("P", "text")], idempotency_key=s
+    ),
+    "share: title": lambda c, s: c.share([Field("a", "b")], title=s),
+    "share: organization": lambda c, s: c.share([Field("a", "b")], organization_id=s),
+    "request: prompt": lambda c, s: c.request([f"id={s}"]),
+    "request: passcode": lambda c, s: c.request(["Password"], passcode=s),
+    "get_share": lambda c, s: c.get_share(s),
+    "expire_share": lambda c, s: c.expire_share(s),
+    "share_log": lambda c, s: c.share_log(s),
+    "share_log: cursor": lambda c, s: c.share_log("aB3", cursor=s),
+    "get_request": lambda c, s: c.get_request(s),
+    "list_submissions": lambda c, s: c.list_submissions(s),
+    "delete_request": lambda c, s: c.delete_request(s),
+    "expire_request": lambda c, s: c.expire_request(s),
+    "purge_request": lambda c, s: c.purge_request(s, confirm=s),
+    "collect": lambda c, s: c.collect(s),
+    "call_tool: name": lambda c, s: c.call_tool(s),
+    "call_tool: argument": lambda c, s: c.call_tool("get_share", {"code": {"deep": ["x", s]}}),
+    "call_tool: argument's name": lambda c, s: c.call_tool("get_share", {s: 1}),
+    "iter_share_log": lambda c, s: list(c.iter_share_log(s)),
+}  # fmt: skip
+WRITTEN = {"plain": CUSTODY, "base64": b64(CUSTODY.encode(), 1).rstrip("="), "hex": FORMS["hex"], "previous": OLD}
+
+
+def told(error: BaseException) -> str:
+    return repr((error, vars(error), error.__cause__, error.__context__))
+
+
+@pytest.fixture
+def client(faulty: Faulty) -> Iterator[Client]:
+    settings: dict[str, Any] = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 2}
+    with Client(api_key=KEY, api_key_previous=BEFORE, **settings) as made:
+        yield made
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("call", CALLS)
+def test_no_call_of_the_library_sends_it(client: Client, faulty: Faulty, call: str, written: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        CALLS[call](client, WRITTEN[written])
+    assert caught.value.exit_code == 2
+    assert WRITTEN[written] not in told(caught.value)
+    assert faulty.received() == []
+    assert faulty.connections() == 0
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_nor_does_one_from_asyncio(faulty: Faulty, call: str) -> None:
+    async def job() -> None:
+        settings: dict[str, Any] = {"base_url": faulty.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 2}
+        async with AsyncClient(api_key=KEY, **settings) as client:
+            asked = CALLS[call](client, CUSTODY) if call != "iter_share_log" else client.iter_share_log(CUSTODY)
+            if hasattr(asked, "__aiter__"):
+                async for _ in asked:
+                    pass
+            else:
+                assert not isgenerator(asked)
+                await asked
+
+    with pytest.raises(UsageError) as caught:
+        asyncio.run(job())
+    assert CUSTODY not in told(caught.value)
+    assert faulty.received() == []
+
+
+def test_where_the_address_holds_it_nothing_is_asked_of_it(service: Running, faulty: Faulty) -> None:
+    base = faulty.base_url.replace("/v1", f"/{CUSTODY}/v1")
+    with (
+        Client(api_key=KEY, base_url=base, link_base_url=service.link_base_url, deadline=2) as client,
+        pytest.raises(UsageError) as caught,
+    ):
+        client.list_shares()
+    assert CUSTODY not in told(caught.value)
+    assert faulty.connections() == 0
+
+
+def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, faulty: Faulty) -> None:
+    from sealpipe.api import shares
+    from sealpipe.flows.retry import call
+
+    operation = shares.create(f'{{"title":"{CUSTODY}"}}'.encode(), "a-key")
+    with pytest.raises(UsageError):
+        client.run(call(operation, client.session.budget(), unclear=True))
+    assert faulty.received() == []
+
+
+def test_what_is_sealed_may_hold_it_for_nobody_reads_that(service: Running) -> None:
+    key = service.create_key().reveal()
+    with Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url) as client:
+        sealed = envelope.seal(bytes(32), key.encode())
+        assert client.create_share(data=sealed, access_token=TOKEN).short_code
+
+
+# -- through commands ---------------------------------------------------------------------------
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "request --passcode-from": ("request", "-a", "Password", "--passcode-from", "env:P"),
+    "tools call --param": ("tools", "call", "get_share", "--param", "code=env:P"),
+    "tools call": ("tools", "call", CUSTODY),
+    "shares show": ("shares", "show", CUSTODY),
+    "shares expire": ("shares", "expire", CUSTODY),
+    "requests show": ("requests", "show", CUSTODY),
+    "requests expire": ("requests", "expire", CUSTODY),
+    "requests purge": ("requests", "purge", CUSTODY, "--confirm", CUSTODY),
+    "collect": ("collect", CUSTODY, "--to", "dotenv:out.env"),
+    "share --send": ("share", "-f", "text:x", "--send", "webhook:http://127.0.0.1:1/{p}", "--param", "p=env:P"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_no_command_sends_it(bare: Terminal, mcp: FakeMcp, faulty: Faulty, command: str, output: str) -> None:
+    words = COMMANDS[command]
+    bare.environ |= {
+        "SEALPIPE_API_KEY": KEY,
+        "SEALPIPE_BASE_URL": mcp.base_url if words[0] == "tools" else faulty.base_url,
+        "SEALPIPE_LINK_BASE_URL": "http://127.0.0.1/s",
+        "SEALPIPE_PLUGIN_WEBHOOK__UNSIGNED": "1",
+        "P": CUSTODY,
+    }
+    done = bare.sealpipe(*words, "--output", output)
+    assert done.code == 2, done
+    assert "holds the credential: nothing was sent" in done.err
+    assert CUSTODY not in done.out + done.err
+    assert (faulty.received(), mcp.messages) == ([], [])
+    assert all(CUSTODY.encode() not in file.read_bytes() for file in bare.home.rglob("*") if file.is_file())
+
+
+# -- through plugins ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    network = PluginNetwork(None, GATE)
+    yield network.http()
+    network.close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+@pytest.mark.parametrize("form", ["plain", "base64 at 2", "hex", "percent", "JSON"])
+def test_no_plugin_sends_it_over_the_client_that_all_share(http: httpx.Client, receiver: Receiver, form: str) -> None:
+    text = FORMS[form]
+    half = len(text) // 2
+    sends: list[Callable[[], object]] = [
+        lambda: http.post(receiver.url, json={"text": f"see {text}"}),
+        lambda: http.post(receiver.url, content=iter([b"x", text[:half].encode(), text[half:].encode()])),
+        lambda: http.post(receiver.url, headers={"x-token": text}),
+        lambda: http.post(receiver.url, auth=("user", CUSTODY)),
+        lambda: http.post(f"{receiver.url}/in?key={text}"),
+        lambda: http.post(receiver.url, files={"file": text.encode()}),
+    ]
+    for send in sends:
+        with pytest.raises(Denied, match="nothing was sent") as caught:
+            send()
+        assert text not in told(caught.value)
+    assert receiver.hooks == []
+    assert http.post(receiver.url, json={"text": "nothing of the kind"}).status_code == 204
+
+
+def test_every_error_of_the_gate_is_ours() -> None:
+    with pytest.raises(SealpipeError):
+        GATE.check("it", KEY.encode())

@@ -1,0 +1,116 @@
+"""What comes from outside commands no CI system, in text and in JSON: read as the systems read a job's output."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sealpipe_rehearsal
+from sealpipe import log_commands
+from sealpipe.cli import output
+from sealpipe.errors import UsageError
+from sealpipe.log_commands import MARKS
+from sealpipe_plugins.precommit import main as hook
+from support.ci_logs import commands
+from support.outside_text import COMMANDS, outside
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_the_readers_know_what_is_a_command(text: str) -> None:
+    assert commands(text)
+
+
+@pytest.mark.parametrize("mark", MARKS, ids=lambda mark: mark.text)
+def test_each_mark_of_the_table_is_one_and_is_broken(mark: log_commands.Mark) -> None:
+    begins = next(text for text in (*COMMANDS, "::x") if text.lstrip("a ").startswith(mark.text))
+    assert commands(begins)
+    assert not commands(log_commands.in_line(output.printable(begins)))
+
+
+TEXT = outside() | st.text("#:[]-+~^ _.\tvso\u00a0\u2003", max_size=20)
+
+
+@given(TEXT)
+def test_no_line_is_one(text: str) -> None:
+    shown = log_commands.in_line(output.printable(text))
+    assert not commands(shown)
+    assert shown.isprintable()
+
+
+@given(TEXT)
+def test_no_value_behind_a_label_is_one_and_it_is_shown_as_it_is_masked(text: str) -> None:
+    line = log_commands.in_line(f"Password: {output.printable(text)}")
+    assert not commands(line)
+    assert line == f"Password: {output.amid_line(text)}"
+
+
+@given(TEXT, TEXT)
+def test_json_holds_none_and_says_the_same(label: str, text: str) -> None:
+    line = output._json({label: text, "fields": [{"value": text}, text]})
+    assert not commands(line)
+    assert not re.search(r"::|(?:---|\+\+\+|~~~)\s", line)
+    assert line.count("\n") == 1
+    assert line.isascii()
+    found = json.loads(line)
+    assert found["fields"] == [{"value": text}, text]
+    assert output.in_json(text) in line
+
+
+def test_lines_that_are_no_commands_stay_as_they_are() -> None:
+    for line in (
+        "## a heading",
+        "a -- b",
+        "-----BEGIN KEY-----",
+        "a:: b",
+        "https://h/s/x#1-_~",
+        "+49 30",
+        "~ user",
+        "#1",
+    ):
+        assert log_commands.in_line(line) == line
+
+
+EXACT = {
+    "cli/audit.py", "cli/completion.py", "cli/custody.py", "cli/deliver.py", "cli/main.py", "cli/stats.py",
+    "cli/unseal.py", "administering.py", "tour.py", "webhook_commands.py",
+}  # fmt: skip
+"""What writes exact values to stdout: links, keys, figures. None of them is text from outside."""
+
+
+def test_all_other_lines_on_stdout_take_the_way_on_which_they_are_made_harmless() -> None:
+    rooms = [Path(output.__file__).parents[1], Path(sealpipe_rehearsal.__file__).parent]
+    found = {
+        str(path.relative_to(room))
+        for room in rooms
+        for path in room.rglob("*.py")
+        if re.search(r"output\.result\(|sys\.stdout\.write|click\.echo|(?<![\w.\"'`])print\(", path.read_text("utf-8"))
+    }
+    assert found - EXACT == {"__main__.py"}, "it writes the version alone"
+
+
+PRINTING: dict[str, Callable[[str], None]] = {
+    "note": output.note,
+    "status": output.status,
+    "lines": lambda text: output.lines([text, f"{text}\t{text}"]),
+    "json": lambda text: output.json_result({text: text}),
+    "failure": lambda text: output.failure(UsageError(text, remedy=text), as_json=False),
+    "failure as JSON": lambda text: output.failure(UsageError(text, remedy=text), as_json=True),
+    "hook": hook._tell,
+}
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+@pytest.mark.parametrize("way", PRINTING)
+def test_whatever_prints_prints_none(capfd: pytest.CaptureFixture[str], way: str, text: str) -> None:
+    for each in (text, f"x\n{text}", f"x\r{text}", f"\t{text}"):
+        PRINTING[way](output.printable(each) if way == "hook" else each)
+    done = capfd.readouterr()
+    shown = (done.out + done.err).replace("\r", "\n").replace("\x1b[K", "")
+    assert not commands(shown)
+    assert shown.replace("\n", "").replace("\t", "").isprintable()

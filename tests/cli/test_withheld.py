@@ -1,0 +1,56 @@
+"""A secret that was given in another thing's place is in no message: neither a link's key nor a credential."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.ci_jobs import ROWS, job
+from support.terminal import Terminal
+
+KEY = "1QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY"
+LINK = f"https://share.example/s/AbCd1234#{KEY}"
+WORDS = (
+    (LINK,),
+    ("shares", LINK),
+    ("share", f"--{LINK}"),
+    ("share", "-f", "env:HOME", "--message-template", LINK),
+    ("share", "-f", "env:HOME", "--state-dir", f"/proc/{LINK}", "--seal-link"),
+    ("audit", "verify", LINK),
+    ("completion", LINK),
+    ("rehearse", "--", LINK),
+)
+PLACES = ("SEALPIPE_API_KEY_FILE", "SEALPIPE_CONFIG", "SEALPIPE_CA_FILE", "SEALPIPE_STATE_DIR")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(words).replace(LINK, "LINK"))
+def test_a_link_in_the_place_of_another_word_is_not_repeated(user: Terminal, words: tuple[str, ...], form: str) -> None:
+    done = user.sealpipe(*words, **{**job(ROWS["github"]), "SEALPIPE_OUTPUT": form})
+    assert done.code == 2
+    assert "[withheld]" in done.err
+    for part in (KEY, KEY[1:], KEY[-16:]):
+        assert part not in done.out + done.err
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_credential_in_a_paths_place_is_not_repeated(user: Terminal, place: str, form: str) -> None:
+    credential = user.environ["SEALPIPE_API_KEY"]
+    given: dict[str, str | None] = {**job(ROWS["github"]), place: credential}
+    if place == "SEALPIPE_API_KEY_FILE":
+        given["SEALPIPE_API_KEY"] = None
+    for words in (("doctor",), ("share", "-f", "env:HOME", "--seal-link"), ("custody", "public-key")):
+        done = user.sealpipe(*words, "--output", form, **given)
+        assert not any(part in done.out + done.err for part in credential.split(".")[1:]), words
+
+
+def test_a_credential_in_its_files_place_is_told_so(user: Terminal) -> None:
+    done = user.sealpipe("stats", SEALPIPE_API_KEY=None, SEALPIPE_API_KEY_FILE=user.environ["SEALPIPE_API_KEY"])
+    assert done.code == 2
+    assert "the credential file's name is a credential itself" in done.err
+
+
+def test_what_only_looks_a_little_like_it_stays(user: Terminal) -> None:
+    name = "no#a-file-with-a-long-name_of-more-than-thirty-two-letters"
+    done = user.sealpipe("share", "-f", "env:HOME", "--message-template", name)
+    assert name in done.err

@@ -1,0 +1,408 @@
+"""A wrong call from Python is a UsageError that names what is wrong, and nothing is sent. Durations are text, too."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import pydoc
+import socket
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealpipe import AsyncClient, Client, Field, ProtocolError, SealpipeError, Secret, UsageError, resolve
+from sealpipe.client.calls.arguments import RULES
+from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
+from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.running import Running
+from support.services import one_service, service
+
+__all__ = ["one_service", "service"]
+
+KEY = mint().credential.reveal()
+DATA, TOKEN = envelope.seal(bytes(32), b"x"), tokens.access_token(bytes(32))
+POINT = keys.from_seed(bytes(range(32))).public_key
+WRAP = sealed_box.seal(POINT, bytes(32))
+ENDS = datetime(2099, 1, 1, tzinfo=UTC)
+
+
+class Ear:
+    """An address where somebody only counts who knocks."""
+
+    def __init__(self) -> None:
+        self.knocks = 0
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self.knocks += 1
+            connection.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def ear() -> Iterator[Ear]:
+    found = Ear()
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Odd paths are folders here."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def client(ear: Ear) -> Iterator[Client]:
+    with Client(api_key=KEY, base_url=ear.base_url, link_base_url="http://127.0.0.1/s", deadline=0.2) as made:
+        yield made
+
+
+VALID: dict[str, dict[str, Any]] = {
+    "create_share": {"data": DATA, "access_token": TOKEN},
+    "list_shares": {},
+    "iter_shares": {},
+    "get_share": {"short_code": "aB3"},
+    "expire_share": {"short_code": "aB3"},
+    "share": {"fields": [Field("a", "b")]},
+    "resume": {},
+    "create_request": {"title": "t", "public_key": POINT, "fields": [("P", "text")]},
+    "list_requests": {},
+    "iter_requests": {},
+    "get_request": {"short_code": "aB3"},
+    "list_submissions": {"short_code": "aB3"},
+    "request": {"prompts": ["Password"]},
+    "collect": {"request": "aB3"},
+    "collect_each": {"requests": ["aB3"]},
+    "delete_request": {"short_code": "aB3"},
+    "expire_request": {"short_code": "aB3"},
+    "purge_request": {"short_code": "aB3", "confirm": "aB3"},
+    "get_stats": {},
+    "list_tools": {},
+    "call_tool": {"name": "get_share"},
+    "get_capabilities": {},
+    "share_log": {"short_code": "aB3"},
+    "iter_share_log": {"short_code": "aB3"},
+}
+"""What each method can be called with; `resume` needs an entry, and so is always wrong here."""
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+HOSTILE: tuple[Any, ...] = (
+    b"bytes", bytearray(b"x"), 1.5, float("nan"), float("inf"), -1, 0, True, 10**400, -(10**400), object(), object,
+    "\ud800", "a\udfffb", ["\ud800"], {"\ud800": 1}, [None], [1], {1: 2}, {"a": float("nan")}, {"a": b"x"}, CYCLE,
+    datetime(2099, 1, 1), datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC),
+    timedelta.max, -timedelta(days=1), range(3), iter("ab"), Secret("a key"), Secret("\ud800"), Secret(b"\xff"),
+    Secret(5),  # type: ignore[arg-type]
+    lambda: None,
+    "", " ", "x\ny", "\0", "..", "é" * 70_000,
+)  # fmt: skip
+
+
+def parameters(method: str) -> list[str]:
+    return [name for name in inspect.signature(getattr(Client, method)).parameters if name != "self"]
+
+
+CASES = [(method, name) for method in VALID for name in parameters(method)]
+
+
+def called(client: Client, method: str, given: dict[str, Any]) -> BaseException | None:
+    """What a call ends with."""
+    try:
+        made = getattr(client, method)(**given)
+        if isinstance(made, Iterator):
+            next(made, None)
+    except Exception as error:  # noqa: BLE001 - that is what is looked at
+        return error
+    return None
+
+
+def may_leave(name: str, value: object) -> bool:
+    """What is odd and no mistake: text with a line break in a title, say."""
+    texts = isinstance(value, str) and "\ud800" not in value and "\udfff" not in value
+    if texts and name in ("title", "description", "organization_id", "cursor", "name"):
+        return True
+    if texts and name == "short_code":
+        return value in (" ", "x\ny", "\0")
+    return name in RULES and RULES[name].holds(value) and name != "resume"
+
+
+@pytest.mark.parametrize(("method", "name"), CASES, ids=lambda each: each)
+def test_a_hostile_argument_is_a_usage_error_and_nothing_is_sent(
+    client: Client, ear: Ear, method: str, name: str
+) -> None:
+    for value in HOSTILE:
+        if name in ("wait", "on_progress") and may_leave(name, value):
+            continue  # it would wait, and what the caller's function does is the caller's
+        before = ear.knocks
+        error = called(client, method, {**VALID[method], name: value})
+        if error is None or not isinstance(error, UsageError):
+            assert may_leave(name, value), (method, name, type(value), error)
+            assert error is None or isinstance(error, SealpipeError), (method, name, type(value), error)
+            continue
+        assert ear.knocks == before, (method, name, type(value))
+        assert error.exit_code == 2
+        assert error.__cause__ is None
+
+
+@given(st.sampled_from(CASES), st.sampled_from(HOSTILE))
+def test_from_asyncio_it_is_the_same(case: tuple[str, str], value: Any) -> None:
+    method, name = case
+    if may_leave(name, value):
+        return
+
+    async def job() -> None:
+        settings: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1", "link_base_url": "http://127.0.0.1/s"}
+        async with AsyncClient(api_key=KEY, deadline=0.2, **settings) as client:
+            made = getattr(client, method)(**{**VALID[method], name: value})
+            if hasattr(made, "__aiter__"):
+                async for _ in made:
+                    break
+            else:
+                await made
+
+    with pytest.raises(UsageError):
+        asyncio.run(job())
+
+
+def test_every_parameter_of_every_method_has_a_rule() -> None:
+    assert {name for _, name in CASES} <= RULES.keys()
+    public = {name for name in vars(Client) if not name.startswith("_")} - {"close", "run"}
+    assert public == set(VALID)
+
+
+# -- missing and unknown ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_of_nothing_names_all_that_it_lacks(kind: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        kind()
+    assert caught.value.message == "Client() lacks api_key and base_url and link_base_url"
+    assert "from_settings" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda c: c.share(), "share() lacks fields"),
+        (lambda c: c.share(["env:A"], expire_in="24h"), "share() takes no argument expire_in"),
+        (lambda c: c.get_share(), "get_share() lacks short_code"),
+        (lambda c: c.get_share("a", "b"), "get_share() was given too many arguments by position"),
+        (lambda c: c.get_share("a", short_code="b"), "get_share() was given short_code twice"),
+        (lambda c: c.get_share(session="a"), "get_share() takes no argument session"),
+        (lambda c: c.iter_shares(pages=1), "iter_shares() takes no argument pages"),
+        (lambda c: c.share("env:A"), "share(): fields is not a list of Fields and references"),
+        (lambda c: c.share(["env:A"], views=True), "share(): views is not a whole number from 1 to 2147483647"),
+        (lambda c: c.share(["env:A"], expires_in=24), 'share(): expires_in is not a timedelta, or text such as "24h"'),
+        (lambda c: c.collect("a", to="file:x"), "collect(): to is not a list of texts"),
+        (lambda c: c.list_shares(page=0), "list_shares(): page is not a whole number from 1 to 2147483647"),
+        (lambda c: c.list_requests(status="over"), "list_requests(): status is not one of expired"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(client: Client, ear: Ear, call: Callable[[Any], object], said: str) -> None:
+    before = ear.knocks
+    with pytest.raises(UsageError) as caught:
+        call(client)
+    assert caught.value.message == said
+    assert ear.knocks == before
+
+
+@pytest.mark.parametrize("deadline", [float("nan"), float("inf"), 0, -1, "banana", "", True, None, timedelta(days=30)])
+def test_a_deadline_that_is_none(deadline: Any) -> None:
+    with pytest.raises(UsageError):
+        Client(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s", deadline=deadline)
+
+
+def test_references_are_a_list() -> None:
+    for wrong in ("env:A", None, [1], [b"env:A"]):
+        with pytest.raises(UsageError):
+            resolve(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="lacks references"):
+        resolve()  # type: ignore[call-arg]
+
+
+# -- durations ----------------------------------------------------------------------------------
+
+
+def test_durations_are_text_or_timedelta(service: Running) -> None:
+    settings: dict[str, Any] = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    key = service.create_key()
+    for deadline in ("30s", timedelta(seconds=30), 30, 30.0):
+        with Client(api_key=key, deadline=deadline, **settings) as client:
+            assert client.session.deadline == 30
+            for expires_in in ("24h", timedelta(hours=24)):
+                share = client.share([Field("a", "b")], expires_in=expires_in)
+                assert share.expires_at is not None
+                assert abs(share.expires_at - datetime.now(UTC) - timedelta(hours=24)) < timedelta(minutes=1)
+            code = client.request(["Password"], expires_in="2d").short_code
+            assert client.collect(code, wait="1s").status == "pending"
+    with Client(api_key=key, **settings) as client, pytest.raises(UsageError, match="not a duration"):
+        client.share([Field("a", "b")], expires_in="soon")
+
+
+# -- idempotency keys, and what is sealed by the caller -----------------------------------------
+
+
+@pytest.mark.parametrize("key", ["", " ", "x\ny", "ä", "\ud800", "x ", "\x7f", "a" * 256, 5, b"x"])
+def test_an_idempotency_key_that_cannot_be_sent(client: Client, ear: Ear, key: Any) -> None:
+    before = ear.knocks
+    for call in ("create_share", "create_request"):
+        with pytest.raises(UsageError, match="idempotency_key is not 1 to 255 visible ASCII characters"):
+            getattr(client, call)(**VALID[call], idempotency_key=key)
+    assert ear.knocks == before
+
+
+def test_below_the_methods_what_http_cannot_carry_is_not_sent_either(client: Client, ear: Ear) -> None:
+    from sealpipe.api import shares
+    from sealpipe.flows.retry import call
+
+    before = ear.knocks
+    for key in (" ", "x\ny", "x\r\nx-other: y", "ä\u0100", "\0"):
+        with pytest.raises(UsageError, match="nothing was sent"):
+            client.run(call(shares.create(b"{}", key), client.session.budget(), unclear=True))
+    assert ear.knocks == before
+
+
+def raw(text: str) -> bytes:
+    return encoding.decode_base64(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data", f'{DATA}","title":"injected'),
+        ("data", DATA.rstrip("=") if DATA.endswith("=") else DATA[:-1]),
+        ("data", DATA + "\n"),
+        ("data", encoding.encode_base64(bytes(43))),
+        ("data", encoding.encode_base64url(bytes([255]) * 44)),
+        ("data", ""),
+        ("item_key_wrap", f'{WRAP}","title":"injected'),
+        ("item_key_wrap", encoding.encode_base64(raw(WRAP)[:-1])),
+        ("item_key_wrap", encoding.encode_base64(b"\2" + raw(WRAP)[1:])),
+        ("item_key_wrap", encoding.encode_base64(raw(WRAP) + b"x")),
+        ("access_token", TOKEN + "="),
+        ("access_token", encoding.encode_base64url(bytes(31))),
+        ("access_token", '","title":"injected'),
+        ("passcode_verifier", "x"),
+        ("notify_on", ["opened", "nothing"]),
+    ],
+    ids=lambda each: each if isinstance(each, str) and each in RULES else "",
+)
+def test_what_the_caller_sealed_is_checked(client: Client, ear: Ear, name: str, value: Any) -> None:
+    before = ear.knocks
+    with pytest.raises(UsageError, match=rf"create_share\(\): {name} is not"):
+        client.create_share(**{**VALID["create_share"], name: value})
+    assert ear.knocks == before
+
+
+_STRINGS = st.one_of(
+    st.text(st.characters(), max_size=20),
+    st.sampled_from((DATA, WRAP, TOKEN, f'{DATA}","title":"x', '"}', "\\", "\u2028", '\ud800"')),
+    st.binary(min_size=44, max_size=60).map(encoding.encode_base64),
+    st.binary(min_size=32, max_size=32).map(encoding.encode_base64url),
+)
+
+
+@given(data=_STRINGS, access_token=_STRINGS, given=st.dictionaries(
+    st.sampled_from(("title", "description", "passcode_verifier", "item_key_wrap", "organization_id")), _STRINGS
+))  # fmt: skip
+def test_the_body_is_exactly_what_was_meant_or_there_is_none(
+    data: str, access_token: str, given: dict[str, str]
+) -> None:
+    sent: list[bytes] = []
+
+    class Only(Client):
+        def _send(self, operation: Any, timeout: float) -> Any:  # noqa: ARG002 - its signature
+            sent.append(bytes(operation.body))
+            raise ProtocolError("enough")
+
+    with (
+        Only(api_key=KEY, base_url="http://127.0.0.1:9/v1", link_base_url="http://127.0.0.1/s") as client,
+        pytest.raises((UsageError, ProtocolError)) as caught,
+    ):
+        client.create_share(data=data, access_token=access_token, **given)
+    if isinstance(caught.value, UsageError):
+        assert sent == []
+        return
+    meant = {"encryption_type": "e2ee-aes256-gcm", "data": data, "access_token": access_token, **given}
+    assert json.loads(sent[0], object_pairs_hook=list) == json.loads(
+        json.dumps({name: meant[name] for name in dict(json.loads(sent[0]))}), object_pairs_hook=list
+    )
+    assert json.loads(sent[0]) == meant
+
+
+# -- what help shows, and frames ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("method", VALID)
+def test_help_shows_the_real_signature(kind: Any, method: str) -> None:
+    shown = inspect.signature(getattr(kind, method))
+    assert "session" not in shown.parameters
+    assert next(iter(shown.parameters)) == "self"
+    assert "Flow" not in str(shown)
+    assert "Walk" not in str(shown)
+    assert f"{method}(self" in pydoc.plain(pydoc.render_doc(getattr(kind, method)))
+    assert inspect.iscoroutinefunction(getattr(kind, method)) == (kind is AsyncClient and "iter_" not in method)
+
+
+def test_help_names_what_a_share_takes() -> None:
+    text = pydoc.plain(pydoc.render_doc(Client.share))
+    assert "expires_in: 'timedelta | str | None'" in text
+    assert "-> 'Share'" in text
+    assert "-> 'Iterator[ShareInfo]'" in str(inspect.signature(Client.iter_shares))
+
+
+def frames(error: BaseException) -> set[str]:
+    return {frame.name for frame in traceback.extract_tb(error.__traceback__)} - {"door"}
+
+
+def test_an_iterator_lets_no_frame_out_behind_it(client: Client) -> None:
+    for walk in (client.iter_shares, client.iter_requests, lambda: client.iter_share_log("aB3")):
+        with pytest.raises(SealpipeError) as caught:
+            list(walk())
+        assert frames(caught.value) <= {"test_an_iterator_lets_no_frame_out_behind_it", "_rows"}
+        shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+        assert KEY.split(".")[1] not in shown
+        assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+def test_nor_does_one_of_asyncio(ear: Ear) -> None:
+    async def job(method: str, *args: str) -> None:
+        settings: dict[str, Any] = {"base_url": ear.base_url, "link_base_url": "http://127.0.0.1/s", "deadline": 0.2}
+        async with AsyncClient(api_key=KEY, **settings) as client:
+            async for _ in getattr(client, method)(*args):
+                pass
+
+    for asked in (("iter_shares",), ("iter_requests",), ("iter_share_log", "aB3")):
+        with pytest.raises(SealpipeError) as caught:
+            asyncio.run(job(*asked))
+        ours = {name for name in frames(caught.value) if name not in ("job", "run", "run_until_complete")}
+        assert ours <= {"test_nor_does_one_of_asyncio", "_rows", "_next_page"}
+        assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+def test_none_is_no_limit_and_no_end_where_a_call_says_so(service: Running) -> None:
+    with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:
+        share = client.share([Field("Password", "s3cret")], expires_in=None, views=None)
+        assert share.expires_at is None
+        with pytest.raises(UsageError, match="custody is not one of"):
+            client.share([Field("Password", "s3cret")], custody=None)  # type: ignore[arg-type]

@@ -1,0 +1,618 @@
+"""What an attack walked around a machine's policy with: each by the real command line, each refused, nothing sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpipe import AsyncClient, Client, Field, NotConfigured, PolicyRefused, SettingError, configuration
+from sealpipe.cli.main import COMMANDS
+from sealpipe.flows.retry import call
+from sealpipe.plugin import Outgoing
+from sealpipe.registry import Overseer, Registry
+from sealpipe_rehearsal.running import Running
+from support.distributions import Site
+from support.machines import ALLOWS_ALL, Machine, lists
+from support.terminal import Done, Terminal, addresses, created
+
+VALUE = "c4nary-value"
+ENVIRON = {"DB": VALUE, "CODE": "c4nary-code-7"}
+
+
+@pytest.fixture
+def machine(user: Terminal) -> Machine:
+    user.environ |= ENVIRON
+    return Machine(user)
+
+
+def refused(done: Done, service: Running, says: str, code: int = 2) -> None:
+    """Nothing was sent, nothing was told but why."""
+    assert (done.code, done.out) == (code, ""), done
+    assert says in done.err
+    assert "c4nary" not in done.err
+    assert service.seen() == []
+
+
+WALKED_AROUND = {
+    "a store that has a plugin's name": (
+        lists(sources=["vault"]),
+        ["share", "-f", "vault:DB"],
+        {"SEALPIPE_STORE__VAULT__PLUGIN": "env"},
+        "the store vault has the name of the plugin vault, and is of 'env'",
+    ),
+    "a store that has nearly a plugin's name": (
+        lists(sources=["aws*"]),
+        ["share", "-f", "aws_sm:DB"],
+        {"SEALPIPE_CONFIG": "[stores.aws_sm]\nplugin = 'env'\n"},
+        "the store aws_sm has the name of the plugin aws-sm, and is of 'env'",
+    ),
+    "a store of another plugin, where plugin and store are named": (
+        lists(sources=["vault/*"]),
+        ["share", "-f", "prod:DB"],
+        {"SEALPIPE_STORE__PROD__PLUGIN": "env"},
+        "the source env/prod is not allowed",
+    ),
+    "a channel that has another's name": (
+        lists(sources=["env"], recipients=["email:*"]),
+        ["share", "-f", "env:DB", "--send", "email:out.txt"],
+        {"SEALPIPE_STORE__EMAIL__PLUGIN": "file"},
+        "the store email has the name of the plugin email, and is of 'file'",
+    ),
+    "a channel's store, where the plugin is named": (
+        lists(sources=["env"], recipients=["email/work:*"]),
+        ["share", "-f", "env:DB", "--send", "work:out.txt"],
+        {"SEALPIPE_STORE__WORK__PLUGIN": "file"},
+        "the channel file/work is not allowed",
+    ),
+    "a recipient that no pattern has": (
+        lists(sources=["env"], recipients=["file:/nowhere/*"]),
+        ["share", "-f", "env:DB", "--send", "file:out.txt"],
+        {},
+        "out.txt is not allowed (its channel is file/file)",
+    ),
+    "what is stored, too": (
+        lists(sources=["env"]),
+        ["share", "-f", "env:DB", "--also-to", "file:copy"],
+        {},
+        "the sink file/file is not allowed",
+    ),
+    "a passcode's source": (
+        lists(sources=["env"]),
+        ["share", "-f", "env:DB", "--passcode-from", "file:code"],
+        {},
+        "the source file/file is not allowed",
+    ),
+    "a passcode that is drawn": (
+        lists(sources=["env"], recipients=["*"]),
+        ["share", "-f", "env:DB", "--passcode-generate", "--passcode-to", "file:code2"],
+        {},
+        "the source gen/gen is not allowed",
+    ),
+    "a parameter's source": (
+        lists(sources=["env"], recipients=["*"]),
+        ["share", "-f", "env:DB", "--send", "file:{to}", "--param", "to=text:out.txt"],
+        {},
+        "the source text/text is not allowed",
+    ),
+    "the passcode of a request, which the service gets": (
+        lists(),
+        ["request", "-a", "Password", "--passcode-from", "env:CODE"],
+        {},
+        "the source env/env is not allowed",
+    ),
+    "the seed of a request": (
+        lists(),
+        ["request", "-a", "Password", "--key", "new", "--seed-to", "file:seed"],
+        {},
+        "the sink file/file is not allowed",
+    ),
+    "a tool's argument": (
+        lists(tools=["*"]),
+        ["tools", "call", "create_share", "--param", "title=env:DB"],
+        {},
+        "the source env/env is not allowed",
+    ),
+    "a tool": (
+        lists(tools=["list_shares"]),
+        ["tools", "call", "expire_share", "--param", "short_code=text:abc"],
+        {},
+        "the source text/text is not allowed",
+    ),
+    "a tool that ends something": (
+        lists(tools=["list_*"], sources=["text"]),
+        ["tools", "call", "expire_share", "--param", "short_code=text:abc"],
+        {},
+        "the tool expire_share is not allowed",
+    ),
+    "where an answer goes": (
+        lists(sinks=["vault"]),
+        ["collect", "abc", "--to", "file:answer#*"],
+        {},
+        "",
+    ),
+    "a folder that an answer goes to": (
+        lists(sinks=["vault"]),
+        ["collect", "abc", "--dir", "answers"],
+        {},
+        "the sink dir/dir is not allowed",
+    ),
+    "an answer that goes to stdout": (
+        lists(sinks=["vault"]),
+        ["collect", "abc"],
+        {},
+        "the sink stdout/stdout is not allowed",
+    ),
+    "the key that opens an answer": (
+        lists(sinks=["*"]),
+        ["collect", "abc", "--key", "env:DB"],
+        {},
+        "the source env/env is not allowed",
+    ),
+    "ending a share": (
+        ALLOWS_ALL + 'actions = ["share"]\n',
+        ["shares", "expire", "abc"],
+        {},
+        "the action expire is not allowed",
+    ),
+    "purging a request": (
+        ALLOWS_ALL + 'actions = ["expire"]\n',
+        ["requests", "purge", "abc", "--confirm", "abc"],
+        {},
+        "the action purge is not allowed",
+    ),
+    "a share that is only tried": (
+        lists(),
+        ["share", "-f", "env:DB", "--dry-run"],
+        {},
+        "the source env/env is not allowed",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WALKED_AROUND)
+def test_a_machines_policy_is_not_walked_around(machine: Machine, service: Running, way: str) -> None:
+    rules, words, environ, says = WALKED_AROUND[way]
+    machine.user.file("code", "4711-4711")
+    if "SEALPIPE_CONFIG" in environ:
+        config = machine.user.file("config.toml", environ["SEALPIPE_CONFIG"])
+        environ = {**environ, "SEALPIPE_CONFIG": str(config)}
+    if way == "where an answer goes":
+        words = [*words[:-1], "file:answer"]
+        says = "the sink file/file is not allowed"
+    done = machine.allow(rules).sealpipe(*words, **environ)
+    refused(done, service, says)
+    left = {path.name for path in machine.user.here.iterdir()}
+    assert left <= {"code", "config.toml"}
+    assert machine.user.outbox() == []
+
+
+def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: Running) -> None:
+    """Reading may cost: a program is started, a password is made."""
+    mark = machine.user.here / "mark"
+    machine.user.file(
+        "config.toml", f'[plugins.exec.commands.mark]\nargv = ["/bin/sh", "-c", "touch {mark}; echo x"]\n'
+    )
+    config = str(machine.user.here / "config.toml")
+    done = machine.allow(lists(sources=["env"])).sealpipe("share", "-f", "exec:mark", SEALPIPE_CONFIG=config)
+    refused(done, service, "the source exec/exec is not allowed")
+    assert not mark.exists()
+
+
+def test_what_a_machines_policy_allows_is_done(machine: Machine, service: Running) -> None:
+    rules = lists(sources=["env/env", "text"], sinks=["file"], recipients=["file/file:*out.txt"])
+    words = ("-f", "env:DB", "--also-to", "file:copy", "--send", "file:{to}", "--param", "to=text:out.txt")
+    done = machine.allow(rules, audit=True).sealpipe("share", *words, "--passcode-from", "env:CODE")
+    assert done.code == 0, done
+    assert len(created(service)) == 1
+    line = json.loads(machine.audit.read_text().splitlines()[0])
+    told = {name: line[name] for name in ("event", "outcome", "sources", "sinks", "channels", "recipients")}
+    assert told == {
+        "event": "share", "outcome": "sending", "sources": ["env/env", "text/text"], "sinks": ["file/file"],
+        "channels": ["file/file"], "recipients": [f"file:{machine.user.here}/out.txt"],
+    }  # fmt: skip
+    assert (line["service"], line["link_address"]) == (service.base_url, service.link_base_url)
+    assert "c4nary" not in machine.audit.read_text()
+
+
+@pytest.mark.parametrize("missing", ["sources", "sinks", "recipients", "tools"])
+def test_a_machines_policy_names_all_lists(machine: Machine, service: Running, missing: str) -> None:
+    rules = "".join(line for line in ALLOWS_ALL.splitlines(keepends=True) if not line.startswith(missing))
+    done = machine.allow(rules + "most_views = 1\n").sealpipe("share", "-f", "env:DB")
+    refused(done, service, f"is this machine's, and lacks {missing}", code=14)
+
+
+def test_a_users_own_policy_allows_what_it_does_not_name(user: Terminal) -> None:
+    user.file("policy.toml", "most_views = 1\n")
+    config = user.file("config.toml", f'[policy]\nfile = "{user.here}/policy.toml"\n')
+    done = user.sealpipe("share", "-f", "env:DB", "--also-to", "file:copy", DB=VALUE, SEALPIPE_CONFIG=str(config))
+    assert done.code == 0, done
+
+
+def test_rules_may_stand_in_the_config_itself(machine: Machine, service: Running) -> None:
+    machine.enforce('[enforce.policy]\nsources = ["vault"]\nsinks = []\nrecipients = []\ntools = []\n')
+    refused(machine.sealpipe("share", "-f", "env:DB"), service, "the source env/env is not allowed")
+
+
+ELSEWHERE = {
+    "base_url": {"SEALPIPE_BASE_URL": "http://127.0.0.1:9/v1"},
+    "link_base_url": {"SEALPIPE_LINK_BASE_URL": "http://127.0.0.1:9/x"},
+    "ca_file": {"SEALPIPE_CA_FILE": "/nowhere/other.pem"},
+    "SSL_CERT_FILE": {"SSL_CERT_FILE": "/nowhere/other.pem"},
+}
+
+
+def fixed(service: Running, ca_file: str = "") -> str:
+    table = f'[enforce.service]\nbase_url = "{service.base_url}"\nlink_base_url = "{service.link_base_url}"\n'
+    return table + (f'ca_file = "{ca_file}"\n' if ca_file else "")
+
+
+@pytest.mark.parametrize("setting", ELSEWHERE)
+def test_another_service_than_the_machines_is_refused(machine: Machine, service: Running, setting: str) -> None:
+    machine.allow(ALLOWS_ALL, audit=True, more=fixed(service, "/etc/ca.pem"))
+    done = machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting])
+    refused(done, service, "this machine fixes")
+    assert setting in done.err
+    (line,) = machine.audit.read_text().splitlines()
+    assert json.loads(line)["outcome"] == "refused"
+
+
+@pytest.mark.parametrize("setting", ["ca_file", "SSL_CERT_FILE"])
+def test_no_certificates_are_added_to_the_systems(machine: Machine, service: Running, setting: str) -> None:
+    machine.enforce(fixed(service, "system"))
+    refused(machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting]), service, "this machine fixes ca_file")
+    assert machine.sealpipe("share", "-f", "env:DB").code == 0
+
+
+def test_the_machines_service_is_taken_where_nobody_names_one(machine: Machine, service: Running) -> None:
+    machine.enforce(fixed(service))
+    nothing = dict.fromkeys(addresses(service))
+    assert machine.sealpipe("share", "-f", "env:DB", **nothing).code == 0
+    same = {"SEALPIPE_LINK_BASE_URL": service.link_base_url + "/"}
+    assert machine.sealpipe("share", "-f", "env:DB", **same).code == 0
+    assert len(created(service)) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("service = 1", "is no table"),
+        ("[enforce.service]\nurl = 'x'", "no setting 'url'"),
+        ("[enforce.service]\nbase_url = 7", "it is no text"),
+        ("[enforce.service]\nbase_url = 'http://example.com/v1'", "enforce.service.base_url"),
+        ("[enforce.service]\nca_file = 'ca.pem'", "no absolute path"),
+    ],
+)
+def test_a_wrong_table_lets_nothing_leave(machine: Machine, service: Running, table: str, says: str) -> None:
+    machine.enforce(table if table.startswith("[") else f"[enforce]\n{table}\n")
+    refused(machine.sealpipe("share", "-f", "env:DB"), service, says)
+
+
+def test_a_required_audit_that_cannot_be_written_stops_collecting(machine: Machine, service: Running) -> None:
+    machine.enforce('[enforce.audit]\nfile = "/proc/nowhere/audit.jsonl"\nrequired = true\n')
+    for words in (["--to", "file:x"], ["--dir", "x"], []):
+        refused(machine.sealpipe("collect", "abc", *words), service, "the audit log", code=14)
+    for words in (["shares", "expire", "abc"], ["requests", "expire", "abc"], ["tools", "call", "share_stats"]):
+        refused(machine.sealpipe(*words), service, "the audit log", code=14)
+
+
+def interrupted(machine: Machine, service: Running, *words: str) -> None:
+    service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
+    assert machine.sealpipe(*words, "--deadline", "2s").code == 9
+    service.set_faults()
+
+
+@pytest.mark.parametrize(
+    ("words", "today"),
+    [
+        (["share", "-f", "env:DB"], lists(sources=["vault"])),
+        (["share", "-f", "env:DB", "--passcode-from", "env:CODE"], lists(sources=["vault"])),
+        (["share", "-f", "env:DB", "--also-to", "file:copy"], lists(sources=["env"])),
+        (["share", "-f", "env:DB", "--send", "file:out"], lists(sources=["env"])),
+        (["share", "-f", "env:DB", "--views", "3"], ALLOWS_ALL + "most_views = 1\n"),
+        (["request", "-a", "Password", "--passcode-from", "env:CODE"], lists()),
+    ],
+)
+def test_what_a_policy_refuses_today_does_not_leave_by_resume(
+    machine: Machine, service: Running, words: list[str], today: str
+) -> None:
+    machine.enforce("")
+    interrupted(machine, service, *words)
+    before = len(service.seen())
+    done = machine.allow(today, audit=True).sealpipe("resume")
+    assert (done.code, done.out, len(service.seen())) == (2, "", before), done
+    assert "is not allowed" in done.err or "at most" in done.err
+    assert "is kept" in done.err
+    refusal = json.loads(machine.audit.read_text().splitlines()[-1])
+    assert (refusal["outcome"], refusal["resumed"]) == ("refused", True)
+    machine.audit.unlink()
+    assert machine.allow(ALLOWS_ALL, audit=True).sealpipe("resume").code == 0
+    told = [json.loads(line) for line in machine.audit.read_text().splitlines()]
+    assert [line["outcome"] for line in told if line["event"] == words[0]] == ["sending", "replayed"]
+    assert {line["resumed"] for line in told if line["event"] == words[0]} == {True}
+
+
+def test_links_to_elsewhere_do_not_leave_by_resume(machine: Machine, service: Running) -> None:
+    machine.enforce("")
+    service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
+    elsewhere = {"SEALPIPE_LINK_BASE_URL": "http://127.0.0.1:9/evil"}
+    assert machine.sealpipe("share", "-f", "env:DB", "--deadline", "2s", **elsewhere).code == 9
+    service.set_faults()
+    done = machine.enforce(fixed(service)).sealpipe("resume")
+    assert (done.code, done.out) == (2, "")
+    assert "this machine fixes" in done.err
+
+
+def test_unsealing_is_asked_about_and_written_down(machine: Machine, service: Running) -> None:
+    machine.enforce("")
+    made = machine.sealpipe("share", "-f", "env:DB", "--seal-link", "--output", "json").json
+    before = len(service.seen())
+    done = machine.allow(ALLOWS_ALL + 'actions = ["share"]\n', audit=True).sealpipe("unseal", made["sealed_link"])
+    assert (done.code, done.out) == (2, "")
+    assert "the action unseal is not allowed" in done.err
+    machine.allow(ALLOWS_ALL, audit=True)
+    assert machine.sealpipe("unseal", made["sealed_link"]).code == 0
+    assert machine.sealpipe("unseal", made["sealed_link"], "--expect", "another").code == 13
+    told = [json.loads(line) for line in machine.audit.read_text().splitlines()]
+    assert [line["outcome"] for line in told] == ["refused", "begun", "done", "begun", "EnvelopeError"]
+    assert {(line["event"], *line["short_codes"]) for line in told} == {("unseal", made["short_code"])}
+    assert len(service.seen()) == before
+
+
+def test_an_audit_that_cannot_be_written_keeps_a_link_sealed(machine: Machine) -> None:
+    machine.enforce("")
+    sealed = machine.sealpipe("share", "-f", "env:DB", "--seal-link").out.strip()
+    machine.enforce('[enforce.audit]\nfile = "/proc/nowhere/audit.jsonl"\nrequired = true\n')
+    done = machine.sealpipe("unseal", sealed)
+    assert (done.code, done.out) == (14, "")
+
+
+def test_the_doctor_sends_the_credential_nowhere_else(machine: Machine, service: Running) -> None:
+    machine.enforce('[enforce.service]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    done = machine.sealpipe("doctor")
+    assert "this machine fixes base_url" in done.out
+    assert (done.code, service.seen()) == (2, [])
+
+
+def test_the_doctors_test_share_is_asked_about(machine: Machine, service: Running) -> None:
+    done = machine.allow(lists()).sealpipe("doctor", "--roundtrip")
+    assert "the source literal/literal is not allowed" in done.out
+    assert [body for body in created(service) if body] == []  # an empty one asks for the key's scope
+    done = machine.allow(ALLOWS_ALL, audit=True).sealpipe("doctor", "--roundtrip")
+    assert (done.code, len([body for body in created(service) if body])) == (0, 1), done
+    assert [json.loads(line)["outcome"] for line in machine.audit.read_text().splitlines()] == ["sending", "created"]
+
+
+# -- the library -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def enforcing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    def enforce(rules: str) -> None:
+        (tmp_path / "policy.toml").write_text(rules)
+        (tmp_path / "machine.toml").write_text(f'[enforce.policy]\nfile = "{tmp_path}/policy.toml"\n')
+        monkeypatch.setattr(configuration, "MACHINE", tmp_path / "machine.toml")
+
+    return enforce
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "share": lambda c: c.share(["text:x"]),
+    "a literal field": lambda c: c.share([Field("P", "x")]),
+    "request": lambda c: c.request(["Password"], passcode="4711-4711"),
+    "create_share": lambda c: c.create_share(data=60 * "A", access_token=43 * "A"),
+    "create_request": lambda c: c.create_request(title="t", public_key=KEY, fields=[("P", "password")]),
+    "expire_share": lambda c: c.expire_share("abc"),
+    "expire_request": lambda c: c.expire_request("abc"),
+    "purge_request": lambda c: c.purge_request("abc", confirm="abc"),
+    "delete_request": lambda c: c.delete_request("abc"),
+    "collect": lambda c: c.collect("abc"),
+    "collect_each": lambda c: c.collect_each(["abc"], folder="x", after="expire"),
+    "call_tool": lambda c: c.call_tool("share_stats"),
+}
+READS = {
+    "list_shares", "iter_shares", "get_share", "list_requests", "iter_requests", "get_request", "list_submissions",
+    "get_stats", "list_tools", "get_capabilities", "share_log", "iter_share_log",
+}  # fmt: skip
+
+
+def _key() -> bytes:
+    from sealpipe.wire import keys
+
+    return keys.from_seed(b"\1" * 32).public_key
+
+
+KEY = _key()
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_both_clients_ask_before_anything_is_sent(enforcing: Callable[[str], None], service: Running, way: str) -> None:
+    enforcing(lists() + "actions = []\n")
+    api_key = service.create_key()
+    where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+
+    async def there() -> None:
+        async with AsyncClient(api_key=api_key, **where) as client:
+            await CALLS[way](client)
+
+    with Client(api_key=api_key, **where) as client, pytest.raises(PolicyRefused, match="is not allowed"):
+        CALLS[way](client)
+    with pytest.raises(PolicyRefused, match="is not allowed"):
+        asyncio.run(there())
+    assert service.seen() == []
+
+
+def test_every_method_of_a_client_is_asked_about_or_reads() -> None:
+    """A new one stands in this file, too."""
+    others = {"run", "close", "resume", "from_settings", "of_session"}
+    methods = {name for name in vars(Client) | vars(Client.__base__) if not name.startswith("_")}
+    methods = {name for name in methods if callable(getattr(Client, name, None))}
+    assert methods == {*CALLS, *READS, *others} - {"a literal field"}
+
+
+def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], None], service: Running) -> None:
+    from sealpipe.api import shares
+
+    enforcing(ALLOWS_ALL)
+    where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
+    with Client(api_key=service.create_key(), **where) as client:
+        with pytest.raises(PolicyRefused, match="nobody who oversees this was asked"):
+            client.run(call(shares.expire("abc"), client.session.budget()))
+        client.list_shares()
+    assert [seen.method for seen in service.seen()] == ["GET"]
+
+
+def test_a_python_caller_cannot_choose_another_service(
+    service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "machine.toml").write_text(fixed(service))
+    monkeypatch.setattr(configuration, "MACHINE", tmp_path / "machine.toml")
+    with pytest.raises(PolicyRefused, match="this machine fixes base_url"):
+        Client(api_key=service.create_key(), base_url="http://127.0.0.1:9/v1", link_base_url=service.link_base_url)
+
+
+ASKED = {
+    "share": ["share", "-f", "text:x"],
+    "request": ["request", "-a", "Password"],
+    "collect": ["collect", "abc"],
+    "shares": ["shares", "expire", "abc"],
+    "requests": ["requests", "expire", "abc"],
+    "tools": ["tools", "call", "share_stats"],
+}
+"""One command of each that changes something at the service; their others are in the tables above."""
+EXEMPT = {
+    "unseal", "stats", "resume", "doctor", "plugins", "custody", "rehearse", "rehearsal", "completion", "audit",
+}  # fmt: skip
+"""They read, or ask no service. `resume` and `unseal` have tests of their own."""
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_where_nothing_is_allowed_no_command_sends_anything(machine: Machine, service: Running, name: str) -> None:
+    machine.allow(lists() + "actions = []\n")
+    refused(machine.sealpipe(*ASKED[name]), service, "is not allowed")
+
+
+def test_every_command_is_asked_about_or_exempt() -> None:
+    assert set(COMMANDS) - EXEMPT == set(ASKED)
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["vault", "Vault", "VAULT", "aws_sm", "AWS-SM", "k8s", "stdin"])
+def test_no_store_bears_the_name_of_a_plugin_that_it_is_not_of(name: str) -> None:
+    registry = Registry(environ={}, config=lambda: {"stores": {name: {"plugin": "env"}}})
+    with pytest.raises(SettingError, match="has the name of the plugin"):
+        registry.source_info(name)
+
+
+def test_a_store_may_bear_the_name_of_its_own_plugin() -> None:
+    registry = Registry(environ={}, config=lambda: {"stores": {"vault": {"plugin": "vault"}}})
+    assert registry.identity("source", "vault") == "vault/vault"
+
+
+PLAN = Outgoing("share", sources=("vault/prod-db",), recipients=("work:a@example.com",), channels=("email/work",))
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed"),
+    [
+        ('sources = ["prod-*"]', True),
+        ('sources = ["vault/*"]', True),
+        ('sources = ["vault/prod-db"]', True),
+        ('sources = ["env/*"]', False),
+        ('sources = ["vault"]', False),
+        ('sources = ["Vault/prod-db"]', False),
+        ('recipients = ["work:*@example.com"]', True),
+        ('recipients = ["email/work:*@example.com"]', True),
+        ('recipients = ["email/*:*"]', True),
+        ('recipients = ["email:*@example.com"]', False),
+        ('recipients = ["*@example.com"]', True),
+        ('recipients = ["*"]', True),
+        ('recipients = ["*:*@example.org"]', False),
+        ('recipients = ["slack/work:*"]', False),
+        ('recipients = ["work:*@example.org"]', False),
+    ],
+)
+def test_a_pattern_with_a_slash_is_of_plugin_and_store(tmp_path: Path, rule: str, *, allowed: bool) -> None:
+    (tmp_path / "policy.toml").write_text(rule)
+    overseer = Overseer("policy", {"file": str(tmp_path / "policy.toml")})
+    if allowed:
+        Registry().check_outgoing([overseer], PLAN._replace(complete=False))
+        Registry().check_outgoing([overseer], PLAN)
+        return
+    with pytest.raises(PolicyRefused):
+        Registry().check_outgoing([overseer], PLAN)
+
+
+def test_a_third_partys_plugin_in_a_built_in_ones_place_is_not_taken_for_it(tmp_path: Path) -> None:
+    """Its names tell it: a pattern for `email` does not mean it, with or without a slash."""
+    plan = Outgoing("share", recipients=("email:a@example.com",), channels=("email@evil/email@evil",))
+    for pattern, allowed in (("email:*", False), ("email/email:*", False), ("email@evil:*", True)):
+        (tmp_path / "policy.toml").write_text(f'recipients = ["{pattern}"]')
+        overseer = Overseer("policy", {"file": str(tmp_path / "policy.toml")})
+        for each in (plan, plan._replace(complete=False)):
+            if allowed:
+                Registry().check_outgoing([overseer], each)
+            else:
+                with pytest.raises(PolicyRefused):
+                    Registry().check_outgoing([overseer], each)
+
+
+def test_a_plugin_that_the_config_prefers_is_known_by_its_entry_point(site: Site) -> None:
+    site.install("evil", PREFERRED)
+    registry = Registry(environ={}, config=lambda: {"plugins": {"env": {"from": "evil"}}})
+    assert registry.identity("source", "env") == "env@evil/env@evil"
+    stores = {"plugins": {"env": {"from": "evil"}}, "stores": {"mine": {"plugin": "env"}}}
+    assert Registry(environ={}, config=lambda: stores).identity("source", "mine") == "env@evil/mine@evil"
+
+
+PREFERRED = """
+from sealpipe.plugin import SourceInfo, hookimpl
+
+@hookimpl
+def sealpipe_sources(register):
+    register(SourceInfo("env", "not the environment", factory="evil:Evil"))
+"""
+
+
+def test_a_store_does_not_bear_the_name_of_a_third_partys_plugin(site: Site, tmp_path: Path) -> None:
+    site.install("shelf", PREFERRED.replace('"env"', '"shelf"'))
+    registry = Registry(environ={}, config=lambda: {"stores": {"shelf": {"plugin": "env"}}})
+    (tmp_path / "policy.toml").write_text("")
+    with pytest.raises(SettingError, match="has the name of the plugin shelf"):
+        registry.check_outgoing([Overseer("policy", {"file": str(tmp_path / "policy.toml")})], PLAN)
+
+
+@pytest.mark.parametrize("loose", ["file", "folder"])
+@pytest.mark.parametrize("enforced", [True, False])
+def test_a_policy_that_everybody_may_write_or_replace_allows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loose: str, *, enforced: bool
+) -> None:
+    file = tmp_path / "own" / "policy.toml"
+    file.parent.mkdir(mode=0o755)
+    file.write_text(ALLOWS_ALL)
+    file.chmod(0o644)
+    overseer = Overseer("policy", {"file": str(file)}, enforced=enforced)
+    Registry().check_outgoing([overseer], PLAN)
+    wrong = file if loose == "file" else file.parent
+    wrong.chmod(0o777)
+    with pytest.raises(NotConfigured, match="everybody may write") as refused:
+        Registry().check_outgoing([overseer], PLAN)
+    assert refused.value.remedy == f"chmod {'go-w' if loose == 'file' else 'o-w'} {wrong}"
+    if enforced:  # no variable makes a machine's policy one that the CI has put there
+        monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(file.parent))
+        with pytest.raises(NotConfigured, match="everybody may write"):
+            Registry().check_outgoing([overseer], PLAN)
+
+
+def test_expiry_rules_are_for_what_is_made(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text('longest_expiry = "1d"')
+    overseer = Overseer("policy", {"file": str(tmp_path / "policy.toml")})
+    Registry().check_outgoing([overseer], Outgoing("collect"))
+    with pytest.raises(PolicyRefused):
+        Registry().check_outgoing([overseer], Outgoing("request"))
