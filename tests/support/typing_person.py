@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+from support.ready import readable
 from support.terminal import PATIENCE, Done
 
 SHELL = """\
@@ -89,8 +89,7 @@ class Person:
         """Look at the terminal until it shows a text, after what was seen before."""
         start, end = len(self.seen), time.monotonic() + PATIENCE
         while text.encode() not in self.seen[start:]:
-            ready, _, _ = select.select([self._master], [], [], max(0.0, end - time.monotonic()))
-            assert ready, (text, self.seen)
+            assert readable([self._master], max(0.0, end - time.monotonic())), (text, self.seen)
             self.seen += os.read(self._master, 65_536)
 
     def types(self, text: str | bytes) -> None:
@@ -117,15 +116,14 @@ class Person:
     def done(self) -> Done:
         """Wait until it ended."""
         out, err = self._shell.communicate(timeout=PATIENCE)
-        while select.select([self._master], [], [], 0.05)[0]:
+        while readable([self._master], 0.05):
             self.seen += os.read(self._master, 65_536)
         return Done(self._shell.returncode, out.decode(), err.decode())
 
     def _tell(self) -> str:
         line = b""
         while not line.endswith(b"\n"):
-            ready, _, _ = select.select([self._told], [], [], PATIENCE)
-            assert ready, "the shell says nothing"
+            assert readable([self._told], PATIENCE), "the shell says nothing"
             part = os.read(self._told, 1)
             assert part, self._shell.communicate()
             line += part

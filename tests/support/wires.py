@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import ssl
 import threading
 from collections.abc import Callable
 from typing import Self
+
+from support.ready import readable
 
 LOOPBACK = "127.0.0.1"
 _SECONDS = 30.0
@@ -102,4 +103,5 @@ def pump_both(client: socket.socket, upstream: socket.socket, heard: bytearray |
 
 def _ready(ends: list[socket.socket]) -> list[socket.socket]:
     """Those with something to read; a TLS connection may have it in store already."""
-    return [end for end in ends if isinstance(end, ssl.SSLSocket) and end.pending()] or select.select(ends, [], [])[0]
+    pending = [end for end in ends if isinstance(end, ssl.SSLSocket) and end.pending()]
+    return pending or readable(ends)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shutil
 import signal
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import sealpipe
+from support.ready import readable
 from support.setting_up import SetUp, uv
 
 Make = Callable[..., SetUp]
@@ -129,8 +129,7 @@ def test_a_job_that_is_cancelled_leaves_nothing(set_up: Make, number: signal.Sig
         assert alive.read(8) == b"started\n"
         process.send_signal(number)
         process.communicate(timeout=20)
-        ended, _, _ = select.select([alive], [], [], 20)
-        assert ended, "what it has started goes on"
+        assert readable([alive], 20), "what it has started goes on"
         assert alive.read() == b""
     assert process.returncode == 128 + number
     assert job.left() == []

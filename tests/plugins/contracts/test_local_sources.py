@@ -6,7 +6,6 @@ import itertools
 import os
 import pty
 import re
-import select
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.canary import CANARY
 from sealpipe.testing.source import Content
+from support.ready import readable
 
 
 class TestEnv(SourceContract):
@@ -80,7 +80,7 @@ class TestPrompt(SourceContract):
     def _type(self, master: int, done: threading.Event) -> None:
         shown = b""
         while not done.is_set():
-            if select.select([master], [], [], 0.02)[0]:
+            if readable([master], 0.02):
                 shown += os.read(master, 65_536)
             question = re.search(rb"(value \d+|nothing) \(not shown\): ", shown)
             if question:
