@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sealpipe import settings
-from sealpipe.errors import PolicyRefused, SettingError, UsageError
+from sealpipe.errors import PolicyError, SettingError, UsageError
 
 _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name certificates to trust in place of the system's."""
@@ -46,13 +46,13 @@ def service(
 ) -> dict[str, str | None]:
     """Base address, link address and CA file: as `given`, filled in with what the machine fixes.
 
-    Raises PolicyRefused where something else is given, SettingError where the table is wrong.
+    Raises PolicyError where something else is given, SettingError where the table is wrong.
     """
     found = {**given}
     for name, fixed in _table(machine).items():
         value = given.get(name)
         if value and _same(name, value) != fixed:
-            raise PolicyRefused(
+            raise PolicyError(
                 f"this machine fixes {name} to {fixed}, and another one is set",
                 remedy=f"unset SEALPIPE_{name.upper()}, and take {name} out of the config file and the call",
             )
@@ -60,7 +60,7 @@ def service(
     if "ca_file" in _table(machine):
         for variable in _TRUST:
             if environ.get(variable) and environ[variable] != found["ca_file"]:
-                raise PolicyRefused(
+                raise PolicyError(
                     f"this machine fixes ca_file, and {variable} names other certificates",
                     remedy=f"unset {variable}",
                 )

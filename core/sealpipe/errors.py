@@ -1,40 +1,41 @@
 """Every exception of sealpipe: what happened, what to do next, and the exit code it ends with.
 
-    SealpipeError                    1   a bug of ours where nothing finer fits
-    ├── UsageError                   2   an option, a value or a call is wrong: nothing was sent
-    │   ├── InvalidReference         2   a reference does not follow the grammar, or names nothing
-    │   ├── SettingError             2   a setting is missing, wrong or contradicts another
-    │   │   └── CredentialError      2   the API credential has not the form of one
-    │   ├── PolicyRefused            2   a policy does not allow it
-    │   ├── StateError               2   the state folder cannot be read or written
-    │   └── TooLarge                 2   more than 16 MiB to seal
-    ├── WireError                    13  bytes that do not follow the wire format (`.reason` says how)
+    SealpipeError                              1   a bug of ours where nothing finer fits
+    ├── UsageError                             2   an option, a value or a call is wrong: nothing was sent
+    │   ├── ReferenceSyntaxError               2   a reference does not follow the grammar, or names nothing
+    │   ├── SettingError                       2   a setting is missing, wrong or contradicts another
+    │   │   └── CredentialError                2   the API credential has not the form of one
+    │   ├── PolicyError                        2   a policy does not allow it
+    │   ├── StateError                         2   the state folder cannot be read or written
+    │   └── PayloadTooLargeError               2   more than 16 MiB to seal
+    ├── WireError                              13  bytes that do not follow the wire format (`.reason` says how)
     │   ├── EncodingError, FieldError, EnvelopeError, FragmentError, PointError, BoxError, SeedError
-    │   └── PasscodeError, WebhookError, WrongKey
-    ├── AuditError                   13  an audit log's chain is broken: lines were changed, removed or added
-    ├── PluginError                  14  a source, sink or channel failed (carries the locator, never data)
-    │   └── NotFound Denied NotConfigured AuthFailed Unavailable BadReference Unsupported Conflict Unclear
-    ├── ServiceError                 -   the service answered, or should have
-    │   ├── CredentialRefused        3   401, or 403 without error_code
-    │   ├── PlanOrScope              4   ScopeMissing 78, NoViewProtection 53, QuotaUsedUp 61, NoApiAccess 98,
-    │   │                                KeyAllowanceReached 100, CustodyNotStored
-    │   ├── Invalid                  5   19 44 104: refused as invalid
-    │   ├── ToolError                5   a tool, or the tool endpoint, answered with an error
-    │   ├── Missing                  6   1, 70: not on this account, or ended
-    │   ├── RateLimited              7   429 to the end; nothing changed (`.retry_after` seconds)
-    │   ├── TriesSpent               7   a read that never got an answer to use; nothing changed
-    │   ├── IdempotencyConflict      8   105: the key stands for another body
-    │   ├── OutcomeUnknown           9   may have happened; kept in the outbox (`.outbox_id`)
-    │   ├── Unreachable              10  provably nothing sent
-    │   └── ProtocolError            12  the answer breaks the protocol
-    │       └── KeySwapped           12  a request is under another public key than the one sent
-    ├── CollectError                 -   what a request has, or has not, to give (`.short_code`)
-    │   ├── NotOpened                13  what was submitted cannot be opened, or does not answer what was asked
-    │   ├── StillWaiting             15  nothing there yet
-    │   ├── NeverAnswered            16  expired, and nobody had answered
-    │   ├── TooManyAnswers           17  more answers than `pick` allows: nothing was stored
-    │   └── NoSuchAnswer             17  over, and none of the answers is the one that `pick` names
-    └── NotDelivered                 11  done at the service, the result could not be put where it belongs
+    │   └── PasscodeError, WebhookError, WrongKeyError
+    ├── AuditError                             13  an audit log's chain is broken: lines were changed, removed or added
+    ├── PluginError                            14  a source, sink or channel failed (carries the locator, never data)
+    │   ├── SecretNotFoundError, AccessDeniedError, NotConfiguredError, BackendAuthError, UnavailableError
+    │   └── ReferenceValueError, UnsupportedError, WriteConflictError, UnknownOutcomeError
+    ├── ServiceError                           -   the service answered, or should have
+    │   ├── AuthenticationError                3   401, or 403 without error_code
+    │   ├── PermissionDeniedError              4   MissingScopeError 78, ViewProtectionError 53, QuotaExceededError 61,
+    │   │                                           ApiAccessError 98, KeyAllowanceError 100, CustodyError
+    │   ├── InvalidRequestError                5   19 44 104: refused as invalid
+    │   ├── ToolError                          5   a tool, or the tool endpoint, answered with an error
+    │   ├── NotFoundError                      6   1, 70: not on this account, or ended
+    │   ├── RateLimitError                     7   429 to the end; nothing changed (`.retry_after` seconds)
+    │   ├── RetriesExhaustedError              7   a read that never got an answer to use; nothing changed
+    │   ├── IdempotencyConflictError           8   105: the key stands for another body
+    │   ├── OutcomeUnknownError                9   may have happened; kept in the outbox (`.outbox_id`)
+    │   ├── ConnectError                       10  provably nothing sent
+    │   └── ProtocolError                      12  the answer breaks the protocol
+    │       └── PublicKeyMismatchError         12  a request is under another public key than the one sent
+    ├── CollectError                           -   what a request has, or has not, to give (`.short_code`)
+    │   ├── UnreadableSubmissionError          13  what was submitted cannot be opened, or does not fit the prompts
+    │   ├── PendingError                       15  nothing there yet
+    │   ├── NoSubmissionError                  16  expired without a submission
+    │   ├── TooManySubmissionsError            17  more submissions than `pick` allows: nothing was stored
+    │   └── SubmissionNotFoundError            17  over, and no submission is the one that `pick` names
+    └── DeliveryError                          11  done at the service, the result could not be put where it belongs
 
 No message, attribute or cause of these ever holds a secret. Exit codes are DESIGN's contract (section 3).
 """
@@ -82,7 +83,7 @@ class UsageError(SealpipeError):
     exit_code = 2
 
 
-class InvalidReference(UsageError):
+class ReferenceSyntaxError(UsageError):
     """A reference does not follow the grammar (DESIGN section 4), or names a source that is not there."""
 
 
@@ -96,7 +97,7 @@ class CredentialError(SettingError):
     default_remedy = "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE to the credential as it was shown once"
 
 
-class PolicyRefused(UsageError):
+class PolicyError(UsageError):
     """A policy of this machine or user does not allow it. Nothing was sent."""
 
     default_remedy = "change what is shared, with whom or for how long; the policy says what it allows"
@@ -108,7 +109,7 @@ class StateError(UsageError):
     default_remedy = "point SEALPIPE_STATE_DIR at a folder that you can write to, on a disk with room"
 
 
-class TooLarge(UsageError):
+class PayloadTooLargeError(UsageError):
     """More than 16 MiB of plaintext: refused before sealing."""
 
     default_remedy = "share a link to the file, or split it"
@@ -154,7 +155,7 @@ class WebhookError(WireError):
     """A webhook that is not to be trusted: `missing-header`, `malformed-header`, `no-match` or `stale`."""
 
 
-class WrongKey(WireError):
+class WrongKeyError(WireError):
     """A request is sealed to another key than those in hand."""
 
 
@@ -183,23 +184,23 @@ class PluginError(SealpipeError):
         self.locator = locator
 
 
-class NotFound(PluginError):
+class SecretNotFoundError(PluginError):
     """Nothing is there under that locator."""
 
 
-class Denied(PluginError):
+class AccessDeniedError(PluginError):
     """It is there, or may be, and we may not have it."""
 
 
-class NotConfigured(PluginError):
+class NotConfiguredError(PluginError):
     """The plugin has not what it needs: a setting, a package, a program."""
 
 
-class AuthFailed(PluginError):
+class BackendAuthError(PluginError):
     """The backend refused our login."""
 
 
-class Unavailable(PluginError):
+class UnavailableError(PluginError):
     """The backend did not answer, or asked to come back later. The only kind that is tried again.
 
     `retry_after` is in seconds, None where it did not say.
@@ -212,33 +213,33 @@ class Unavailable(PluginError):
         self.retry_after = retry_after
 
 
-class BadReference(PluginError):
+class ReferenceValueError(PluginError):
     """The plugin cannot make sense of the locator's body or parameters."""
 
     exit_code = 2
 
 
-class Unsupported(PluginError):
+class UnsupportedError(PluginError):
     """The backend cannot do what is asked."""
 
 
-class Conflict(PluginError):
+class WriteConflictError(PluginError):
     """Something else is already stored there."""
 
 
-class Unclear(PluginError):
+class UnknownOutcomeError(PluginError):
     """It may have been taken (a message, a write) and may not: repeating it is somebody's decision."""
 
 
 NOT_TAKEN = (
-    AuthFailed,
-    BadReference,
-    Conflict,
-    Denied,
-    NotConfigured,
-    NotFound,
-    Unavailable,
-    Unsupported,
+    BackendAuthError,
+    ReferenceValueError,
+    WriteConflictError,
+    AccessDeniedError,
+    NotConfiguredError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
     UsageError,
 )
 """Errors of a channel or a sink that say that nothing was taken. Any other leaves that open."""
@@ -274,7 +275,7 @@ class ServiceError(SealpipeError):
         self.outbox_id: str | None = None
 
 
-class CredentialRefused(ServiceError):
+class AuthenticationError(ServiceError):
     """The gateway does not accept the credential: the cause is never told (specification: Authentication)."""
 
     exit_code = 3
@@ -284,50 +285,50 @@ class CredentialRefused(ServiceError):
     )
 
 
-class PlanOrScope(ServiceError):
+class PermissionDeniedError(ServiceError):
     """The plan or the key's scopes do not allow it."""
 
     exit_code = 4
     default_remedy = "waiting does not help: the plan or the key has to change"
 
 
-class ScopeMissing(PlanOrScope):
+class MissingScopeError(PermissionDeniedError):
     """78: the key lacks the scope of this call. Scopes are fixed for a key's life."""
 
     default_remedy = "mint a key that has the scope, and revoke this one"
 
 
-class NoViewProtection(PlanOrScope):
+class ViewProtectionError(PermissionDeniedError):
     """53: a passcode on a plan without view protection."""
 
     default_remedy = "share without a passcode, or move the account to a plan with view protection"
 
 
-class QuotaUsedUp(PlanOrScope):
+class QuotaExceededError(PermissionDeniedError):
     """61: the plan's allowance of shares is used up."""
 
     default_remedy = "expire shares that are no longer needed, or raise the plan's allowance"
 
 
-class NoApiAccess(PlanOrScope):
+class ApiAccessError(PermissionDeniedError):
     """98: the plan has no API access."""
 
     default_remedy = "API access needs a Business or Enterprise plan"
 
 
-class KeyAllowanceReached(PlanOrScope):
+class KeyAllowanceError(PermissionDeniedError):
     """100: the plan's allowance of API keys is reached."""
 
     default_remedy = "revoke a key that is no longer used: that frees its slot at once"
 
 
-class CustodyNotStored(PlanOrScope):
+class CustodyError(PermissionDeniedError):
     """Custody was required and the service could not store the wrap. The share was expired again."""
 
     default_remedy = "enrol the account's zero-knowledge key and plan feature, or share with --custody auto"
 
 
-class Invalid(ServiceError):
+class InvalidRequestError(ServiceError):
     """19, 44, 104: the service refused the request as invalid."""
 
     exit_code = 5
@@ -341,41 +342,41 @@ class ToolError(ServiceError):
     default_remedy = "see `sealpipe tools list --output json` for the tools and the arguments that they take"
 
 
-class Missing(ServiceError):
+class NotFoundError(ServiceError):
     """1, 70: not on this account, never there, or already ended; the service does not say which."""
 
     exit_code = 6
     default_remedy = "check the short code, and that the credential belongs to the account that made it"
 
 
-class RateLimited(ServiceError):
+class RateLimitError(ServiceError):
     """429 to the end. Nothing changed. `retry_after` is in seconds, None where the service gave none."""
 
     exit_code = 7
     default_remedy = "run it again later, or give it a longer --deadline"
 
 
-class TriesSpent(ServiceError):
+class RetriesExhaustedError(ServiceError):
     """A read, or a call that may be repeated, never got a usable answer. Nothing changed."""
 
     exit_code = 7
     default_remedy = "run it again later"
 
 
-class IdempotencyConflict(ServiceError):
+class IdempotencyConflictError(ServiceError):
     """105: the idempotency key stands for another body. Final: it is never sent under a new key."""
 
     exit_code = 8
     default_remedy = "look at `sealpipe shares list` for a share made under this key, then share anew"
 
 
-class OutcomeUnknown(ServiceError):
+class OutcomeUnknownError(ServiceError):
     """It may have happened and may not have. `outbox_id` names the entry that `resume` finishes."""
 
     exit_code = 9
 
 
-class Unreachable(ServiceError):
+class ConnectError(ServiceError):
     """No connection came about: provably nothing was sent."""
 
     exit_code = 10
@@ -389,7 +390,7 @@ class ProtocolError(ServiceError):
     default_remedy = "check that the base URL is the service's API and that no proxy answers in its place"
 
 
-class KeySwapped(ProtocolError):
+class PublicKeyMismatchError(ProtocolError):
     """A request is at the service under another public key than ours: what is submitted could not be opened.
 
     `short_code` is that request's.
@@ -407,39 +408,39 @@ class CollectError(SealpipeError):
         self.short_code = short_code
 
 
-class NotOpened(CollectError):
+class UnreadableSubmissionError(CollectError):
     """Of what was submitted, some cannot be opened, or does not answer what was asked. The rest is delivered."""
 
     exit_code = 13
     default_remedy = "ask whoever sent it to send it again; the ciphertext is kept"
 
 
-class StillWaiting(CollectError):
+class PendingError(CollectError):
     """Nobody has answered yet."""
 
     exit_code = 15
     default_remedy = "run it again later, or give it more time with --wait"
 
 
-class NeverAnswered(CollectError):
+class NoSubmissionError(CollectError):
     """The request has expired, and nobody had answered."""
 
     exit_code = 16
     default_remedy = "make a new request"
 
 
-class TooManyAnswers(CollectError):
+class TooManySubmissionsError(CollectError):
     """There are more answers than `pick` allows. Nothing was stored: whoever has the link may answer."""
 
     exit_code = 17
     default_remedy = "look at them, and choose: --pick newest, oldest, each, or the code of one"
 
 
-class NoSuchAnswer(CollectError):
+class SubmissionNotFoundError(CollectError):
     """The request is over, and has answers, none of which is the one that `pick` names. Nothing was stored."""
 
     exit_code = 17
-    default_remedy = TooManyAnswers.default_remedy
+    default_remedy = TooManySubmissionsError.default_remedy
 
 
 class AuditError(SealpipeError):
@@ -449,7 +450,7 @@ class AuditError(SealpipeError):
     default_remedy = "compare it with a copy of the log, and find out who could write to it"
 
 
-class NotDelivered(SealpipeError):
+class DeliveryError(SealpipeError):
     """Done at the service, but the result could not be put where it belongs. Kept in the outbox.
 
     `outbox_id` names the entry, None where there is no outbox; then `share` is the share, and its link is there.

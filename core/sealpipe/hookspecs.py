@@ -39,7 +39,7 @@ def sealpipe_commands(group: Any) -> None:
 
 @hookspec
 def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - as pluggy has it
-    """A policy: raise `Refusal` where this may not be done. Asked before anything leaves, is stored or is ended.
+    """A policy: raise `VetoError` where this may not be done. Asked before anything leaves, is stored or is ended.
 
     `config` is its table; `enforced` tells that it is the machine's.
     """

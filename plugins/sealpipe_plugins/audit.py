@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from sealpipe.plugin import NotConfigured, PluginError, hookimpl
+from sealpipe.plugin import NotConfiguredError, PluginError, hookimpl
 from sealpipe_plugins import audit_chain
 
 _KNOWN: Final = ("file", "required", "key")
@@ -50,16 +50,18 @@ def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
 def _settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]:
     file, required, key = config.get("file"), config.get("required", False), config.get("key")
     if not isinstance(file, str) or not Path(file).is_absolute() or not isinstance(required, bool):
-        raise NotConfigured(
+        raise NotConfiguredError(
             "the audit needs a file (an absolute path), and `required` is true or false", remedy="mend [audit]"
         )
     if strange := sorted(config.keys() - set(_KNOWN)):
-        raise NotConfigured(f"the audit has no setting {strange[0][:40]!r}", remedy=f"there are {', '.join(_KNOWN)}")
+        raise NotConfiguredError(
+            f"the audit has no setting {strange[0][:40]!r}", remedy=f"there are {', '.join(_KNOWN)}"
+        )
     return Path(file), required, None if key is None else key_of(key)
 
 
 def key_of(reference: object) -> bytes:
-    """The key that `file:/PATH` or `env:NAME` names, without one final newline. Raises NotConfigured."""
+    """The key that `file:/PATH` or `env:NAME` names, without one final newline. Raises NotConfiguredError."""
     name, _, body = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     why = "it is file:/PATH or env:NAME"
     if name == "env" and body:
@@ -70,19 +72,19 @@ def key_of(reference: object) -> bytes:
                 return _long_enough(file.read(_MOST_KEY).removesuffix(b"\n"), f"file:{body}")
         except OSError as error:
             why = f"{body} cannot be read: {error.strerror}"
-    raise NotConfigured(f"the audit's key cannot be used: {why}", locator="audit:", remedy="mend `key` in [audit]")
+    raise NotConfiguredError(f"the audit's key cannot be used: {why}", locator="audit:", remedy="mend `key` in [audit]")
 
 
 def _long_enough(key: bytes, where: str) -> bytes:
     if len(key) >= _LEAST_KEY:
         return key
     if not key:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"the audit's key is not there: {where} is empty, or not set",
             locator="audit:",
             remedy="give it the key; a new one is made with `openssl rand -hex 32`",
         )
-    raise NotConfigured(
+    raise NotConfiguredError(
         f"the audit's key in {where} has less than {_LEAST_KEY} bytes",
         locator="audit:",
         remedy="make one with `openssl rand -hex 32`",

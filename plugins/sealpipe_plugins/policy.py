@@ -29,7 +29,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import NotConfigured, Outgoing, Refusal, file_flaw, hookimpl
+from sealpipe.plugin import NotConfiguredError, Outgoing, VetoError, file_flaw, hookimpl
 from sealpipe.plugin.policy import ACTIONS
 
 LISTS = ("sources", "sinks", "recipients", "tools")
@@ -44,7 +44,7 @@ Rule = Callable[[Outgoing, Any], None]
 
 @hookimpl
 def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - pluggy
-    """Raises Refusal for the first rule that is broken, NotConfigured where the policy itself cannot be read."""
+    """Raises VetoError for the first rule that is broken, NotConfiguredError where the policy itself cannot be read."""
     rules = _rules(config, enforced=enforced)
     for name, value in rules.items():
         if plan.complete or name in _KNOWN_EARLY:
@@ -56,14 +56,14 @@ def _rules(config: Mapping[str, Any], *, enforced: bool) -> Mapping[str, Any]:
     rules, where = (config, "the policy") if given else _read(config, {} if enforced else os.environ)
     for name, value in rules.items():
         if name not in _RULES:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"{where} has a rule {name[:40]!r} that does not exist", remedy=f"the rules are {', '.join(_RULES)}"
             )
         if not _SHAPES[name](value):
-            raise NotConfigured(f"{where} has its rule {name!r} in no form that it takes", remedy=_form(name))
+            raise NotConfiguredError(f"{where} has its rule {name!r} in no form that it takes", remedy=_form(name))
     missing = [name for name in LISTS if name not in rules]
     if enforced and missing:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"{where} is this machine's, and lacks {', '.join(missing)}",
             remedy=f'name all of {", ".join(LISTS)}: [] allows none, ["*"] allows all',
         )
@@ -82,19 +82,21 @@ def _read(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mappin
     """The rules and what they are called. `environ` tells which folders a CI has made: nothing, for a machine's."""
     file = config.get("file")
     if config.keys() - {"file"} or not isinstance(file, str) or not Path(file).is_absolute():
-        raise NotConfigured(
+        raise NotConfiguredError(
             "the policy needs a file, by its absolute path, or rules, and not both", remedy="mend [policy]"
         )
     try:
         with Path(file).open("rb") as opened:
             flaw = file_flaw(Path(file), os.fstat(opened.fileno()), "the policy", environ)
             if flaw is not None:
-                raise NotConfigured(flaw[0], remedy=flaw[1])
+                raise NotConfiguredError(flaw[0], remedy=flaw[1])
             return tomllib.load(opened), f"the policy {file}"
     except OSError as error:
-        raise NotConfigured(f"the policy {file} cannot be read: {error.strerror}", remedy="mend [policy]") from None
+        raise NotConfiguredError(
+            f"the policy {file} cannot be read: {error.strerror}", remedy="mend [policy]"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        raise NotConfigured(f"the policy {file} is not TOML", remedy="check it with a TOML linter") from None
+        raise NotConfiguredError(f"the policy {file} is not TOML", remedy="check it with a TOML linter") from None
 
 
 def _is_of(store: str, pattern: str) -> bool:
@@ -106,7 +108,7 @@ def _stores(what: str, of: Callable[[Outgoing], Iterable[str]]) -> Rule:
     def check(plan: Outgoing, allowed: list[str]) -> None:
         for each in of(plan):
             if not any(_is_of(each, pattern) for pattern in allowed):
-                raise Refusal(f"the {what} {each} is not allowed")
+                raise VetoError(f"the {what} {each} is not allowed")
 
     return check
 
@@ -122,7 +124,7 @@ def _recipients(plan: Outgoing, allowed: list[str]) -> None:
             fnmatchcase(f"{channel if '/' in pattern.partition(':')[0] else short}:{to}", pattern)
             for pattern in allowed
         ):
-            raise Refusal(f"the recipient {recipient} is not allowed (its channel is {channel})")
+            raise VetoError(f"the recipient {recipient} is not allowed (its channel is {channel})")
     return None
 
 
@@ -130,7 +132,7 @@ def _channels(plan: Outgoing, allowed: list[str]) -> None:
     """Before anything is read, only the channels are known: those that no pattern can mean."""
     for channel in plan.channels:
         if not any(_may_be_of(channel, pattern) for pattern in allowed):
-            raise Refusal(f"the channel {channel} is not allowed")
+            raise VetoError(f"the channel {channel} is not allowed")
 
 
 def _may_be_of(channel: str, pattern: str) -> bool:
@@ -145,7 +147,7 @@ def _each(what: str, of: Callable[[Outgoing], tuple[str, ...]]) -> Rule:
     def check(plan: Outgoing, allowed: list[str]) -> None:
         for each in of(plan):
             if not any(fnmatchcase(each, pattern) for pattern in allowed):
-                raise Refusal(f"the {what} {each} is not allowed")
+                raise VetoError(f"the {what} {each} is not allowed")
 
     return check
 
@@ -155,17 +157,17 @@ def _expiry(plan: Outgoing, longest: str) -> None:
     if plan.kind not in ("share", "request"):
         return
     if plan.expires_at is None or plan.expires_at - datetime.now(UTC) > most + _SLACK:
-        raise Refusal(f"it has to expire within {longest}")
+        raise VetoError(f"it has to expire within {longest}")
 
 
 def _views(plan: Outgoing, most: int) -> None:
     if plan.kind == "share" and (plan.views is None or plan.views > most):
-        raise Refusal(f"it may be opened {most} time(s) at most")
+        raise VetoError(f"it may be opened {most} time(s) at most")
 
 
 def _submissions(plan: Outgoing, most: int) -> None:
     if plan.kind == "request" and (plan.views is None or plan.views > most):
-        raise Refusal(f"it may be answered {most} time(s) at most")
+        raise VetoError(f"it may be answered {most} time(s) at most")
 
 
 def _span(text: str) -> timedelta:

@@ -7,7 +7,7 @@
     keys       minting credentials                            people     who has a link, and nothing else
     fixture    pytest's fixture `sealpipe_rehearsal`          for_tests  what it hands to a user's test
 
-Importing this package loads nothing else; `NotOpened` and `Rehearsal` are loaded when they are first used.
+Importing this package loads nothing else; `LinkRefusedError` and `Rehearsal` are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sealpipe_rehearsal.for_tests import Rehearsal as Rehearsal
-    from sealpipe_rehearsal.people import NotOpened as NotOpened
+    from sealpipe_rehearsal.people import LinkRefusedError as LinkRefusedError
 
-_PLACES = {"NotOpened": "sealpipe_rehearsal.people", "Rehearsal": "sealpipe_rehearsal.for_tests"}
+_PLACES = {"LinkRefusedError": "sealpipe_rehearsal.people", "Rehearsal": "sealpipe_rehearsal.for_tests"}
 
-__all__ = ["NotOpened", "Rehearsal"]
+__all__ = ["LinkRefusedError", "Rehearsal"]
 
 
 def __getattr__(name: str) -> Any:

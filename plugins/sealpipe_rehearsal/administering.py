@@ -9,7 +9,7 @@ import click
 
 from sealpipe.cli import output
 from sealpipe.cli.options import CodeCommand, Command, Family, options
-from sealpipe.errors import KeyAllowanceReached, NoApiAccess, SealpipeError, UsageError
+from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, UsageError
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EVERY = "all"
 """In place of a scope: every one of them."""
 
-_PLANS = {98: NoApiAccess, 100: KeyAllowanceReached}
+_PLANS = {98: ApiAccessError, 100: KeyAllowanceError}
 
 
 @click.group(cls=Family)

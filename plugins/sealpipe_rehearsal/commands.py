@@ -70,7 +70,7 @@ def serve(port: int, state: str | None, service_tag: str | None, faults: str | N
     try:
         file = Path(state) if state else None
         ended_by = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults), **more)
-    except server.StateUnusable as error:
+    except server.StateFileError as error:
         raise SettingError(f"the state file cannot be used: {error}", remedy="name another with --state") from None
     except OSError as error:
         raise SettingError(

@@ -19,7 +19,7 @@ from sealpipe.wire.fields import Field
 from .door import ask, at_control_door
 
 
-class NotOpened(SealpipeError):  # what happened to a person, as they would say it
+class LinkRefusedError(SealpipeError):  # what happened to a person, as they would say it
     """The link did not open, or took nothing.
 
     Of a share's link, `reason` is one of `not-found`, `time`, `views`, `attempts`, `deleted`, `passcode-required`,
@@ -49,7 +49,7 @@ class Recipient:
 
     @sheltered
     def open_link(self, share_link: str | Secret, passcode: str | Secret | None = None) -> list[Field]:
-        """Open a link, spending a view. Raises NotOpened, and WireError for what does not decrypt.
+        """Open a link, spending a view. Raises LinkRefusedError, and WireError for what does not decrypt.
 
         Where a passcode is wanted and none is given, nothing is spent.
         """
@@ -59,7 +59,7 @@ class Recipient:
         proof = {"access_token": tokens.access_token(content_key)}
         if _told(*ask(origin, "GET", path))["passcode_required"]:
             if known is None:
-                raise NotOpened("passcode-required", "this share wants a passcode")
+                raise LinkRefusedError("passcode-required", "this share wants a passcode")
             proof["passcode_verifier"] = tokens.passcode_verifier(known)
         else:
             known = None  # the sender set none: the content key alone decrypts
@@ -97,7 +97,7 @@ class Submitter:
 
     @sheltered
     def submit(self, collect_link: str | Secret, values: Mapping[str, str], *, tag: str = "svc", **who: Any) -> str:
-        """Fill the form in and send it, sealed; the submission's short code. Raises NotOpened.
+        """Fill the form in and send it, sealed; the submission's short code. Raises LinkRefusedError.
 
         `values` maps a prompt to what is typed there; what is not in it stays empty. `tag` is the service's.
         """
@@ -135,8 +135,8 @@ def _parts(given: str | Secret, known_origin: str | None, what: str) -> tuple[st
 
 def _told(status: int, value: Any, *, expected: int = 200) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise NotOpened("not-found", f"no rehearsal answers there (HTTP {status})")
+        raise LinkRefusedError("not-found", f"no rehearsal answers there (HTTP {status})")
     if status != expected:
         message = value.get("message", f"HTTP {status}")
-        raise NotOpened(value.get("reason", "not-found"), message, value.get("attempts_left"))
+        raise LinkRefusedError(value.get("reason", "not-found"), message, value.get("attempts_left"))
     return value

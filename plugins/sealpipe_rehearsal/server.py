@@ -14,10 +14,10 @@ from .service.clock import Clock, system_clock
 from .service.context import Service, nothing_happens
 from .service.fault_rows import FaultPlanError, parse
 from .service.log import Log
-from .service.store import StateUnusable, Store
+from .service.store import StateFileError, Store
 from .service.webhooks import SIGNATURE_HEADER
 
-__all__ = ["Address", "FaultPlanError", "Running", "StateUnusable", "serve", "start"]
+__all__ = ["Address", "FaultPlanError", "Running", "StateFileError", "serve", "start"]
 
 
 def start(
@@ -36,7 +36,7 @@ def start(
     """Start a service in a background thread. Port 0 takes a free one; `state` None keeps it in memory.
 
     Raises ValueError for a host that is not loopback or a tag that cannot be one, OSError where the port
-    is taken, StateUnusable for a state file that cannot be used, FaultPlanError for a row of `faults` that
+    is taken, StateFileError for a state file that cannot be used, FaultPlanError for a row of `faults` that
     cannot be. `at` is `Service.at`: it is called at named moments of a call. `extended` offers what the
     specification does not show (docs/rehearsal.md); `signature_header` is what webhooks are signed in.
     """

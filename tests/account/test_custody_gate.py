@@ -21,7 +21,7 @@ from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageErr
 from sealpipe.client.http import PIECE
 from sealpipe.client.plugins import PluginNetwork
 from sealpipe.credential import Credential
-from sealpipe.errors import Denied
+from sealpipe.errors import AccessDeniedError
 from sealpipe.exposure import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.keys import mint
@@ -291,7 +291,7 @@ def test_no_plugin_sends_it_over_the_client_that_all_share(http: httpx.Client, r
         lambda: http.post(receiver.url, files={"file": text.encode()}),
     ]
     for send in sends:
-        with pytest.raises(Denied, match="nothing was sent") as caught:
+        with pytest.raises(AccessDeniedError, match="nothing was sent") as caught:
             send()
         assert text not in told(caught.value)
     assert receiver.hooks == []

@@ -14,7 +14,7 @@ import trustme
 
 from account.test_custody_gate import CUSTODY, FORMS, GATE, KEY, OLD, told
 from sealpipe.client.plugins import PluginNetwork
-from sealpipe.errors import Denied
+from sealpipe.errors import AccessDeniedError
 from support.faulty import Faulty
 from support.mailbox import Mailbox
 from support.terminal import Terminal
@@ -100,7 +100,7 @@ def test_a_socket_writes_nothing_of_a_piece_that_holds_it(
     with line:
         line.sendall(b"EHLO here\r\n")
         for write in (line.sendall, line.send):
-            with pytest.raises(Denied, match="nothing was sent") as caught:
+            with pytest.raises(AccessDeniedError, match="nothing was sent") as caught:
                 write(f"a line with {FORMS[form]} in it".encode())
             assert FORMS[form] not in told(caught.value)
         line.sendall(b"QUIT")
@@ -114,7 +114,7 @@ def test_nor_where_it_is_written_in_pieces(network: PluginNetwork, authority: tr
     whole = FORMS["percent"].encode()
     with line:
         line.sendall(b"a" * 5000 + whole[:60])
-        with pytest.raises(Denied):
+        with pytest.raises(AccessDeniedError):
             line.sendall(memoryview(whole[60:]))
         assert line.recv(1) == b"!"
     assert listener.got() == b"a" * 5000 + whole[:60]
@@ -127,7 +127,7 @@ def test_what_follows_an_answer_is_looked_at_anew(network: PluginNetwork, author
         line.sendall(b"x")
         assert line.recv(1) == b"!"
         line.sendall(b"y" * 200_000)
-        with pytest.raises(Denied):
+        with pytest.raises(AccessDeniedError):
             line.sendall(b"z" + CUSTODY.encode())
     assert listener.got() == b"x" + b"y" * 200_000
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from account.hasty import hasty
-from sealpipe import AsyncClient, Client, CredentialRefused, Missing, ProtocolError, ScopeMissing
+from sealpipe import AsyncClient, AuthenticationError, Client, MissingScopeError, NotFoundError, ProtocolError
 from sealpipe.api import optional
 from sealpipe.errors import SealpipeError
 from support.faulty import Exchange, Fault, Faulty, envelope, message, says
@@ -75,8 +75,8 @@ def test_not_offered_is_none_and_no_error(client: Client, faulty: Faulty, name: 
 
 
 REFUSALS: dict[str, tuple[Fault, type[SealpipeError]]] = {
-    "a share that is not there": (envelope(404, 1), Missing),
-    "a scope that is missing": (envelope(403, 78), ScopeMissing),
+    "a share that is not there": (envelope(404, 1), NotFoundError),
+    "a scope that is missing": (envelope(403, 78), MissingScopeError),
     "a redirect": (says(302, headers={"Location": "http://127.0.0.1:9/"}), ProtocolError),
 }
 
@@ -92,7 +92,7 @@ def test_what_the_service_itself_refuses_is_an_error(client: Client, faulty: Fau
 
 def test_a_refused_credential_is_still_told_by_every_other_call(client: Client, faulty: Faulty) -> None:
     faulty.plan(then=NOT_THERE["403 of the gateway"])
-    with pytest.raises(CredentialRefused):
+    with pytest.raises(AuthenticationError):
         client.get_stats()
 
 

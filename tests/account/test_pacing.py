@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from account.simulated import Clock, Outcome, Service, simulate
-from sealpipe import AsyncClient, Client, Field, RateLimited
+from sealpipe import AsyncClient, Client, Field, RateLimitError
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.client.pacing import FREE, IDLE, LONGEST, Pacing, Turn, held_back
 from sealpipe_rehearsal.running import Running
@@ -221,7 +221,7 @@ def test_who_may_not_leave_in_time_is_told_at_once_and_sends_nothing(client: Cli
     faulty.plan(says(429, headers={"Retry-After": "30"}), then=passes)
     began = time.monotonic()
     for _ in range(3):
-        with pytest.raises(RateLimited) as caught:
+        with pytest.raises(RateLimitError) as caught:
             client.list_shares()
         assert caught.value.retry_after == pytest.approx(30, abs=3)
     assert len(faulty.received()) == 1
@@ -234,7 +234,7 @@ def test_no_request_leaves_so_late_that_its_outcome_would_be_unknown(
 ) -> None:
     faulty.plan(then=says(429))  # without a Retry-After: spaced all the same
     with Client(**{**arguments(service), "base_url": faulty.base_url}, deadline=deadline) as client:
-        with pytest.raises(RateLimited):
+        with pytest.raises(RateLimitError):
             client.share([Field("n", "v")], custody="off")
         assert len(faulty.received()) == 1
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from account.hasty import hasty
-from sealpipe import AsyncClient, Client, Field, ProtocolError, ScopeMissing
+from sealpipe import AsyncClient, Client, Field, MissingScopeError, ProtocolError
 from sealpipe.api import stats
 from sealpipe.api.stats import DailyViews, Stats
 from sealpipe.cli.stats import chart
@@ -55,7 +55,12 @@ def test_the_async_client_tells_the_same(client: Client, service: Running) -> No
 def test_a_key_without_the_scope_cannot(user: Terminal, service: Running) -> None:
     user.at(service, scopes=["shares:read"])
     done = user.sealpipe("stats", "--output", "json")
-    assert (done.code, done.out, done.error["error_code"], done.error["type"]) == (4, "", 78, ScopeMissing.__name__)
+    assert (done.code, done.out, done.error["error_code"], done.error["type"]) == (
+        4,
+        "",
+        78,
+        MissingScopeError.__name__,
+    )
 
 
 ODD: dict[str, tuple[Any, Stats]] = {

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 import pytest
 
 from account.hasty import hasty
-from sealpipe import AsyncClient, Client, OutcomeUnknown, ProtocolError, RateLimited, ScopeMissing, ToolError
+from sealpipe import (
+    AsyncClient,
+    Client,
+    MissingScopeError,
+    OutcomeUnknownError,
+    ProtocolError,
+    RateLimitError,
+    ToolError,
+)
 from sealpipe.api.mcp import REVISIONS, initialize
 from sealpipe_rehearsal.keys import mint
 from support.fake_mcp import FakeMcp, FakeTool, Form, Reply, text
@@ -103,7 +111,7 @@ def test_reading_is_repeated_and_a_call_never(client: Client, mcp: FakeMcp) -> N
     for reply in (Reply(0), Reply(503), Reply(500)):
         mcp.instead = {"tools/call": [reply]}
         mcp.messages.clear()
-        with pytest.raises(OutcomeUnknown) as caught:
+        with pytest.raises(OutcomeUnknownError) as caught:
             client.call_tool("expire_share", {"code": "x"})
         assert mcp.methods().count("tools/call") == 1
         assert "before you call it again" in caught.value.remedy
@@ -113,14 +121,14 @@ def test_a_call_that_was_held_back_by_the_rate_limit_is_made_later(client: Clien
     mcp.instead = {"tools/call": [Reply(429, "", {"Retry-After": "1"})]}
     assert client.call_tool("expire_share", {"code": "x"}).text == "expired"
     mcp.instead = {"tools/call": [Reply(429, "", {"Retry-After": "60"})]}
-    with pytest.raises(RateLimited):
+    with pytest.raises(RateLimitError):
         client.call_tool("expire_share", {"code": "x"})
 
 
 def test_a_missing_scope_is_told_as_such_and_not_as_a_tools_failure(client: Client, mcp: FakeMcp) -> None:
     mcp.scopes = {"shares:read"}
     assert client.call_tool("get_share", {"code": "x"}).text
-    with pytest.raises(ScopeMissing, match="shares:write, which expire_share needs") as caught:
+    with pytest.raises(MissingScopeError, match="shares:write, which expire_share needs") as caught:
         client.call_tool("expire_share", {"code": "x"})
     assert (caught.value.exit_code, "scope shares:write" in caught.value.remedy) == (4, True)
 
@@ -307,7 +315,7 @@ def test_structured_content_alone_is_printed_as_json(person: Terminal, mcp: Fake
 
 @pytest.mark.parametrize(
     ("scopes", "name", "code", "kind"),
-    [({"stats:read"}, "expire_share", 4, "ScopeMissing"), ({"stats:read"}, "nothing", 5, "ToolError")],
+    [({"stats:read"}, "expire_share", 4, "MissingScopeError"), ({"stats:read"}, "nothing", 5, "ToolError")],
 )
 def test_each_failure_ends_with_its_exit_code(
     person: Terminal, mcp: FakeMcp, scopes: set[str], name: str, code: int, kind: str

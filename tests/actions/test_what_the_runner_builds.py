@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sealpipe import log_commands
 from sealpipe_action import files, inputs, telling
-from sealpipe_action.inputs import Refused, Wanted
+from sealpipe_action.inputs import InputError, Wanted
 from support.fake_commands import command, pairs
 from support.outside_text import outside
 
@@ -68,7 +68,7 @@ def test_no_value_is_taken_for_an_option_or_for_two() -> None:
 def test_a_switch_is_true_or_false() -> None:
     assert inputs.words("share", inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "true"})) == ["--no-expiry"]
     assert inputs.words("share", inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "false"})) == []
-    with pytest.raises(Refused, match="no-expiry"):
+    with pytest.raises(InputError, match="no-expiry"):
         inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "True"})
 
 
@@ -78,7 +78,7 @@ def test_map_is_an_allow_list_of_names_to_prompts() -> None:
         Wanted("b_2", "User", plain=True),
     ]
     for wrong in ("a", "a=", "=b", "1a=b", "a b=c", "a\u2028b=c", "a=b\na=c"):
-        with pytest.raises(Refused):
+        with pytest.raises(InputError):
             inputs.mapping(wrong)
 
 

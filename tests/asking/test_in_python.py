@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, NotDelivered, Secret, UsageError
+from sealpipe import AsyncClient, DeliveryError, Secret, UsageError
 from sealpipe.credential import Credential
 from sealpipe.prompts import Prompt
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from sealpipe_rehearsal.people import NotOpened
+from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
 from support.asking import ANSWERS, answer, codes, creates, custody_pair, read
 from support.faulty import Faulty
@@ -60,11 +60,11 @@ def test_what_only_the_library_can_ask_for_is_asked_for(job: Job, call: Caller) 
     ends = (datetime.now(UTC) + timedelta(days=2)).replace(microsecond=0)
     made = call("request", PROMPTS, expires_at=ends, views=1, requires_login=True, requires_mfa=True)
     assert made.expires_at == ends
-    with pytest.raises(NotOpened) as refused:
+    with pytest.raises(LinkRefusedError) as refused:
         answer(job, made.collect_link, signed_in_as="kim@acme.example")
     assert refused.value.reason == "mfa"
     answer(job, made.collect_link, signed_in_as="kim@acme.example", mfa=True)
-    with pytest.raises(NotOpened) as spent:
+    with pytest.raises(LinkRefusedError) as spent:
         answer(job, made.collect_link, signed_in_as="kim@acme.example", mfa=True)
     assert spent.value.reason == "accesses"
 
@@ -127,7 +127,7 @@ def test_what_could_not_be_sent_is_told_and_the_request_is_in_the_error(
 ) -> None:
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789")
     receiver.answers = lambda _: 403
-    with pytest.raises(NotDelivered) as left:
+    with pytest.raises(DeliveryError) as left:
         call("request", PROMPTS, send=[receiver.target], key="new")
     assert left.value.share.short_code == codes(job)[0]
     assert left.value.share.access_link is not None

@@ -266,7 +266,7 @@ def test_a_service_that_swaps_the_key_gets_no_second_try_and_its_link_goes_to_no
 def test_as_json_the_swap_has_its_name(proxied: Callable[..., Faulty], job_at: Callable[..., Job]) -> None:
     job = job_at(proxied(then=swaps(public_key=OTHER)))
     error = job.run(*ASK, "--output", "json").error
-    assert (error["type"], error["exit_code"]) == ("KeySwapped", 12)
+    assert (error["type"], error["exit_code"]) == ("PublicKeyMismatchError", 12)
     assert "outbox_id" not in error
 
 

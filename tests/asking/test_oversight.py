@@ -48,7 +48,7 @@ def test_the_audit_is_told_before_and_after(job: Job, audit: Path) -> None:
 def test_a_seed_that_could_not_be_stored_is_told_as_the_end(job: Job, audit: Path) -> None:
     job.terminal.file("seed", "older")
     assert job.run(*ASK, "--key", "new", "--seed-to", "file:seed").code == 14
-    assert [line["outcome"] for line in lines(audit)] == ["sending", "Conflict"]
+    assert [line["outcome"] for line in lines(audit)] == ["sending", "WriteConflictError"]
 
 
 def test_what_resume_finishes_is_told_too(job: Job, audit: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe.state import receipt as receipts
 from sealpipe.wire.encoding import encode_base64url
-from sealpipe_rehearsal.people import NotOpened
+from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
 from support.asking import ANSWERS, ASK, answer, codes, creates, custody_pair, custody_seeds, nothing_shown, read
 from support.faulty import Faulty, envelope
@@ -92,7 +92,7 @@ def test_it_is_answered_as_often_as_is_said_and_no_more(job: Job) -> None:
     link = job.run(*ASK, "--max-submissions", "2").out
     for _ in range(2):
         answer(job, link)
-    with pytest.raises(NotOpened) as closed:
+    with pytest.raises(LinkRefusedError) as closed:
         answer(job, link)
     assert closed.value.reason == "full"
 
@@ -114,9 +114,9 @@ def test_the_form_asks_for_the_passcode_and_people_are_told_where_it_goes(job: J
     assert done.code == 0
     assert "the passcode was sent to the service: it gates the form, and encrypts nothing" in done.err
     nothing_shown(done, CODE)
-    with pytest.raises(NotOpened) as without:
+    with pytest.raises(LinkRefusedError) as without:
         answer(job, done.out)
-    with pytest.raises(NotOpened) as wrong:
+    with pytest.raises(LinkRefusedError) as wrong:
         answer(job, done.out, passcode="another")
     assert {without.value.reason, wrong.value.reason} == {"passcode"}
     answer(job, done.out, passcode=CODE)
@@ -128,7 +128,7 @@ def test_the_form_asks_for_the_passcode_and_people_are_told_where_it_goes(job: J
 def test_only_who_signs_in_from_one_of_the_domains_is_let_in(job: Job) -> None:
     link = job.run(*ASK, "--restrict-domain", "Acme.EXAMPLE", "--restrict-domain", "partner.example").out
     for who in ({}, {"signed_in_as": "eve@evil.example"}, {"signed_in_as": "eve@acme.example.evil.example"}):
-        with pytest.raises(NotOpened) as refused:
+        with pytest.raises(LinkRefusedError) as refused:
             answer(job, link, **who)
         assert refused.value.reason == "domain"
     answer(job, link, signed_in_as="kim@acme.example")
@@ -138,7 +138,7 @@ def test_only_who_signs_in_from_one_of_the_domains_is_let_in(job: Job) -> None:
 def test_only_the_addresses_are_let_in(job: Job) -> None:
     link = job.run(*ASK, "--restrict-address", "192.0.2.0/24", "--restrict-address", "2001:db8::7").out
     for address in ("192.0.3.1", "2001:db8::8", "127.0.0.1"):
-        with pytest.raises(NotOpened) as refused:
+        with pytest.raises(LinkRefusedError) as refused:
             answer(job, link, from_ip=address)
         assert refused.value.reason == "address"
     answer(job, link, from_ip="192.0.2.200")

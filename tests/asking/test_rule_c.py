@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sealpipe.errors import KeySwapped, OutcomeUnknown
+from sealpipe.errors import OutcomeUnknownError, PublicKeyMismatchError
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from support import faulty
@@ -150,7 +150,7 @@ def test_in_python_it_is_the_same(
         assert (found.outcome, found.short_code) == ("replayed", codes(job)[0])
         assert found.access_link is not None
         return
-    with pytest.raises(OutcomeUnknown) as unknown:
+    with pytest.raises(OutcomeUnknownError) as unknown:
         call("request", ["Password"], key=key, outbox=job.outbox)
     assert codes(job)[0] in unknown.value.message
     assert [unknown.value.outbox_id] == job.entries()
@@ -160,7 +160,7 @@ def test_in_python_a_swap_names_its_code(
     proxied: Callable[..., Faulty], call_at: Callable[..., Caller], job: Job
 ) -> None:
     server = proxied(then=swaps(public_key=encode_base64url(PAIR.public_key)))
-    with pytest.raises(KeySwapped) as swapped:
+    with pytest.raises(PublicKeyMismatchError) as swapped:
         call_at(server.base_url)("request", ["Password"], outbox=job.outbox)
     assert (swapped.value.short_code, swapped.value.exit_code) == (codes(job)[0], 12)
     assert (len(creates(server.received())), job.left()) == (1, [])

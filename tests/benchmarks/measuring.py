@@ -35,7 +35,7 @@ class Cost:
     out: str
 
 
-class Failed(Exception):
+class MeasurementError(Exception):
     """A command that is measured ended with an error: then there is no figure."""
 
 
@@ -53,7 +53,7 @@ class Meter:
         done = subprocess.run(launcher, env=self._environ(command), capture_output=True, text=True, check=True)
         told = json.loads(done.stdout)
         if told.pop("code") != 0:
-            raise Failed(f"{' '.join(map(str, command.words))}: {err.read_text()}")
+            raise MeasurementError(f"{' '.join(map(str, command.words))}: {err.read_text()}")
         return Cost(out=out.read_text(), **told)
 
     def instructions(self, command: Command) -> float:

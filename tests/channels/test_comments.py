@@ -13,14 +13,14 @@ from github import Auth, Github
 
 from channels.using import FRAGMENT, LINK, Using, everything_logged, passcode, share, told
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
-    Unavailable,
-    Unclear,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
 )
 from sealpipe.registry.sending import confirms
 from support import fake_github, fake_gitlab
@@ -108,7 +108,7 @@ class TestBoth:
     @pytest.mark.parametrize("fault", [drop, Reply(502, "bad gateway"), Reply(201, "no JSON")])
     def test_what_did_not_turn_up_is_unclear(self, place: Place, fault: Any) -> None:
         place.fake.instead += [None, None, fault]
-        error = place.using.fails(Unclear, place.to)
+        error = place.using.fails(UnknownOutcomeError, place.to)
         assert error.remedy == "look there before it is sent again"
         assert place.bodies() == []
 
@@ -118,7 +118,7 @@ class TestBoth:
         assert len(place.bodies()) == 1
 
     def test_a_public_place_is_refused_unless_that_is_allowed(self, place: Place) -> None:
-        error = place.using.fails(Denied, place.public)
+        error = place.using.fails(AccessDeniedError, place.public)
         assert "is public: everybody could read" in error.message
         assert [asked.method for asked in place.fake.asked] == ["GET"]
         setting = f"SEALPIPE_PLUGIN_{place.using.name.upper().replace('-', '_')}__PUBLIC"
@@ -126,27 +126,27 @@ class TestBoth:
 
     def test_a_place_that_does_not_say_what_it_is_counts_as_public(self, place: Place) -> None:
         place.fake.instead.append(Reply(200, {"id": 1}))
-        place.using.fails(Denied, place.to)
+        place.using.fails(AccessDeniedError, place.to)
         place.fake.instead.append(Reply(200, "<html>private</html>"))
-        place.using.fails(Denied, place.to)
+        place.using.fails(AccessDeniedError, place.to)
 
     @pytest.mark.parametrize(
         ("reply", "kind"),
         [
-            (Reply(401, {"message": "Bad credentials"}), AuthFailed),
-            (Reply(403, {"message": "no"}), Denied),
-            (Reply(404, {"message": "Not Found"}), NotFound),
-            (Reply(429, "", {"Retry-After": "11"}), Unavailable),
-            (Reply(503, "", {"Retry-After": "11"}), Unavailable),
-            (Reply(301, "", {"Location": "/elsewhere"}), NotFound),
-            (drop, Unavailable),
-            (Reply(500, ""), Unavailable),
+            (Reply(401, {"message": "Bad credentials"}), BackendAuthError),
+            (Reply(403, {"message": "no"}), AccessDeniedError),
+            (Reply(404, {"message": "Not Found"}), SecretNotFoundError),
+            (Reply(429, "", {"Retry-After": "11"}), UnavailableError),
+            (Reply(503, "", {"Retry-After": "11"}), UnavailableError),
+            (Reply(301, "", {"Location": "/elsewhere"}), SecretNotFoundError),
+            (drop, UnavailableError),
+            (Reply(500, ""), UnavailableError),
         ],
     )
     def test_a_reading_that_fails_writes_nothing(self, place: Place, reply: Any, kind: type[PluginError]) -> None:
         place.fake.instead.append(reply)
         error = place.using.fails(kind, place.to)
-        if isinstance(error, Unavailable) and isinstance(reply, Reply) and reply.headers:
+        if isinstance(error, UnavailableError) and isinstance(reply, Reply) and reply.headers:
             assert error.retry_after == 11
         assert len(place.fake.asked) == 1
         assert place.bodies() == []
@@ -179,8 +179,8 @@ class TestBoth:
         everything_logged(caplog)
         place.using.send(place.to)
         place.fake.instead.append(Reply(403, f"{place.token} {LINK}"))
-        error = place.using.fails(Denied, place.to)
-        wrong = place.make(GITHUB_TOKEN="Wrong-Canary", GITLAB_TOKEN="Wrong-Canary").fails(AuthFailed, place.to)
+        error = place.using.fails(AccessDeniedError, place.to)
+        wrong = place.make(GITHUB_TOKEN="Wrong-Canary", GITLAB_TOKEN="Wrong-Canary").fails(BackendAuthError, place.to)
         made = place.using.registry.channel(place.using.name)
         shown = "".join(
             [caplog.text, *capfd.readouterr(), told(error), told(wrong), repr(made.settings), repr(vars(made))]
@@ -189,22 +189,22 @@ class TestBoth:
         assert f"127.0.0.1:{place.fake.port}" in caplog.text
 
     def test_a_token_is_needed_and_is_one(self, place: Place) -> None:
-        error = place.make(GITHUB_TOKEN="", GITLAB_TOKEN="").fails(NotConfigured, place.to)
+        error = place.make(GITHUB_TOKEN="", GITLAB_TOKEN="").fails(NotConfiguredError, place.to)
         assert error.message.startswith("there is no token for Git")
         for token in ("two\nlines Canary", "a b c Canary", "schlüssel-Canary"):
-            error = place.make(GITHUB_TOKEN=token, GITLAB_TOKEN=token).fails(NotConfigured, place.to)
+            error = place.make(GITHUB_TOKEN=token, GITLAB_TOKEN=token).fails(NotConfiguredError, place.to)
             assert "has characters that no token has" in error.message
             assert "Canary" not in told(error)
 
     def test_no_token_goes_out_in_clear(self, place: Place) -> None:
         url = "http://git.acme.example/api"
-        error = place.make(GITHUB_API_URL=url, CI_API_V4_URL=url).fails(NotConfigured, place.to)
+        error = place.make(GITHUB_API_URL=url, CI_API_V4_URL=url).fails(NotConfiguredError, place.to)
         assert "https" in error.message
 
     def test_check_writes_nothing(self, place: Place) -> None:
         assert place.using.check().ok
         assert [asked.method for asked in place.fake.asked] == ["GET"]
-        with pytest.raises(AuthFailed):
+        with pytest.raises(BackendAuthError):
             place.make(GITHUB_TOKEN="x", GITLAB_TOKEN="x").check()
 
 
@@ -234,16 +234,16 @@ class TestGitHub:
          "-acme/app#7", "acme/app#-7", "acme/app #7", "acme/app#7#8", "acme/app#\u0667", "../acme/app#7"],
     )  # fmt: skip
     def test_what_is_not_one_issue_is_refused_before_anything_is_sent(self, hub: FakeGitHub, to: str) -> None:
-        error = github_comment(hub).fails(BadReference, to)
+        error = github_comment(hub).fails(ReferenceValueError, to)
         assert error.remedy == "write it as github-comment:owner/repo#123"
         assert not hub.asked
 
     def test_what_is_not_there_and_what_may_not_be_written_read_differently(self, hub: FakeGitHub) -> None:
         channel = github_comment(hub)
-        assert "has no repository acme/nosuch" in channel.fails(NotFound, "acme/nosuch#7").message
-        assert "has no acme/app#8" in channel.fails(NotFound, "acme/app#8").message
+        assert "has no repository acme/nosuch" in channel.fails(SecretNotFoundError, "acme/nosuch#7").message
+        assert "has no acme/app#8" in channel.fails(SecretNotFoundError, "acme/app#8").message
         hub.may_write = False
-        error = channel.fails(Denied, "acme/app#7")
+        error = channel.fails(AccessDeniedError, "acme/app#7")
         assert error.message == "GitHub does not let this token comment on acme/app#7 (403)"
         assert "issues: write" in error.remedy
 
@@ -253,7 +253,7 @@ class TestGitHub:
     )
     def test_a_rate_limit_that_answers_403_is_no_refusal(self, hub: FakeGitHub, headers: dict[str, str]) -> None:
         hub.instead += [None, None, Reply(403, {"message": "rate limit exceeded"}, headers)]
-        error = github_comment(hub).fails(Unavailable, "acme/app#7")
+        error = github_comment(hub).fails(UnavailableError, "acme/app#7")
         assert error.retry_after is not None
         assert error.retry_after >= 60
 
@@ -264,7 +264,7 @@ class TestGitHub:
             "SEALPIPE_STORE__GHE__TOKEN": "ghp_other",
             "GITHUB_TOKEN": fake_github.TOKEN,
         }
-        Using("ghe", environ).fails(AuthFailed, "acme/app#7")
+        Using("ghe", environ).fails(BackendAuthError, "acme/app#7")
         assert hub.asked[0].target == "/api/v3/repos/acme/app"
         assert hub.asked[0].headers["authorization"] == "Bearer ghp_other"
 
@@ -296,7 +296,7 @@ class TestGitLab:
 
     def test_notes_are_internal_unless_told_otherwise(self, lab: FakeGitLab) -> None:
         lab.role = "guest"
-        error = gitlab_note(lab).fails(Denied, "acme/sub/app!4")
+        error = gitlab_note(lab).fails(AccessDeniedError, "acme/sub/app!4")
         assert "internal = false" in error.remedy
         gitlab_note(lab, SEALPIPE_PLUGIN_GITLAB_NOTE__INTERNAL="false").send("acme/sub/app!4")
         assert [note["internal"] for note in lab.notes["acme/sub/app", "merge_requests", 4]] == [False]
@@ -311,7 +311,7 @@ class TestGitLab:
          "acme%2Fapp!4", "acme/-app!4", "acme/app!4/notes"],
     )  # fmt: skip
     def test_what_is_not_one_place_is_refused_before_anything_is_sent(self, lab: FakeGitLab, to: str) -> None:
-        gitlab_note(lab).fails(BadReference, to)
+        gitlab_note(lab).fails(ReferenceValueError, to)
         assert not lab.asked
 
     def test_the_server_around_the_job_is_the_default(self, lab: FakeGitLab) -> None:

@@ -16,14 +16,14 @@ import pytest
 
 from channels.using import FRAGMENT, LINK, TITLE, Using, everything_logged, passcode, share, told
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Denied,
-    NotConfigured,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    ReferenceValueError,
     SettingError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
 )
 from support.mailbox import PASSWORD, USER, Mailbox
 
@@ -156,7 +156,7 @@ class TestTheRecipient:
         ],
     )  # fmt: skip
     def test_what_is_not_one_address_changes_nothing_but_gets_an_error(self, mailbox: Mailbox, to: str) -> None:
-        error = email(mailbox).fails(BadReference, to)
+        error = email(mailbox).fails(ReferenceValueError, to)
         assert error.exit_code == 2
         assert error.message.startswith("the recipient is not one address: it has ")
         assert "evil" not in f"{error.message} {error.remedy}"
@@ -187,7 +187,7 @@ class TestTheRecipient:
 
     def test_a_server_without_smtputf8_says_so(self, started: Start) -> None:
         box = started(utf8=False)
-        error = email(box).fails(Unsupported, "jürgen@example.com")
+        error = email(box).fails(UnsupportedError, "jürgen@example.com")
         assert "SMTPUTF8" in error.message
         assert not box.received
 
@@ -202,14 +202,14 @@ class TestTheServer:
 
     def test_plain_to_loopback_and_only_when_asked_for(self, started: Start) -> None:
         box = started(starttls=False, login=False)
-        error = email(box, login=False).fails(Unsupported, TO)
+        error = email(box, login=False).fails(UnsupportedError, TO)
         assert "offers no STARTTLS" in error.message
         assert not box.received
         email(box, login=False, security="none").send(TO)
         assert not box.received[0].encrypted
 
     def test_plain_to_anywhere_else_is_refused_before_any_connection(self, mailbox: Mailbox) -> None:
-        error = email(mailbox, security="none", host="mail.acme.example").fails(NotConfigured, TO)
+        error = email(mailbox, security="none", host="mail.acme.example").fails(NotConfiguredError, TO)
         assert error.message == "mail would go to mail.acme.example in clear"
         assert 'write security = "plain-internal" into the config file' in error.remedy
 
@@ -248,58 +248,60 @@ class TestTheServer:
         box = started(starttls=False, login=False)
         own = {"host": ELSEWHERE, "port": box.port, "sender": "ci@acme.example", "security": "plain-internal"}
         login = {"SEALPIPE_PLUGIN_EMAIL__USERNAME": USER, "SEALPIPE_PLUGIN_EMAIL__PASSWORD": PASSWORD}
-        error = Using("email", login, config={"plugins": {"email": own}}).fails(NotConfigured, TO)
+        error = Using("email", login, config={"plugins": {"email": own}}).fails(NotConfiguredError, TO)
         assert error.message == f"the login of email would go to {ELSEWHERE} in clear"
-        here = Using("email", login, config={"plugins": {"email": {**own, "host": box.host}}}).fails(Unsupported, TO)
+        here = Using("email", login, config={"plugins": {"email": {**own, "host": box.host}}}).fails(
+            UnsupportedError, TO
+        )
         assert "offers no login" in here.message
 
     @pytest.mark.parametrize("implicit", [False, True])
     def test_a_certificate_that_nobody_trusted_has_signed(self, started: Start, implicit: bool) -> None:  # noqa: FBT001
         box = started(implicit_tls=implicit)
-        error = email(box, trusting=False, security="tls" if implicit else None).fails(NotConfigured, TO)
+        error = email(box, trusting=False, security="tls" if implicit else None).fails(NotConfiguredError, TO)
         assert "nobody trusted here has signed" in error.message
         assert error.remedy == "name the CA's file in SEALPIPE_CA_FILE"
         assert not box.received
 
     def test_a_certificate_of_another_host(self, started: Start) -> None:
         box = started(identity="mail.other.example")
-        error = email(box).fails(NotConfigured, TO)
+        error = email(box).fails(NotConfiguredError, TO)
         assert "a certificate for another host" in error.message
 
     def test_a_wrong_password(self, mailbox: Mailbox) -> None:
-        error = email(mailbox, password="Wrong-Canary-31").fails(AuthFailed, TO)
+        error = email(mailbox, password="Wrong-Canary-31").fails(BackendAuthError, TO)
         assert re.fullmatch(rf"the mail server at 127\.0\.0\.1:{mailbox.port} refused the login \(535\)", error.message)
         assert "Wrong-Canary" not in told(error)
 
     def test_a_server_that_wants_a_login(self, mailbox: Mailbox) -> None:
-        error = email(mailbox, login=False).fails(AuthFailed, TO)
+        error = email(mailbox, login=False).fails(BackendAuthError, TO)
         assert "wants a login first (530)" in error.message
 
     def test_a_server_without_logins(self, started: Start) -> None:
         box = started(starttls=False, login=False)
-        error = email(box, security="none").fails(Unsupported, TO)
+        error = email(box, security="none").fails(UnsupportedError, TO)
         assert "offers no login" in error.message
 
     def test_a_login_is_whole_or_none(self, mailbox: Mailbox) -> None:
-        error = email(mailbox, password=None).fails(NotConfigured, TO)
+        error = email(mailbox, password=None).fails(NotConfiguredError, TO)
         assert error.message == "the login of email lacks its password"
 
     def test_nobody_there(self, mailbox: Mailbox) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-        error = email(mailbox, port=str(port)).fails(Unavailable, TO)
+        error = email(mailbox, port=str(port)).fails(UnavailableError, TO)
         assert error.message == f"the mail server at 127.0.0.1:{port}: connection refused"
 
     def test_somebody_who_says_nothing(self, mailbox: Mailbox) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            error = email(mailbox, port=str(silent.getsockname()[1]), timeout="0.3").fails(Unavailable, TO)
+            error = email(mailbox, port=str(silent.getsockname()[1]), timeout="0.3").fails(UnavailableError, TO)
         assert "in time" in error.message
 
     def test_check_logs_in_and_sends_nothing(self, mailbox: Mailbox) -> None:
         health = email(mailbox).check()
         assert (health.ok, health.detail) == (True, f"127.0.0.1:{mailbox.port}, starttls, logged in")
         assert not mailbox.received
-        with pytest.raises(AuthFailed):
+        with pytest.raises(BackendAuthError):
             email(mailbox, password="x").check()
 
 
@@ -309,15 +311,15 @@ class TestWhatTheServerAnswers:
     @pytest.mark.parametrize(
         ("stage", "answer", "kind", "says"),
         [
-            ("mail", "451 4.3.0 later", Unavailable, "asks to come back later (451)"),
-            ("mail", "550 5.7.1 no", Denied, "does not let us send as ci@acme.example (550)"),
-            ("rcpt", "450 4.2.0 greylisted", Unavailable, "asks to come back later (450)"),
-            ("rcpt", "550 5.1.1 unknown", BadReference, f"knows no mailbox {TO} (550)"),
-            ("rcpt", "550 no such user", BadReference, f"knows no mailbox {TO} (550)"),
-            ("rcpt", "554 5.7.1 relay access denied", Denied, f"takes no mail for {TO} (554)"),
-            ("rcpt", "550 5.7.26 policy", Denied, f"takes no mail for {TO} (550)"),
-            ("data", "452 4.3.1 full", Unavailable, "asks to come back later (452)"),
-            ("data", "554 5.6.0 spam", Denied, "refuses the message (554)"),
+            ("mail", "451 4.3.0 later", UnavailableError, "asks to come back later (451)"),
+            ("mail", "550 5.7.1 no", AccessDeniedError, "does not let us send as ci@acme.example (550)"),
+            ("rcpt", "450 4.2.0 greylisted", UnavailableError, "asks to come back later (450)"),
+            ("rcpt", "550 5.1.1 unknown", ReferenceValueError, f"knows no mailbox {TO} (550)"),
+            ("rcpt", "550 no such user", ReferenceValueError, f"knows no mailbox {TO} (550)"),
+            ("rcpt", "554 5.7.1 relay access denied", AccessDeniedError, f"takes no mail for {TO} (554)"),
+            ("rcpt", "550 5.7.26 policy", AccessDeniedError, f"takes no mail for {TO} (550)"),
+            ("data", "452 4.3.1 full", UnavailableError, "asks to come back later (452)"),
+            ("data", "554 5.6.0 spam", AccessDeniedError, "refuses the message (554)"),
         ],
     )
     def test_a_refusal_is_told_by_its_number(
@@ -332,22 +334,22 @@ class TestWhatTheServerAnswers:
     @pytest.mark.parametrize("stage", ["mail", "rcpt"])
     def test_a_connection_lost_before_the_last_dot_sent_nothing(self, mailbox: Mailbox, stage: str) -> None:
         mailbox.answers.breaks.add(stage)
-        error = email(mailbox).fails(Unavailable, TO)
+        error = email(mailbox).fails(UnavailableError, TO)
         assert error.message.endswith("broke off before it had the message")
 
     def test_a_connection_lost_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
         mailbox.answers.breaks.add("data")
-        error = email(mailbox).fails(Unclear, TO)
+        error = email(mailbox).fails(UnknownOutcomeError, TO)
         assert len(mailbox.received) == 1
         assert error.remedy == "look there before it is sent again"
 
     def test_no_answer_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("data")
-        email(mailbox, timeout="0.5").fails(Unclear, TO)
+        email(mailbox, timeout="0.5").fails(UnknownOutcomeError, TO)
 
     def test_no_answer_before_it_is_not(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("rcpt")
-        email(mailbox, timeout="0.5").fails(Unavailable, TO)
+        email(mailbox, timeout="0.5").fails(UnavailableError, TO)
 
 
 class TestSettings:
@@ -360,7 +362,7 @@ class TestSettings:
 
     @pytest.mark.parametrize("sender", ["ci", "ci@acme.example, b@acme.example", "ci@acme.example\nBcc: x@y.example"])
     def test_a_sender_is_one_address(self, mailbox: Mailbox, sender: str) -> None:
-        error = email(mailbox, sender=sender).fails(NotConfigured, TO)
+        error = email(mailbox, sender=sender).fails(NotConfiguredError, TO)
         assert error.message == "the setting sender is not one address"
 
     @pytest.mark.parametrize(
@@ -385,7 +387,7 @@ class TestSettings:
         channel = email(mailbox)
         channel.send(TO)
         mailbox.answers.rcpt = "550 no"
-        channel.fails(BadReference, TO)
+        channel.fails(ReferenceValueError, TO)
         made = channel.registry.channel("email")
         shown = "".join([caplog.text, *capfd.readouterr(), repr(made.settings), repr(vars(made))])
         assert not [secret for secret in (PASSWORD, FRAGMENT) if secret in shown]

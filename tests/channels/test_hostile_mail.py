@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from channels.using import LINK, Using
-from sealpipe.errors import PluginError, Unsupported
+from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.flows.messages import About, link_message, passcode_message
 from sealpipe.plugin import Message, Secret
 from sealpipe_plugins.channels import mail as mails
@@ -202,7 +202,7 @@ class TestReadOnceMore:
 
     def test_nor_is_a_second_address(self) -> None:
         for address in ("a@b.example, c@d.example", "a@b.example (c)", "g: a@b.example;", "<a@b.example>"):
-            with pytest.raises(Unsupported):
+            with pytest.raises(UnsupportedError):
                 write([Header("To", Box("", address))], "x\n", "x\n")
 
     def test_nor_a_reader_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,5 +210,5 @@ class TestReadOnceMore:
             raise IndexError("of the standard library's")
 
         monkeypatch.setattr(mails, "message_from_string", broken)
-        with pytest.raises(Unsupported, match="cannot be read \\(IndexError\\)"):
+        with pytest.raises(UnsupportedError, match="cannot be read \\(IndexError\\)"):
             write([Header("Subject", "x")], "x\n", "x\n")

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from channels.using import LINK, Using
-from sealpipe.errors import NotConfigured, Unsupported
+from sealpipe.errors import NotConfiguredError, UnsupportedError
 from sealpipe.flows.messages import About, link_message, passcode_message
-from sealpipe.plugin import BadReference, Message, Secret
+from sealpipe.plugin import Message, ReferenceValueError, Secret
 from sealpipe_plugins.channels.address import address
 from sealpipe_plugins.channels.wording import as_html, as_markdown, lines
 from support import fake_github, fake_gitlab, fake_slack
@@ -220,7 +220,7 @@ class TestTeams:
         teams = world["teams"]
         try:
             Using("teams", {"TEAMS_WEBHOOK_URL": teams.base_url + WORKFLOW}).send("", message)
-        except Unsupported:  # more than 28 KB
+        except UnsupportedError:  # more than 28 KB
             return
         sent = teams.asked[-1].json
         [attachment] = sent["attachments"]
@@ -303,7 +303,7 @@ class TestTheRecipient:
     def test_an_address_is_one_or_none(self, to: str) -> None:
         try:
             found = address(to)
-        except BadReference:
+        except ReferenceValueError:
             return
         local, _, domain = found.rpartition("@")
         assert re.fullmatch(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", domain)
@@ -322,7 +322,7 @@ class TestTheRecipient:
         }  # fmt: skip
         try:
             spelled = Using(name, environ).canonical(to)
-        except (BadReference, NotConfigured):
+        except (ReferenceValueError, NotConfiguredError):
             return
         assert spelled.isprintable()
         assert not re.search(r"[\s,;<>\"]", spelled), spelled

@@ -12,7 +12,7 @@ import trustme
 
 from channels.using import Using
 from sealpipe.client.plugins import PluginNetwork
-from sealpipe.errors import NotConfigured, Unavailable, Unclear
+from sealpipe.errors import NotConfiguredError, UnavailableError, UnknownOutcomeError
 from sealpipe.plugin import Context
 from sealpipe_plugins.backends.posting import Endpoint
 from support.fake_slack import FakeSlack
@@ -44,7 +44,7 @@ def test_a_ca_that_sealpipe_trusts_serves(serving: FakeSlack, tmp_path: Path) ->
 
 
 def test_one_that_it_does_not_trust_is_named(serving: FakeSlack) -> None:
-    error = at(serving, None).fails(NotConfigured, "")
+    error = at(serving, None).fails(NotConfiguredError, "")
     at_host = f"Slack at 127.0.0.1:{serving.port}"
     assert error.message == f"{at_host} shows a certificate that nobody trusted here has signed"
     assert error.remedy == "name the CA's file in SEALPIPE_CA_FILE"
@@ -53,28 +53,28 @@ def test_one_that_it_does_not_trust_is_named(serving: FakeSlack) -> None:
 
 @pytest.mark.parametrize("serving", ["other.example"], indirect=True)
 def test_another_hosts_certificate(serving: FakeSlack, tmp_path: Path) -> None:
-    error = at(serving, tmp_path / "ca.pem").fails(NotConfigured, "")
+    error = at(serving, tmp_path / "ca.pem").fails(NotConfiguredError, "")
     assert "shows a certificate for another host" in error.message
 
 
 def test_tls_where_there_is_none() -> None:
     with FakeSlack() as slack:
         url = slack.webhook_url.replace("http:", "https:")
-        error = Using("slack", {"SLACK_WEBHOOK_URL": url}).fails(NotConfigured, "")
+        error = Using("slack", {"SLACK_WEBHOOK_URL": url}).fails(NotConfiguredError, "")
     assert "speaks no TLS there" in error.message
 
 
 def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    error = Using("slack", {"SLACK_WEBHOOK_URL": f"http://127.0.0.1:{port}/x"}).fails(Unavailable, "")
+    error = Using("slack", {"SLACK_WEBHOOK_URL": f"http://127.0.0.1:{port}/x"}).fails(UnavailableError, "")
     assert error.message == f"Slack at 127.0.0.1:{port}: connection refused"
 
 
 def test_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    error = Using("slack", {"SLACK_WEBHOOK_URL": "https://nosuch.invalid/x"}).fails(Unavailable, "")
+    error = Using("slack", {"SLACK_WEBHOOK_URL": "https://nosuch.invalid/x"}).fails(UnavailableError, "")
     assert error.message == "Slack at nosuch.invalid: there is no such host"
 
 
@@ -85,11 +85,11 @@ def test_a_proxy_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("no_proxy", raising=False)
         using = Using("slack", {"SLACK_WEBHOOK_URL": "https://hooks.acme.example/services/Hook-Canary"})
         proxy.instead.append(Reply(407, "", {"Proxy-Authenticate": "Basic"}))
-        error = using.fails(NotConfigured, "")
+        error = using.fails(NotConfiguredError, "")
         assert error.message == "the proxy on the way to Slack at hooks.acme.example wants a login"
         assert "HTTPS_PROXY" in error.remedy
         proxy.instead.append(Reply(502))
-        assert "refused the connection" in using.fails(Unavailable, "").message
+        assert "refused the connection" in using.fails(UnavailableError, "").message
         assert [(asked.method, asked.target) for asked in proxy.asked] == [("CONNECT", "hooks.acme.example:443")] * 2
 
 
@@ -98,7 +98,7 @@ def test_a_timeout_after_the_request_was_sent_is_unclear(fault: object, monkeypa
     monkeypatch.setattr("sealpipe.client.plugins.TIMEOUT", 0.3)
     with FakeSlack() as slack:
         slack.instead.append(fault)  # type: ignore[arg-type]
-        error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(Unclear, "")
+        error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(UnknownOutcomeError, "")
     assert "was sent the message and did not answer" in error.message
 
 
@@ -122,5 +122,5 @@ def test_a_hidden_address_arrives_whole_though_only_its_host_is_logged(caplog: p
 def test_how_long_to_wait_is_read_in_either_form(asked: str, seconds: float | None) -> None:
     with FakeSlack() as slack:
         slack.instead.append(Reply(429, "", {"Retry-After": asked}))
-        error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(Unavailable, "")
+        error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(UnavailableError, "")
     assert error.retry_after == seconds

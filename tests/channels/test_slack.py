@@ -12,15 +12,15 @@ from slack_sdk.webhook import WebhookClient
 
 from channels.using import FRAGMENT, LINK, TITLE, Using, everything_logged, passcode, share, told
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
 )
 from support.fake_slack import HOOK, TOKEN, FakeSlack
 from support.fake_web import Reply, drop, drop_after
@@ -116,7 +116,7 @@ class TestTheRecipient:
          "https://hooks.slack.com/x", "#ops\x00", "C024BE91L,C024BE92L", "../auth.test", "Ops", "ann@example.com"],
     )  # fmt: skip
     def test_anything_else_is_refused_before_anything_is_sent(self, slack: FakeSlack, to: str) -> None:
-        error = bot(slack).fails(BadReference, to)
+        error = bot(slack).fails(ReferenceValueError, to)
         assert error.message.startswith("the recipient is neither a channel (#ops) nor a member's id")
         assert not slack.asked
 
@@ -127,10 +127,10 @@ class TestTheRecipient:
         named = hook(slack, webhooks=f"ops={slack.webhook_url}\nold={slack.webhook_url}x")
         named.send("ops")
         assert len(slack.messages) == 1
-        error = named.fails(NotFound, "old")
+        error = named.fails(SecretNotFoundError, "old")
         assert error.message == "Slack does not know this webhook any more (no_service)"
-        assert "there is no webhook dev for Slack" in named.fails(NotConfigured, "dev").message
-        assert named.fails(BadReference, "").message.startswith("the recipient is missing")
+        assert "there is no webhook dev for Slack" in named.fails(NotConfiguredError, "dev").message
+        assert named.fails(ReferenceValueError, "").message.startswith("the recipient is missing")
 
     def test_two_names_of_one_webhook_are_one_recipient(self, slack: FakeSlack) -> None:
         url = slack.webhook_url
@@ -139,7 +139,7 @@ class TestTheRecipient:
         assert [found.canonical(to) for to in ("a", "b", "c", "")] == ["a", "a", "", ""]
 
     def test_a_webhook_posts_to_its_own_channel_only(self, slack: FakeSlack) -> None:
-        error = hook(slack).fails(NotConfigured, "#ops")
+        error = hook(slack).fails(NotConfiguredError, "#ops")
         assert error.message == "there is no bot's token for Slack"
 
 
@@ -149,9 +149,9 @@ class TestWhatSlackAnswers:
     @pytest.mark.parametrize(
         ("to", "kind", "says"),
         [
-            ("#nosuch", NotFound, "Slack knows no such channel, or hides it (channel_not_found)"),
-            ("#secret", Denied, "Slack does not have the bot in that channel (not_in_channel)"),
-            ("#old", Denied, "Slack has archived that channel (is_archived)"),
+            ("#nosuch", SecretNotFoundError, "Slack knows no such channel, or hides it (channel_not_found)"),
+            ("#secret", AccessDeniedError, "Slack does not have the bot in that channel (not_in_channel)"),
+            ("#old", AccessDeniedError, "Slack has archived that channel (is_archived)"),
         ],
     )
     def test_a_channel_that_does_not_take_it(
@@ -162,55 +162,55 @@ class TestWhatSlackAnswers:
         assert error.remedy
 
     def test_a_token_that_is_refused(self, slack: FakeSlack) -> None:
-        error = bot(slack, "xoxb-Wrong-Canary-9").fails(AuthFailed, "#ops")
+        error = bot(slack, "xoxb-Wrong-Canary-9").fails(BackendAuthError, "#ops")
         assert error.message == "Slack refused the token (invalid_auth)"
         assert "Wrong-Canary" not in told(error)
 
     def test_a_token_without_the_scope(self, slack: FakeSlack) -> None:
         slack.scopes.clear()
-        assert "chat:write" in bot(slack).fails(Denied, "#ops").remedy
+        assert "chat:write" in bot(slack).fails(AccessDeniedError, "#ops").remedy
 
     @pytest.mark.parametrize(
         ("reply", "kind"),
         [
-            (Reply(429, {"ok": False, "error": "ratelimited"}, {"Retry-After": "30"}), Unavailable),
-            (Reply(200, {"ok": False, "error": "service_unavailable"}), Unavailable),
-            (Reply(503, "", {"Retry-After": "30"}), Unavailable),
-            (Reply(200, {"ok": False, "error": "fatal_error"}), Unclear),
-            (Reply(500, "oops"), Unclear),
-            (Reply(502, {"ok": False, "error": "ratelimited"}), Unclear),
-            (Reply(200, "<html>welcome to the hotel</html>"), Unclear),
-            (Reply(200, {"ok": "yes"}), Unclear),
-            (Reply(200, ["ok"]), Unclear),
-            (Reply(200, "[" * 100_000), Unclear),
-            (Reply(200, "x" * (1024 * 1024 + 1)), Unclear),
-            (Reply(302, "", {"Location": "/api/auth.test"}), NotConfigured),
-            (Reply(200, {"ok": False, "error": "msg_too_long"}), Unsupported),
+            (Reply(429, {"ok": False, "error": "ratelimited"}, {"Retry-After": "30"}), UnavailableError),
+            (Reply(200, {"ok": False, "error": "service_unavailable"}), UnavailableError),
+            (Reply(503, "", {"Retry-After": "30"}), UnavailableError),
+            (Reply(200, {"ok": False, "error": "fatal_error"}), UnknownOutcomeError),
+            (Reply(500, "oops"), UnknownOutcomeError),
+            (Reply(502, {"ok": False, "error": "ratelimited"}), UnknownOutcomeError),
+            (Reply(200, "<html>welcome to the hotel</html>"), UnknownOutcomeError),
+            (Reply(200, {"ok": "yes"}), UnknownOutcomeError),
+            (Reply(200, ["ok"]), UnknownOutcomeError),
+            (Reply(200, "[" * 100_000), UnknownOutcomeError),
+            (Reply(200, "x" * (1024 * 1024 + 1)), UnknownOutcomeError),
+            (Reply(302, "", {"Location": "/api/auth.test"}), NotConfiguredError),
+            (Reply(200, {"ok": False, "error": "msg_too_long"}), UnsupportedError),
             (Reply(200, {"ok": False, "error": "a_new_word"}), PluginError),
             (Reply(200, {"ok": False, "error": FRAGMENT}), PluginError),
-            (drop, Unclear),
-            (drop_after, Unclear),
+            (drop, UnknownOutcomeError),
+            (drop_after, UnknownOutcomeError),
         ],
     )
     def test_later_refused_or_unclear(self, slack: FakeSlack, reply: Any, kind: type[PluginError]) -> None:
         slack.instead.append(reply)
         error = bot(slack).fails(kind, "#ops")
-        if isinstance(error, Unavailable) and isinstance(reply, Reply) and reply.headers:
+        if isinstance(error, UnavailableError) and isinstance(reply, Reply) and reply.headers:
             assert error.retry_after == 30
         assert len(slack.asked) == 1
 
     @pytest.mark.parametrize(
         ("reply", "kind"),
         [
-            (Reply(403, "action_prohibited"), Denied),
-            (Reply(410, "channel_is_archived"), Denied),
-            (Reply(404, "channel_not_found"), NotFound),
-            (Reply(400, "invalid_payload"), Unsupported),
-            (Reply(429, "rate_limited", {"Retry-After": "1"}), Unavailable),
-            (Reply(500, "rollup_error"), Unclear),
-            (Reply(200, "<html>"), Unclear),
-            (Reply(307, "", {"Location": "https://evil.example"}), NotConfigured),
-            (drop, Unclear),
+            (Reply(403, "action_prohibited"), AccessDeniedError),
+            (Reply(410, "channel_is_archived"), AccessDeniedError),
+            (Reply(404, "channel_not_found"), SecretNotFoundError),
+            (Reply(400, "invalid_payload"), UnsupportedError),
+            (Reply(429, "rate_limited", {"Retry-After": "1"}), UnavailableError),
+            (Reply(500, "rollup_error"), UnknownOutcomeError),
+            (Reply(200, "<html>"), UnknownOutcomeError),
+            (Reply(307, "", {"Location": "https://evil.example"}), NotConfiguredError),
+            (drop, UnknownOutcomeError),
         ],
     )
     def test_the_same_of_a_webhook(self, slack: FakeSlack, reply: Any, kind: type[PluginError]) -> None:
@@ -220,7 +220,7 @@ class TestWhatSlackAnswers:
     def test_check_asks_whose_the_token_is_and_posts_nothing(self, slack: FakeSlack) -> None:
         assert bot(slack).check().detail == "as bot of A"
         assert not slack.messages
-        with pytest.raises(AuthFailed):
+        with pytest.raises(BackendAuthError):
             bot(slack, "xoxb-wrong").check()
         assert hook(slack).check().ok
         assert not Using("slack", {}).check().ok
@@ -236,7 +236,7 @@ class TestNothingLeaks:
         for using, to in ((bot(slack), "#ops"), (hook(slack), "")):
             using.send(to)
             slack.instead.append(Reply(500, f"{TOKEN} {HOOK} {LINK}"))
-            error = using.fails(Unclear, to)
+            error = using.fails(UnknownOutcomeError, to)
             made = using.registry.channel("slack")
             shown = caplog.text + "".join(capfd.readouterr()) + told(error) + repr(made.settings) + repr(vars(made))
             for secret in (TOKEN, HOOK, FRAGMENT):
@@ -250,6 +250,6 @@ class TestNothingLeaks:
             "Hook-Canary",
             "https://u:p@h/",
         ):
-            error = Using("slack", {"SLACK_WEBHOOK_URL": url}).fails(NotConfigured, "")
+            error = Using("slack", {"SLACK_WEBHOOK_URL": url}).fails(NotConfiguredError, "")
             assert "webhook_url" in error.message
             assert "Canary" not in told(error)

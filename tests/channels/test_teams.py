@@ -9,14 +9,14 @@ import pytest
 
 from channels.using import FRAGMENT, LINK, TITLE, Using, everything_logged, passcode, share, told
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    NotConfigured,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
+    ReferenceValueError,
     SettingError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
 )
 from support.fake_teams import CONNECTOR, WORKFLOW, FakeTeams
 from support.fake_web import Reply, drop
@@ -67,15 +67,15 @@ def test_a_name_chooses_one_of_several_webhooks(teams: FakeTeams) -> None:
     found.send("ops")
     assert [where for where, _ in teams.cards] == [CONNECTOR]
     assert [found.canonical(to) for to in ("", "ops", "same")] == ["", "ops", ""]
-    assert found.fails(NotConfigured, "dev").message == "there is no webhook dev for Teams"
-    assert found.fails(AuthFailed, "other").message.startswith("Teams refused the token (401)")
+    assert found.fails(NotConfiguredError, "dev").message == "there is no webhook dev for Teams"
+    assert found.fails(BackendAuthError, "other").message.startswith("Teams refused the token (401)")
 
 
 @pytest.mark.parametrize(
     "to", ["Ops", "ops,dev", "ops dev", "ops\n", "ops?x=y", "https://h/", "ann@example.com", "\x00"]
 )
 def test_anything_else_is_refused_before_anything_is_sent(teams: FakeTeams, to: str) -> None:
-    using(teams).fails(BadReference, to)
+    using(teams).fails(ReferenceValueError, to)
     assert not teams.asked
 
 
@@ -92,13 +92,13 @@ def test_webhooks_that_cannot_be_read_are_named_and_not_shown(teams: FakeTeams, 
     ("reply", "kind"),
     [
         (Reply(200, "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 "
-                    "with ContextId tcid=1"), Unavailable),
-        (Reply(200, "Webhook message delivery failed with error: HTTP error 500"), Unclear),
-        (Reply(429, "", {"Retry-After": "7"}), Unavailable),
+                    "with ContextId tcid=1"), UnavailableError),
+        (Reply(200, "Webhook message delivery failed with error: HTTP error 500"), UnknownOutcomeError),
+        (Reply(429, "", {"Retry-After": "7"}), UnavailableError),
         (Reply(413, "Request Entity Too Large"), PluginError),
-        (Reply(302, "", {"Location": "/"}), NotConfigured),
-        (Reply(500, ""), Unclear),
-        (drop, Unclear),
+        (Reply(302, "", {"Location": "/"}), NotConfiguredError),
+        (Reply(500, ""), UnknownOutcomeError),
+        (drop, UnknownOutcomeError),
     ],
 )  # fmt: skip
 def test_what_is_not_taken(teams: FakeTeams, reply: Any, kind: type[PluginError]) -> None:
@@ -108,7 +108,7 @@ def test_what_is_not_taken(teams: FakeTeams, reply: Any, kind: type[PluginError]
 
 
 def test_what_is_too_long_is_not_sent(teams: FakeTeams) -> None:
-    error = using(teams).fails(Unsupported, "", share("long " * 8000 + LINK))
+    error = using(teams).fails(UnsupportedError, "", share("long " * 8000 + LINK))
     assert "28 KB" in error.message
     assert not teams.asked
 
@@ -120,7 +120,7 @@ def test_neither_message_nor_address_is_shown(
     found = using(teams, webhooks=f"ops={teams.base_url}{WORKFLOW}")
     found.send("ops")
     teams.instead.append(Reply(500, f"{WORKFLOW} {LINK}"))
-    error = found.fails(Unclear, "ops")
+    error = found.fails(UnknownOutcomeError, "ops")
     made = found.registry.channel("teams")
     shown = caplog.text + "".join(capfd.readouterr()) + told(error) + repr(made.settings) + repr(vars(made))
     for secret in ("Sig-7Hc9", "/workflows", FRAGMENT):
@@ -130,7 +130,7 @@ def test_neither_message_nor_address_is_shown(
 
 def test_without_a_name_there_has_to_be_one_that_has_none(teams: FakeTeams) -> None:
     named = {"SEALPIPE_PLUGIN_TEAMS__WEBHOOKS": f"ops={teams.base_url}{WORKFLOW}"}
-    error = Using("teams", named).fails(BadReference, "")
+    error = Using("teams", named).fails(ReferenceValueError, "")
     assert error.message == "the recipient is missing, and no webhook is set that posts without one"
 
 

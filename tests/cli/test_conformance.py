@@ -65,7 +65,7 @@ MUTANTS = {
     "the same ephemeral key always": (
         "sealed_box", "ec.generate_private_key(ec.SECP256R1())", 'keys.private_key(b"\\1" * 32)', "round trip",
     ),
-    "NaN": ("jsontext", 'raise _Refused("not-finite")', "return 0.0  # type: ignore", "fields"),
+    "NaN": ("jsontext", 'raise _RejectedError("not-finite")', "return 0.0  # type: ignore", "fields"),
     "a member twice": ("jsontext", "if len(members) != len(pairs):", "if False:", "fields"),
     "half a surrogate pair": ("jsontext", "_SURROGATE_ESCAPE.search(text) is not None", "False", "fields"),
     "controls that are not escaped": ("escape", r'bytes(set(range(0x20)) - set(b"\n\r\t"))', 'b""', "fields"),

@@ -105,7 +105,7 @@ def test_from_another_machine_a_share_that_was_expired_looks_as_one_that_never_w
     assert user.sealpipe("shares", "expire", codes[0]).code == 0
     done = user.sealpipe("shares", "expire", codes[0], "--output", "json", SEALPIPE_STATE_DIR=str(tmp_path / "other"))
     assert (done.code, done.out) == (6, "")
-    assert (done.error["type"], done.error["status"], done.error["error_code"]) == ("Missing", 404, 1)
+    assert (done.error["type"], done.error["status"], done.error["error_code"]) == ("NotFoundError", 404, 1)
     assert "a share that was expired from another machine looks the same" in done.error["remedy"]
 
 
@@ -188,7 +188,7 @@ def test_a_revoked_key_ends_with_3(user: Terminal, service: Running) -> None:
     service.revoke_key(extra)
     done = user.sealpipe("shares", "list", "--output", "json", SEALPIPE_API_KEY=extra.reveal())
     assert (done.code, done.out) == (3, "")
-    assert (done.error["type"], done.error["exit_code"]) == ("CredentialRefused", 3)
+    assert (done.error["type"], done.error["exit_code"]) == ("AuthenticationError", 3)
     assert "not revoked" in done.error["remedy"]
 
 

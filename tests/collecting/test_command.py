@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from collecting.test_unreadable import kept
 from sealpipe.errors import (
-    KeySwapped,
-    Missing,
-    NeverAnswered,
-    NotDelivered,
-    NotOpened,
+    DeliveryError,
+    NoSubmissionError,
+    NotFoundError,
+    PendingError,
     PluginError,
+    PublicKeyMismatchError,
     SealpipeError,
     StateError,
-    StillWaiting,
-    TooManyAnswers,
+    TooManySubmissionsError,
+    UnreadableSubmissionError,
 )
 from sealpipe.flows.collecting.result import worst
 from sealpipe.flows.storing.targets import plain
@@ -277,15 +277,15 @@ def test_several_codes_each_have_their_outcome_and_the_worst_is_the_exit_code(jo
 
 
 ERRORS: dict[int, SealpipeError] = {
-    11: NotDelivered("x"),
+    11: DeliveryError("x"),
     14: PluginError("x"),
-    13: NotOpened("x"),
+    13: UnreadableSubmissionError("x"),
     2: StateError("x"),
-    6: Missing("x"),
-    12: KeySwapped("x"),
-    17: TooManyAnswers("x"),
-    16: NeverAnswered("x"),
-    15: StillWaiting("x"),
+    6: NotFoundError("x"),
+    12: PublicKeyMismatchError("x"),
+    17: TooManySubmissionsError("x"),
+    16: NoSubmissionError("x"),
+    15: PendingError("x"),
 }
 
 
@@ -527,7 +527,7 @@ def test_the_audit_is_told_what_was_collected_and_no_value(job: Job) -> None:
     assert (first["event"], first["short_code"], first["outcome"]) == ("collect", asked.code, "collected")
     assert (first["count"], first["unreadable"], first["ended"]) == (1, 0, True)
     assert len(first["stored"]) == 1
-    assert (second["short_code"], second["outcome"]) == (silent.code, "StillWaiting")
+    assert (second["short_code"], second["outcome"]) == (silent.code, "PendingError")
     assert "c4nary" not in file.read_text()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from collecting.test_unreadable import kept
-from sealpipe.errors import Missing, NotDelivered, ProtocolError, SealpipeError
+from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
 from sealpipe.flows.collecting.planning import plan_collect
 from secure_requests.test_expiring import Proxied, once
 from support import faulty
@@ -124,7 +124,7 @@ def test_destroyed_where_it_was_to_expire_is_told_and_what_was_collected_is_ther
     asked.answer()
     server = proxied(then=deleted_instead(asked))
     to = [f"file:{tmp_path}/pw#staging_password"] if stored else []
-    with pytest.raises(Missing, match="removed it for good") as caught:
+    with pytest.raises(NotFoundError, match="removed it for good") as caught:
         call_at(server.base_url)("collect", asked.receipt, to=to, after="expire", state=tmp_path / "state")
     assert caught.value.exit_code == 6
     collected = caught.value.collected
@@ -140,7 +140,7 @@ def test_says_deleted_where_it_expired_is_told_all_the_same(
     asked = ask(job)
     asked.answer()
     server = proxied(then=on("", rewrites(outcome="deleted"), "DELETE"))
-    with pytest.raises(Missing):
+    with pytest.raises(NotFoundError):
         call_at(server.base_url)("collect", asked.code, after="expire", state=tmp_path)
     assert not asked.active()
     assert (len(kept(tmp_path)), deletes(server)) == (1, 1)
@@ -236,7 +236,7 @@ def test_late_ones_that_cannot_be_read_are_11(call_at: CallAt, proxied: Proxied,
         (says(404, '{"error_code": 70, "message": "no"}') if over else passes)(exchange)
 
     caller = call_at(proxied(then=fault).base_url)
-    with pytest.raises(NotDelivered) as caught:
+    with pytest.raises(DeliveryError) as caught:
         caller("collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"], after="expire")
     assert caught.value.exit_code == 11
     assert len(caught.value.collected.stored) == 1

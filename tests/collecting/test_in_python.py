@@ -17,7 +17,7 @@ import pytest
 
 from leaks.exposing import shown
 from sealpipe import AsyncClient, Client, Secret, StateError, UsageError
-from sealpipe.errors import Conflict, NotConfigured
+from sealpipe.errors import NotConfiguredError, WriteConflictError
 from sealpipe.flows.collecting.result import Progress
 from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
@@ -216,7 +216,7 @@ def test_what_was_collected_is_on_the_error_of_a_sink(call: Caller, job: Job, tm
     asked = ask(job)
     asked.answer()
     (tmp_path / "pw").write_text("x")
-    with pytest.raises(Conflict, match="stored there already") as caught:
+    with pytest.raises(WriteConflictError, match="stored there already") as caught:
         call("collect", asked.receipt, to=[f"file:{tmp_path}/pw#staging_password"])
     assert values(caught.value.collected) == [["hunter2", "bob"]]
 
@@ -224,6 +224,6 @@ def test_what_was_collected_is_on_the_error_of_a_sink(call: Caller, job: Job, tm
 def test_what_a_sink_lacks_is_told_before_anything_is_asked(call: Caller, job: Job) -> None:
     asked = ask(job)
     before = len(job.service.seen())
-    with pytest.raises((UsageError, NotConfigured)):
+    with pytest.raises((UsageError, NotConfiguredError)):
         call("collect", asked.receipt, to=["nowhere:x#user"])
     assert len(job.service.seen()) == before

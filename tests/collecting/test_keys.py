@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client, Secret, UsageError
-from sealpipe.errors import KeySwapped, WrongKey
+from sealpipe.errors import PublicKeyMismatchError, WrongKeyError
 from sealpipe.flows.collecting.keys import key_pair
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
@@ -87,7 +87,7 @@ def test_a_receipt_finds_its_own_seed(call: Caller, job: Job, tmp_path: Path) ->
     asked = ask(job, key="new", seed_to=f"file:{tmp_path}/seed")
     asked.answer()
     assert values(call("collect", asked.receipt)) == [["hunter2", "bob"]]
-    with pytest.raises(WrongKey) as caught:
+    with pytest.raises(WrongKeyError) as caught:
         call("collect", asked.code)
     assert caught.value.exit_code == 13
 
@@ -106,7 +106,7 @@ def test_a_receipt_whose_seed_is_gone_fails_alone(call: Caller, job: Job, tmp_pa
 def test_another_key_than_those_in_hand_is_13_and_nothing_is_read(
     call: Caller, job: Job, ours: Asked, *, by_receipt: bool
 ) -> None:
-    with pytest.raises(WrongKey, match="key") as caught:
+    with pytest.raises(WrongKeyError, match="key") as caught:
         call("collect", ours.receipt if by_receipt else ours.code)
     assert caught.value.exit_code == 13
     assert not any(seen.target.endswith(f"{ours.code}/submissions") for seen in job.service.seen())
@@ -119,7 +119,7 @@ def test_a_key_that_the_service_swapped_stops_and_the_ciphertext_is_kept(
     asked = ask(job)
     asked.answer()
     server = proxied(then=on(asked.code, rewrites(public_key=OTHER)))
-    with pytest.raises(KeySwapped if by_receipt else WrongKey) as caught:
+    with pytest.raises(PublicKeyMismatchError if by_receipt else WrongKeyError) as caught:
         call_at(server.base_url)(
             "collect",
             asked.receipt if by_receipt else asked.code,

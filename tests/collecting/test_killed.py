@@ -187,7 +187,7 @@ class TestInMemory:
         self.place.fake.instead = [None, None, None, drop_after]
         for said in ("GitHub did not say whether it stored", "an earlier run was cut off while it stored"):
             failed = call("collect_each", [self.request.code], to=self._by_text())[0].problem()
-            assert type(failed).__name__ == "Unclear"
+            assert type(failed).__name__ == "UnknownOutcomeError"
             assert said in failed.message
         assert self.place.writes(self.group) == 1
         call("collect", self.request.code, to=self._by_text(), mode="replace")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import UsageError
-from sealpipe.errors import NoSuchAnswer, SealpipeError, StillWaiting, TooManyAnswers
+from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
 from sealpipe.flows.collecting.picking import WORDS, any_taken, check, pick
 from sealpipe.flows.collecting.result import Received
 from sealpipe.flows.storing.targets import plain
@@ -36,7 +36,7 @@ def test_of_several_answers_those_are_taken_that_are_asked_for(
     for password in "abc":
         asked.answer(password)
     if expected is None:
-        with pytest.raises(TooManyAnswers, match="has 3 answers") as caught:
+        with pytest.raises(TooManySubmissionsError, match="has 3 answers") as caught:
             call("collect", asked.code, pick=how)
         assert caught.value.exit_code == 17
         assert caught.value.collected.submissions == ()
@@ -60,7 +60,7 @@ def test_a_code_that_no_answer_has_is_waited_for_and_told_as_what_it_is(call: Ca
     codes = [asked.answer()]
     if not ended:
         problem = call("collect", asked.code, pick="x\x1b[31m").problem()
-        assert (type(problem), problem.exit_code) == (StillWaiting, 15)
+        assert (type(problem), problem.exit_code) == (PendingError, 15)
         assert "its one answer is not x\\x1b[31m yet" in problem.message
         codes.append(asked.answer())
         problem = call("collect", asked.code, pick="x\x1b[31m").problem()
@@ -68,7 +68,7 @@ def test_a_code_that_no_answer_has_is_waited_for_and_told_as_what_it_is(call: Ca
         return
     codes += [asked.answer() for _ in range(2)]
     asked.end()
-    with pytest.raises(NoSuchAnswer, match=r"none of its 3 answers is x\\x1b\[31m: ") as caught:
+    with pytest.raises(SubmissionNotFoundError, match=r"none of its 3 answers is x\\x1b\[31m: ") as caught:
         call("collect", asked.code, pick="x\x1b[31m")
     # Not "nobody had answered": they are there, and can be named.
     assert caught.value.exit_code == 17
@@ -171,7 +171,7 @@ def test_requests_are_named_once_and_by_what_can_be_a_code(call: Caller, names: 
 def test_at_most_one_is_taken_unless_each_is_asked_for(found: list[Received], how: str) -> None:
     try:
         taken = pick(found, how, "r")
-    except TooManyAnswers as error:
+    except TooManySubmissionsError as error:
         told = error
     else:
         told = None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import NotOpened
+from sealpipe.errors import UnreadableSubmissionError
 from sealpipe.flows.collecting.planning import plan_collect
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64
@@ -84,7 +84,7 @@ def test_one_that_cannot_be_used_stops_no_other_and_is_kept_once(
         assert collected.count == 2
         assert [(row["short_code"], row["data"]) for row in kept(state)] == [(bad, data)]
         problem = collected.problem()
-        assert isinstance(problem, NotOpened)
+        assert isinstance(problem, UnreadableSubmissionError)
         assert problem.exit_code == 13
         assert "1 of 2" in problem.message
     assert collected.kept_in is not None

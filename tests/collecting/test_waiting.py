@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.errors import NeverAnswered, StillWaiting, TriesSpent
+from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
 from sealpipe.flows.collecting.planning import CollectPlan, plan_collect
 from sealpipe.flows.collecting.result import Progress
 from sealpipe_rehearsal.server import start
@@ -36,7 +36,7 @@ def looks(time: Hours, asked: Asked) -> list[float]:
 def test_it_looks_every_fifteen_seconds_at_first_and_slower_later(job: Job) -> None:
     asked, time = ask(job), hours(job)
     (collected,) = time.collect(waits(asked))
-    assert type(collected.problem()) is StillWaiting
+    assert type(collected.problem()) is PendingError
     found = looks(time, asked)
     assert found[:5] == [0.0, 15.0, 30.0, 45.0, 60.0]
     assert (found[-1], time.now) == (HOUR, HOUR)
@@ -129,7 +129,7 @@ def test_so_is_a_service_that_refuses_connections(job: Job, proxied: Proxied) ->
 def test_an_outage_to_the_end_is_told_as_one(job: Job, proxied: Proxied) -> None:
     asked, server = ask(job), proxied(then=says(502, "<html>"))
     (collected,) = hours(job, server.base_url).collect(waits(asked, seconds=100))
-    assert (collected.status, type(collected.problem())) == ("failed", TriesSpent)
+    assert (collected.status, type(collected.problem())) == ("failed", RetriesExhaustedError)
     assert collected.problem().exit_code == 7  # type: ignore[union-attr]
 
 
@@ -177,7 +177,7 @@ def test_a_request_that_ends_meanwhile_is_told_soon_after(tmp_path: Path) -> Non
         first, second = time.collect(waits(answered, silent, seconds=24 * HOUR))
     assert values(first) == [["hunter2", "bob"]]
     problem = second.problem()
-    assert isinstance(problem, NeverAnswered)
+    assert isinstance(problem, NoSubmissionError)
     assert problem.exit_code == 16
     assert 300 <= time.now < 330
 
@@ -209,9 +209,9 @@ def test_what_a_listener_raises_ends_the_call_whatever_it_is(job: Job) -> None:
     asked, time = ask(job), hours(job)
 
     def listener(_: Progress) -> None:
-        raise TriesSpent("its own")
+        raise RetriesExhaustedError("its own")
 
-    with pytest.raises(TriesSpent, match="its own"):
+    with pytest.raises(RetriesExhaustedError, match="its own"):
         time.collect(waits(asked), listener)
     assert time.now == 0
 

@@ -17,12 +17,30 @@ CLASSES = {
     if inspect.isclass(kind) and issubclass(kind, Exception) and kind.__module__ == errors.__name__
 }
 CONTRACT = {
-    "SealpipeError": 1, "UsageError": 2, "CredentialRefused": 3, "PlanOrScope": 4, "Invalid": 5, "ToolError": 5,
-    "Missing": 6, "RateLimited": 7, "TriesSpent": 7, "IdempotencyConflict": 8, "OutcomeUnknown": 9, "Unreachable": 10,
-    "NotDelivered": 11, "ProtocolError": 12, "WireError": 13, "PluginError": 14, "BadReference": 2,
-    "NotOpened": 13, "AuditError": 13, "StillWaiting": 15, "NeverAnswered": 16, "TooManyAnswers": 17,
-    "NoSuchAnswer": 17,
-}  # fmt: skip
+    "SealpipeError": 1,
+    "UsageError": 2,
+    "AuthenticationError": 3,
+    "PermissionDeniedError": 4,
+    "InvalidRequestError": 5,
+    "ToolError": 5,
+    "NotFoundError": 6,
+    "RateLimitError": 7,
+    "RetriesExhaustedError": 7,
+    "IdempotencyConflictError": 8,
+    "OutcomeUnknownError": 9,
+    "ConnectError": 10,
+    "DeliveryError": 11,
+    "ProtocolError": 12,
+    "WireError": 13,
+    "PluginError": 14,
+    "ReferenceValueError": 2,
+    "UnreadableSubmissionError": 13,
+    "AuditError": 13,
+    "PendingError": 15,
+    "NoSubmissionError": 16,
+    "TooManySubmissionsError": 17,
+    "SubmissionNotFoundError": 17,
+}
 """Exit codes by class; those below a class have its code unless they stand here themselves."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import OutcomeUnknown, RateLimited, ServiceError, TriesSpent, Unreachable
+from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.flows.retry import TRIES, Budget, call
 from sealpipe.flows.steps import Send, Wait
@@ -67,7 +67,7 @@ def answer(status: int, **headers: str) -> Answer:
 
 def test_the_pause_doubles_up_to_eight_seconds_and_there_are_five_tries() -> None:
     error, given, waits = drive(always(answer(500)), Clock())
-    assert isinstance(error, OutcomeUnknown)
+    assert isinstance(error, OutcomeUnknownError)
     assert len(given) == TRIES == 5
     assert waits == [0.5, 1.0, 2.0, 4.0]
 
@@ -85,15 +85,15 @@ def test_no_try_is_begun_without_time_however_late_the_machine_wakes_us(
 @pytest.mark.parametrize(
     ("results", "resend", "kind"),
     [
-        ([NOT_SENT], Resend.KEYED, Unreachable),
-        ([NOT_SENT], Resend.READ, Unreachable),
-        ([NOT_SENT, SENT], Resend.KEYED, OutcomeUnknown),
-        ([SENT, NOT_SENT], Resend.KEYED, OutcomeUnknown),
-        ([SENT], Resend.READ, TriesSpent),
-        ([SENT], Resend.REPEATABLE, OutcomeUnknown),
-        ([answer(429)], Resend.KEYED, RateLimited),
-        ([answer(500), answer(429)], Resend.KEYED, OutcomeUnknown),
-        ([answer(429, retry_after="3600")], Resend.KEYED, RateLimited),
+        ([NOT_SENT], Resend.KEYED, ConnectError),
+        ([NOT_SENT], Resend.READ, ConnectError),
+        ([NOT_SENT, SENT], Resend.KEYED, OutcomeUnknownError),
+        ([SENT, NOT_SENT], Resend.KEYED, OutcomeUnknownError),
+        ([SENT], Resend.READ, RetriesExhaustedError),
+        ([SENT], Resend.REPEATABLE, OutcomeUnknownError),
+        ([answer(429)], Resend.KEYED, RateLimitError),
+        ([answer(500), answer(429)], Resend.KEYED, OutcomeUnknownError),
+        ([answer(429, retry_after="3600")], Resend.KEYED, RateLimitError),
     ],
 )
 def test_the_error_says_what_is_known_of_the_outcome(
@@ -120,6 +120,6 @@ def test_a_retry_after_within_the_deadline_is_waited_for_exactly(text: str) -> N
 def test_a_retry_after_that_is_absurd_or_none_never_outlasts_the_deadline(text: str) -> None:
     clock = Clock()
     error, _, waits = drive(always(answer(429, retry_after=text)), clock)
-    assert isinstance(error, RateLimited)
+    assert isinstance(error, RateLimitError)
     assert clock.now - 100.0 <= 60.0
     assert all(seconds <= 8 for seconds in waits)

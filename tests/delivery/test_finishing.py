@@ -217,7 +217,7 @@ def test_json_names_what_is_out_and_the_error_comes_last(user: Terminal, receive
     receiver.answers = answers(403)
     done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2", "--output", "json")
     assert (done.code, done.json["link"], done.json["delivered"]) == (11, None, ["file"])
-    assert done.error["type"] == "NotDelivered"
+    assert done.error["type"] == "DeliveryError"
     assert done.error["outbox_id"] == user.outbox()[0].stem
 
 

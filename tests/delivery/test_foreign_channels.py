@@ -19,7 +19,7 @@ def sealpipe_channels(register):
 class Pigeon(Channel):
     def validate(self, to):
         if "," in to:
-            raise BadReference("two pigeons", remedy="send one")
+            raise ReferenceValueError("two pigeons", remedy="send one")
 
     def send(self, message, to):
         with open("flown", "a") as file:
@@ -57,7 +57,7 @@ def test_a_channel_of_somebody_else_is_used(user: Terminal, body: str) -> None:
     [
         "raise KeyError(message.secret.reveal())",
         "raise PluginError('lost in a storm')",
-        "raise Unclear('out of sight')",
+        "raise UnknownOutcomeError('out of sight')",
         "raise SystemExit(message.text.reveal())",
     ],
 )
@@ -71,7 +71,16 @@ def test_what_nobody_knows_of_a_message_is_told_and_it_is_not_sent_again(user: T
 
 
 @pytest.mark.parametrize(
-    "kind", ["AuthFailed", "BadReference", "Conflict", "Denied", "NotConfigured", "NotFound", "Unsupported"]
+    "kind",
+    [
+        "BackendAuthError",
+        "ReferenceValueError",
+        "WriteConflictError",
+        "AccessDeniedError",
+        "NotConfiguredError",
+        "SecretNotFoundError",
+        "UnsupportedError",
+    ],
 )
 def test_what_was_certainly_not_taken_is_sent_again_by_resume(user: Terminal, kind: str) -> None:
     done = share(user, f"raise {kind}('no', remedy='feed it')")
@@ -83,7 +92,7 @@ def test_what_was_certainly_not_taken_is_sent_again_by_resume(user: Terminal, ki
 
 
 def test_a_channel_that_is_away_is_asked_four_times(user: Terminal) -> None:
-    assert share(user, "raise Unavailable('moulting')").code == 11
+    assert share(user, "raise UnavailableError('moulting')").code == 11
     assert flown(user) == 4
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, NotDelivered, Outbox, UsageError
+from sealpipe import AsyncClient, Client, DeliveryError, Outbox, UsageError
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running import Running
 from support.receiver import Receiver
@@ -50,7 +50,7 @@ def test_a_share_is_sent_and_its_link_is_in_hand(sharing: Sharing, service: Runn
 
 def test_what_could_not_be_sent_leaves_the_share_on_the_error(sharing: Sharing, receiver: Receiver) -> None:
     receiver.answers = lambda _: 403
-    with pytest.raises(NotDelivered, match="did not reach") as caught:
+    with pytest.raises(DeliveryError, match="did not reach") as caught:
         sharing("share", ["text:hello"], send=[receiver.target])
     assert caught.value.outbox_id is None
     assert caught.value.share.link.reveal() == receiver.secrets[0]
@@ -59,7 +59,7 @@ def test_what_could_not_be_sent_leaves_the_share_on_the_error(sharing: Sharing, 
 
 def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Receiver, tmp_path: Path) -> None:
     receiver.answers = lambda _: 500
-    with pytest.raises(NotDelivered, match="may not have reached") as caught:
+    with pytest.raises(DeliveryError, match="may not have reached") as caught:
         sharing("share", ["text:hello"], send=[receiver.target], outbox=tmp_path)
     box = Outbox(tmp_path, sharing.credential)  # type: ignore[attr-defined]
 
@@ -68,7 +68,7 @@ def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Re
         assert isinstance(found, Entry)
         return found
 
-    with pytest.raises(NotDelivered):
+    with pytest.raises(DeliveryError):
         sharing("resume", entry())
     assert len(receiver.hooks) == 1
     receiver.answers = lambda _: 204

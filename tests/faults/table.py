@@ -87,30 +87,30 @@ Transient = tuple[str, Fault, int, type[errors.SealpipeError]]
 """Name, fault, shares that exist while it lasts, how it ends if it does last."""
 
 LOST: tuple[Transient, ...] = (
-    ("a reset before the commit", front.reset_before, 0, errors.OutcomeUnknown),
-    ("a reset after the commit", front.reset_after, 1, errors.OutcomeUnknown),
-    ("a connection closed without an answer", front.closes, 0, errors.OutcomeUnknown),
-    ("half a body", front.half_body, 1, errors.OutcomeUnknown),
-    ("an answer that is not HTTP", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), 0, errors.OutcomeUnknown),
+    ("a reset before the commit", front.reset_before, 0, errors.OutcomeUnknownError),
+    ("a reset after the commit", front.reset_after, 1, errors.OutcomeUnknownError),
+    ("a connection closed without an answer", front.closes, 0, errors.OutcomeUnknownError),
+    ("half a body", front.half_body, 1, errors.OutcomeUnknownError),
+    ("an answer that is not HTTP", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), 0, errors.OutcomeUnknownError),
 )
 
 FAILED: tuple[Transient, ...] = (
-    ("HTML 502", says(502, PAGE, HTML), 0, errors.OutcomeUnknown),
-    ("500 with nothing in it", says(500), 0, errors.OutcomeUnknown),
-    ("503", says(503, PAGE, HTML), 0, errors.OutcomeUnknown),
-    ("409/106", envelope(409, 106), 0, errors.OutcomeUnknown),
-    ("409/106 after the commit", envelope(409, 106, commits=True), 1, errors.OutcomeUnknown),
+    ("HTML 502", says(502, PAGE, HTML), 0, errors.OutcomeUnknownError),
+    ("500 with nothing in it", says(500), 0, errors.OutcomeUnknownError),
+    ("503", says(503, PAGE, HTML), 0, errors.OutcomeUnknownError),
+    ("409/106", envelope(409, 106), 0, errors.OutcomeUnknownError),
+    ("409/106 after the commit", envelope(409, 106, commits=True), 1, errors.OutcomeUnknownError),
 )
 
 UNCLEAR_FINER: tuple[Transient, ...] = (
-    ("a connection closed after the commit", front.closes_after, 1, errors.OutcomeUnknown),
-    ("half a head", front.half_head, 1, errors.OutcomeUnknown),
-    ("a TLS alert where plain text is spoken", raw(b"\x15\x03\x01\x00\x02\x02\x46"), 0, errors.OutcomeUnknown),
-    ("HTML 502 after the commit", says(502, PAGE, HTML, commits=True), 1, errors.OutcomeUnknown),
-    ("500 after the commit", envelope(500, 999, commits=True), 1, errors.OutcomeUnknown),
-    ("503 with Retry-After", says(503, "", {"Retry-After": "99999999"}), 0, errors.OutcomeUnknown),
-    ("504 after the commit", says(504, PAGE, HTML, commits=True), 1, errors.OutcomeUnknown),
-    ("408", says(408), 0, errors.OutcomeUnknown),
+    ("a connection closed after the commit", front.closes_after, 1, errors.OutcomeUnknownError),
+    ("half a head", front.half_head, 1, errors.OutcomeUnknownError),
+    ("a TLS alert where plain text is spoken", raw(b"\x15\x03\x01\x00\x02\x02\x46"), 0, errors.OutcomeUnknownError),
+    ("HTML 502 after the commit", says(502, PAGE, HTML, commits=True), 1, errors.OutcomeUnknownError),
+    ("500 after the commit", envelope(500, 999, commits=True), 1, errors.OutcomeUnknownError),
+    ("503 with Retry-After", says(503, "", {"Retry-After": "99999999"}), 0, errors.OutcomeUnknownError),
+    ("504 after the commit", says(504, PAGE, HTML, commits=True), 1, errors.OutcomeUnknownError),
+    ("408", says(408), 0, errors.OutcomeUnknownError),
 )
 
 BROKEN: tuple[Transient, ...] = tuple(
@@ -154,7 +154,7 @@ BROKEN_FINER: tuple[Transient, ...] = tuple(
 
 
 def _limited(headers: Mapping[str, Mapping[str, str]]) -> tuple[Transient, ...]:
-    return tuple((name, envelope(429, 107, header), 0, errors.RateLimited) for name, header in headers.items())
+    return tuple((name, envelope(429, 107, header), 0, errors.RateLimitError) for name, header in headers.items())
 
 
 LIMITED = _limited(
@@ -193,24 +193,24 @@ def redirects(status: int, to: str = ELSEWHERE) -> Fault:
 
 def _refusals() -> Iterable[Row]:
     for name, fault, ends in (
-        ("401 from the gateway", says(401, '{"message":"Unauthorized"}', JSON), errors.CredentialRefused),
-        ("403 from the gateway", says(403, '{"Message":"explicit deny"}', JSON), errors.CredentialRefused),
-        ("401 in HTML", says(401, PAGE, HTML), errors.CredentialRefused),
-        ("407", says(407, PAGE, HTML), errors.Unreachable),
-        ("413", says(413, PAGE, HTML), errors.Invalid),
-        ("400/19", envelope(400, 19, data={"title": "is too long"}), errors.Invalid),
-        ("400/44", envelope(400, 44), errors.Invalid),
-        ("400/104", envelope(400, 104), errors.Invalid),
-        ("403/53", envelope(403, 53), errors.NoViewProtection),
-        ("403/61", envelope(403, 61), errors.QuotaUsedUp),
-        ("403/78", envelope(403, 78), errors.ScopeMissing),
-        ("403/98", envelope(403, 98), errors.NoApiAccess),
-        ("403/100", envelope(403, 100), errors.KeyAllowanceReached),
-        ("403 with an unknown code", envelope(403, 4_711), errors.PlanOrScope),
-        ("409/105", envelope(409, 105), errors.IdempotencyConflict),
+        ("401 from the gateway", says(401, '{"message":"Unauthorized"}', JSON), errors.AuthenticationError),
+        ("403 from the gateway", says(403, '{"Message":"explicit deny"}', JSON), errors.AuthenticationError),
+        ("401 in HTML", says(401, PAGE, HTML), errors.AuthenticationError),
+        ("407", says(407, PAGE, HTML), errors.ConnectError),
+        ("413", says(413, PAGE, HTML), errors.InvalidRequestError),
+        ("400/19", envelope(400, 19, data={"title": "is too long"}), errors.InvalidRequestError),
+        ("400/44", envelope(400, 44), errors.InvalidRequestError),
+        ("400/104", envelope(400, 104), errors.InvalidRequestError),
+        ("403/53", envelope(403, 53), errors.ViewProtectionError),
+        ("403/61", envelope(403, 61), errors.QuotaExceededError),
+        ("403/78", envelope(403, 78), errors.MissingScopeError),
+        ("403/98", envelope(403, 98), errors.ApiAccessError),
+        ("403/100", envelope(403, 100), errors.KeyAllowanceError),
+        ("403 with an unknown code", envelope(403, 4_711), errors.PermissionDeniedError),
+        ("409/105", envelope(409, 105), errors.IdempotencyConflictError),
         # It would have to wait for longer than there is time: every answer was 429, so nothing changed.
-        ("429 for three years", envelope(429, 107, {"Retry-After": "99999999"}), errors.RateLimited),
-        ("429 until next year", envelope(429, 107, {"Retry-After": in_a_year()}), errors.RateLimited),
+        ("429 for three years", envelope(429, 107, {"Retry-After": "99999999"}), errors.RateLimitError),
+        ("429 until next year", envelope(429, 107, {"Retry-After": in_a_year()}), errors.RateLimitError),
     ):
         yield final(name, fault, ends)
     # What answered was not the service: what it did is not known, so the entry stays.
@@ -230,7 +230,7 @@ def _slow() -> Iterable[Row]:
         ("a drip-fed body", front.drips_body),
         ("an answer that never comes", front.hangs),
     ):
-        yield Row(name, (), fault, errors.OutcomeUnknown, kept=True, shares=1, sent=(1, 1), deadline=LASTING)
+        yield Row(name, (), fault, errors.OutcomeUnknownError, kept=True, shares=1, sent=(1, 1), deadline=LASTING)
 
 
 _NOT_ACCEPTED = says(401, '{"message":"Unauthorized"}', JSON)
@@ -260,7 +260,7 @@ def _stories() -> Iterable[Row]:
             f"an answer lost, then {name}",
             front.reset_after,
             then=fault,
-            ends=errors.OutcomeUnknown,
+            ends=errors.OutcomeUnknownError,
             kept=True,
             shares=1,
             sent=sent,
@@ -268,7 +268,7 @@ def _stories() -> Iterable[Row]:
     yield story(
         "an answer lost, then nobody listens",
         front.refuses_on,
-        ends=errors.OutcomeUnknown,
+        ends=errors.OutcomeUnknownError,
         kept=True,
         shares=1,
         sent=(1, 1),
@@ -284,9 +284,9 @@ def _stories() -> Iterable[Row]:
     )
     # Validation and plan are looked at after the replay: they prove that the lost one was not carried out.
     proofs: dict[str, tuple[Fault, type[errors.SealpipeError]]] = {
-        "400/19": (envelope(400, 19, data={"title": "is too long"}), errors.Invalid),
-        "403/61": (envelope(403, 61), errors.QuotaUsedUp),
-        "409/105": (envelope(409, 105), errors.IdempotencyConflict),
+        "400/19": (envelope(400, 19, data={"title": "is too long"}), errors.InvalidRequestError),
+        "403/61": (envelope(403, 61), errors.QuotaExceededError),
+        "409/105": (envelope(409, 105), errors.IdempotencyConflictError),
     }
     for name, (fault, ends) in proofs.items():
         yield story(
@@ -304,7 +304,7 @@ def _both(transients: Iterable[Transient]) -> Iterable[Row]:
     """Each fault once, and again without end."""
     for name, fault, shares, ends in transients:
         yield recovers(f"{name}, once", fault)
-        yield lasts(f"{name}, for ever", fault, ends, shares=shares, kept=ends is not errors.RateLimited)
+        yield lasts(f"{name}, for ever", fault, ends, shares=shares, kept=ends is not errors.RateLimitError)
 
 
 ROWS: tuple[Row, ...] = (
@@ -318,7 +318,7 @@ ROWS: tuple[Row, ...] = (
         "a refused connection",
         (),
         passes,
-        errors.Unreachable,
+        errors.ConnectError,
         kept=False,
         shares=0,
         sent=(0, 0),

@@ -182,7 +182,7 @@ def test_without_an_outbox_nothing_is_written_and_no_entry_is_named(
 ) -> None:
     server = fronted(then=front.reset_after)
     job = job_at(server)
-    with Client(**arguments(job, server)) as client, pytest.raises(errors.OutcomeUnknown) as raised:
+    with Client(**arguments(job, server)) as client, pytest.raises(errors.OutcomeUnknownError) as raised:
         client.share([Field("DB_PASSWORD", job.secret)])
     assert raised.value.outbox_id is None
     assert raised.value.unclear
@@ -217,7 +217,7 @@ def test_after_a_429_for_longer_than_there_is_time_the_next_call_is_rate_limited
     job = job_at(server)
     with Client(**arguments(job, server)) as client:
         for _ in range(2):
-            with pytest.raises(errors.RateLimited) as raised:
+            with pytest.raises(errors.RateLimitError) as raised:
                 client.list_shares()
             assert raised.value.retry_after is not None
             assert raised.value.retry_after > 20

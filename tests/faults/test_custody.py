@@ -259,7 +259,7 @@ def test_the_clients_raise_what_the_command_line_tells(
     job = job_at(server)
     job.service.set_account(job.account, zero_knowledge_enrolled=False)
     with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
-        with pytest.raises(errors.CustodyNotStored):
+        with pytest.raises(errors.CustodyError):
             client.share([Field("DB_PASSWORD", job.secret)], custody="require")
         share = client.share([Field("DB_PASSWORD", job.secret)])
     assert share.custody == "failed"

@@ -56,7 +56,7 @@ NOT_ACCEPTED = says(401, '{"message":"Unauthorized"}', JSON)
 
 EXPIRING = (
     expire("500/42 once", envelope(500, 42), ends=None, sent=2, live=False),
-    expire("500/42 for ever", then=envelope(500, 42), ends=errors.OutcomeUnknown, sent=5, live=True),
+    expire("500/42 for ever", then=envelope(500, 42), ends=errors.OutcomeUnknownError, sent=5, live=True),
     expire("500/42 though it was expired, then 404/1", envelope(500, 42, commits=True), ends=None, sent=2, live=False),
     expire("a reset after the commit, then 404/1", front.reset_after, ends=None, sent=2, live=False),
     expire("a reset before the commit", front.reset_before, ends=None, sent=2, live=False),
@@ -64,18 +64,20 @@ EXPIRING = (
     expire("bad JSON, then 404/1", replaces("{"), ends=None, sent=2, live=False),
     expire("success that is not said, then 404/1", rewrites(success=False), ends=None, sent=2, live=False),
     # After a 404/1, two looks for what would prove that there was such a share.
-    expire("404/1 at once", then=NOT_FOUND, ends=errors.Missing, sent=3, live=True),
-    expire("429, then 404/1", envelope(429, 107), then=NOT_FOUND, ends=errors.Missing, sent=4, live=True),
+    expire("404/1 at once", then=NOT_FOUND, ends=errors.NotFoundError, sent=3, live=True),
+    expire("429, then 404/1", envelope(429, 107), then=NOT_FOUND, ends=errors.NotFoundError, sent=4, live=True),
     expire("429 once", envelope(429, 107, {"Retry-After": "1"}), ends=None, sent=2, live=False),
-    expire("429 for ever", then=envelope(429, 107), ends=errors.RateLimited, sent=5, live=True),
-    expire("401", then=NOT_ACCEPTED, ends=errors.CredentialRefused, sent=1, live=True),
-    expire("403/78", then=envelope(403, 78), ends=errors.ScopeMissing, sent=1, live=True),
-    expire("a reset after the commit for ever", then=front.reset_after, ends=errors.OutcomeUnknown, sent=5, live=False),
+    expire("429 for ever", then=envelope(429, 107), ends=errors.RateLimitError, sent=5, live=True),
+    expire("401", then=NOT_ACCEPTED, ends=errors.AuthenticationError, sent=1, live=True),
+    expire("403/78", then=envelope(403, 78), ends=errors.MissingScopeError, sent=1, live=True),
+    expire(
+        "a reset after the commit for ever", then=front.reset_after, ends=errors.OutcomeUnknownError, sent=5, live=False
+    ),
     expire(
         "a reset after the commit, then 401",
         front.reset_after,
         then=NOT_ACCEPTED,
-        ends=errors.OutcomeUnknown,
+        ends=errors.OutcomeUnknownError,
         sent=2,
         live=False,
     ),
@@ -88,19 +90,19 @@ EXPIRING = (
         live=False,
     ),
     expire("a redirect", then=says(307, "", {"Location": "/v2"}), ends=errors.ProtocolError, sent=1, live=True),
-    Row("refused", "shares expire CODE", (), passes, errors.Unreachable, (0, 0), listens=False),
-    Row("no answer", "shares expire CODE", (), front.hangs, errors.OutcomeUnknown, (1, 1), live=False),
+    Row("refused", "shares expire CODE", (), passes, errors.ConnectError, (0, 0), listens=False),
+    Row("no answer", "shares expire CODE", (), front.hangs, errors.OutcomeUnknownError, (1, 1), live=False),
 )
 
 
 Ending = tuple[str, Fault, type[errors.SealpipeError]]
 
 TO_THE_END: tuple[Ending, ...] = (
-    ("500 to the end", says(500), errors.TriesSpent),
-    ("HTML 502 to the end", says(502, PAGE, HTML), errors.TriesSpent),
-    ("a reset to the end", front.reset_after, errors.TriesSpent),
-    ("half a body to the end", front.half_body, errors.TriesSpent),
-    ("429 to the end", envelope(429, 107), errors.RateLimited),
+    ("500 to the end", says(500), errors.RetriesExhaustedError),
+    ("HTML 502 to the end", says(502, PAGE, HTML), errors.RetriesExhaustedError),
+    ("a reset to the end", front.reset_after, errors.RetriesExhaustedError),
+    ("half a body to the end", front.half_body, errors.RetriesExhaustedError),
+    ("429 to the end", envelope(429, 107), errors.RateLimitError),
     ("bad JSON", replaces("{"), errors.ProtocolError),
     ("an empty body", replaces(""), errors.ProtocolError),
     ("a gzip answer", front.gzipped, errors.ProtocolError),
@@ -108,12 +110,12 @@ TO_THE_END: tuple[Ending, ...] = (
 )
 
 AT_ONCE_OVER: tuple[Ending, ...] = (
-    ("401", NOT_ACCEPTED, errors.CredentialRefused),
-    ("403/78", envelope(403, 78), errors.ScopeMissing),
-    ("404/1", NOT_FOUND, errors.Missing),
+    ("401", NOT_ACCEPTED, errors.AuthenticationError),
+    ("403/78", envelope(403, 78), errors.MissingScopeError),
+    ("404/1", NOT_FOUND, errors.NotFoundError),
     ("a redirect", says(302, "", {"Location": "/v2"}), errors.ProtocolError),
-    ("a drip-fed head", front.drips_head, errors.TriesSpent),
-    ("a drip-fed body", front.drips_body, errors.TriesSpent),
+    ("a drip-fed head", front.drips_head, errors.RetriesExhaustedError),
+    ("a drip-fed body", front.drips_body, errors.RetriesExhaustedError),
 )
 
 
@@ -129,7 +131,7 @@ def _reading() -> Iterator[Row]:
             yield Row(name, words, (), fault, ends, (2, 5))
         for name, fault, ends in AT_ONCE_OVER:
             yield Row(name, words, (), fault, ends, (1, 1))
-        yield Row("refused", words, (), passes, errors.Unreachable, (0, 0), listens=False)
+        yield Row("refused", words, (), passes, errors.ConnectError, (0, 0), listens=False)
     for name, fault in (
         ("shares that are no array", rewrites(shares={})),
         ("rows that are no objects", rewrites(shares=["abc"])),
@@ -202,7 +204,7 @@ def test_a_fault_ends_as_promised(row: Row, outcomes: dict[str, Future[Outcome]]
         assert outcome.code in outcome.done.out
     else:
         assert outcome.done.out == ""
-    if row.ends is errors.OutcomeUnknown:
+    if row.ends is errors.OutcomeUnknownError:
         assert f"sealpipe shares expire -- {outcome.code}" in outcome.done.err
 
 

@@ -350,7 +350,7 @@ def left_behind(job: Job, server: Faulty, age: timedelta) -> None:
     arguments: dict[str, Any] = {"base_url": server.base_url, "link_base_url": job.service.link_base_url}
     with Client(api_key=job.api_key, **arguments) as client:
         plan = sharing.plan([Field("DB_PASSWORD", job.secret, type="password")])
-        with pytest.raises(errors.OutcomeUnknown):
+        with pytest.raises(errors.OutcomeUnknownError):
             client.run(sharing.share(client.session, plan, outbox))
     server.mend()
 

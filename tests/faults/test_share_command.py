@@ -214,7 +214,7 @@ def test_a_lost_outcome_names_the_entry_and_the_command_that_finishes_it(
     assert (done.code, done.out) == (9, "")
     if words:
         told = json.loads(done.err.splitlines()[-1])["error"]
-        assert (told["exit_code"], told["outbox_id"], told["type"]) == (9, entry, "OutcomeUnknown")
+        assert (told["exit_code"], told["outbox_id"], told["type"]) == (9, entry, "OutcomeUnknownError")
         assert f"sealpipe resume {entry}" in told["remedy"]
     else:
         assert f"sealpipe resume {entry}" in done.err

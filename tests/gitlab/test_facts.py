@@ -12,7 +12,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
 from sealpipe_rehearsal.running import Running
-from support.gitlab_templates import BadReport, read_dotenv
+from support.gitlab_templates import ReportError, read_dotenv
 from support.terminal import SEALPIPE, Terminal, opened
 
 MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
@@ -102,7 +102,7 @@ def test_gitlab_refuses_what_a_report_of_ours_never_has(tmp_path: Path) -> None:
     report = tmp_path / "a.env"
     for text in ("A=1\n\nB=2\n", "no sign\n", "".join(f"A{i}=1\n" for i in range(21)), "A=" + "x" * 5120):
         report.write_text(text)
-        with pytest.raises(BadReport):
+        with pytest.raises(ReportError):
             read_dotenv(report)
     report.write_text("A=\"x\"\nB='y z'\n")
     assert read_dotenv(report) == {"A": '"x"', "B": "'y z'"}

@@ -153,7 +153,7 @@ def planted(code: str) -> Callable[[Canaries, Running], object]:
 PLUGIN = '''
 import os
 import sealpipe.flows.share, sealpipe.state.outbox, sealpipe.wire.tokens
-from sealpipe.plugin import Document, NotFound, Source, SourceInfo, hookimpl
+from sealpipe.plugin import Document, SecretNotFoundError, Source, SourceInfo, hookimpl
 
 @hookimpl
 def sealpipe_sources(register):

@@ -149,28 +149,34 @@ def asked(**options: Any) -> Callable[[Kept], dict[str, Any]]:
 
 
 FAILURES = {
-    "refused by scope": Failing("ScopeMissing", then=says(403, '{"error_code": 78, "message": "no"}')),
-    "refused by the gateway": Failing("CredentialRefused", then=says(401, '{"message": "Unauthorized"}')),
-    "refused as invalid": Failing("Invalid", then=says(400, '{"error_code": 19, "additional_data": {"data": "no"}}')),
-    "429 for ever": Failing("RateLimited", then=says(429)),
-    "500 for ever": Failing("OutcomeUnknown", then=says(500)),
-    "no answer": Failing("OutcomeUnknown", then=reset_after),
+    "refused by scope": Failing("MissingScopeError", then=says(403, '{"error_code": 78, "message": "no"}')),
+    "refused by the gateway": Failing("AuthenticationError", then=says(401, '{"message": "Unauthorized"}')),
+    "refused as invalid": Failing(
+        "InvalidRequestError", then=says(400, '{"error_code": 19, "additional_data": {"data": "no"}}')
+    ),
+    "429 for ever": Failing("RateLimitError", then=says(429)),
+    "500 for ever": Failing("OutcomeUnknownError", then=says(500)),
+    "no answer": Failing("OutcomeUnknownError", then=reset_after),
     "bad JSON": Failing("ProtocolError", then=says(201, "{")),
     "a redirect": Failing("ProtocolError", then=says(302, headers={"Location": "http://127.0.0.1:9/"})),
-    "nobody listens": Failing("Unreachable", settings=lambda _: {"base_url": "http://127.0.0.1:9/v1"}),
+    "nobody listens": Failing("ConnectError", settings=lambda _: {"base_url": "http://127.0.0.1:9/v1"}),
     "no TLS there": Failing(
-        "Unreachable", settings=lambda kept: {"base_url": kept.link_base_url.replace("http", "https")[:-2] + "/v1"}
+        "ConnectError", settings=lambda kept: {"base_url": kept.link_base_url.replace("http", "https")[:-2] + "/v1"}
     ),
     "no certificates": Failing(
         "SettingError", settings=lambda _: {"base_url": "https://127.0.0.1:9/v1", "ca_file": "nowhere.pem"}
     ),
     "a value that is half a character": Failing("UsageError", fields=lambda kept: [Field("x", kept.value + "\udcff")]),
-    "a value that is too large": Failing("TooLarge", fields=lambda kept: [Field("x", kept.value * 400_000)]),
+    "a value that is too large": Failing(
+        "PayloadTooLargeError", fields=lambda kept: [Field("x", kept.value * 400_000)]
+    ),
     "a variable that is not base64": Failing("PluginError", fields=lambda _: ["env:CANARY_VALUE?decode=base64"]),
     "a variable that is not JSON": Failing("PluginError", fields=lambda _: ["env:CANARY_VALUE?format=json#x"]),
-    "a variable without that key": Failing("BadReference", fields=lambda _: ["env:CANARY_VALUE#x"]),
-    "a variable that is not set": Failing("NotFound", fields=lambda kept: [Field("x", kept.value), "env:NOT_SET"]),
-    "a value in place of a reference": Failing("InvalidReference", fields=lambda kept: [kept.value]),
+    "a variable without that key": Failing("ReferenceValueError", fields=lambda _: ["env:CANARY_VALUE#x"]),
+    "a variable that is not set": Failing(
+        "SecretNotFoundError", fields=lambda kept: [Field("x", kept.value), "env:NOT_SET"]
+    ),
+    "a value in place of a reference": Failing("ReferenceSyntaxError", fields=lambda kept: [kept.value]),
     "a passcode with a newline": Failing("UsageError", lambda kept: {"passcode": f"{kept.passcode}\n"}),
     "a closed passcode with a newline": Failing("UsageError", lambda kept: {"passcode": Secret(f"{kept.passcode}\n")}),
     "a passcode with half a character": Failing("UsageError", lambda kept: {"passcode": f"{kept.passcode}\udcff"}),

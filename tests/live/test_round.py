@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from live.target import FIELDS, LIFE, PUBLIC_KEY, Caller, Target
-from sealpipe import AsyncClient, Client, Field, Missing, Share
+from sealpipe import AsyncClient, Client, Field, NotFoundError, Share
 from support.terminal import Terminal
 
 CONTENT = [Field("Note", "sealpipe live test: nothing secret", type="text")]
@@ -49,7 +49,7 @@ def test_client(api: Caller) -> None:
         assert client.get_share(share.short_code).expires_at == share.expires_at
         assert share.short_code in [item.short_code for item in client.list_shares(limit=100).items]
         client.expire_share(share.short_code)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             client.get_share(share.short_code)
         code = client.create_request(**request_options()).short_code
         api.leave_request(code)
@@ -69,7 +69,7 @@ def test_async_client(api: Caller) -> None:
             assert (await client.get_share(share.short_code)).expires_at == share.expires_at
             assert share.short_code in [item.short_code for item in (await client.list_shares(limit=100)).items]
             await client.expire_share(share.short_code)
-            with pytest.raises(Missing):
+            with pytest.raises(NotFoundError):
                 await client.get_share(share.short_code)
             assert len((await client.get_stats()).daily_views) == 14
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import NotConfigured, SettingError
+from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.registry import Registry
 from support.distributions import SOURCE, Site
 from support.terminal import Terminal
@@ -31,7 +31,7 @@ def test_only_those_that_the_setting_allows_are_loaded(site: Site) -> None:
     attic, cellar = site.source("attic", IT), site.source("cellar", IT)
     found = registry(allow_plugins=["attic"])
     assert content(found, "attic:x") == "its own"
-    with pytest.raises(NotConfigured, match="the plugin cellar is not among the plugins that the setting allows"):
+    with pytest.raises(NotConfiguredError, match="the plugin cellar is not among the plugins that the setting allows"):
         found.source_info("cellar")
     assert (attic in sys.modules, cellar in sys.modules) == (True, False)
     assert found.problems == {"cellar": "is not among the plugins that the setting allows"}
@@ -86,7 +86,7 @@ def test_one_that_the_config_wants_and_nobody_has_is_an_error_and_not_the_built_
     if config:
         site.source("env", IT, point="attic")
     why = "is not among the plugins" if config else "is not installed"
-    with pytest.raises(NotConfigured, match=rf"the config takes env from the plugin attic, which {why}"):
+    with pytest.raises(NotConfiguredError, match=rf"the config takes env from the plugin attic, which {why}"):
         registry(plugins={"env": {"from": "attic"}}, **config).source("env")
 
 
@@ -112,7 +112,7 @@ def test_the_other_of_two_entry_points_with_one_name_is_told_and_one_stays(site:
 def test_what_an_entry_point_names_has_to_be_a_module(site: Site) -> None:
     code = SOURCE.format(name="attic", more="") + "\nclass Hooks:\n    pass\n"
     site.install("attic", code, names="MODULE:Hooks")
-    with pytest.raises(NotConfigured, match="the plugin attic names something that is no module"):
+    with pytest.raises(NotConfiguredError, match="the plugin attic names something that is no module"):
         registry().source_info("attic")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import NotConfigured, PluginError
+from sealpipe.errors import NotConfiguredError, PluginError
 from sealpipe.registry import Overseer, Registry
 from sealpipe_plugins import audit_chain
 from sealpipe_plugins.audit_verify import verify
@@ -256,7 +256,7 @@ def test_a_log_is_a_regular_file(file: str) -> None:
 @pytest.mark.parametrize("reference", ["env:SHORT", "env:NOBODYS", "file:audit.key", "file:/nowhere/key", "text:x", 7])
 def test_a_key_that_cannot_be_used_is_an_error(log: Path, monkeypatch: pytest.MonkeyPatch, reference: object) -> None:
     monkeypatch.setenv("SHORT", "123456789012345")
-    with pytest.raises(NotConfigured, match="key"):
+    with pytest.raises(NotConfiguredError, match="key"):
         write(log, key=reference, required=False)
     assert not log.exists()
 
@@ -298,7 +298,7 @@ def test_every_run_tells_the_head_and_verify_takes_it(user: Terminal, *, keyed: 
 def test_the_head_is_told_where_a_command_fails_too(user: Terminal) -> None:
     config = audited(user) | {"SEALPIPE_API_KEY": "svc_sk_live_" + "x" * 16 + "." + "A" * 43}
     done = user.sealpipe("share", "-f", "text:x", "--output", "json", **config)
-    assert (done.code, done.error["type"]) == (3, "CredentialRefused")
+    assert (done.code, done.error["type"]) == (3, "AuthenticationError")
     assert head_of(done.err).startswith("2:")
 
 

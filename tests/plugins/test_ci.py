@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from sealpipe.client.plugins import PluginNetwork
-from sealpipe.errors import AuthFailed, NotConfigured, PluginError, Unavailable, Unsupported
+from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, UnavailableError, UnsupportedError
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
 
@@ -85,7 +85,7 @@ def jwt(**claims: object) -> str:
 def test_outside_a_ci_there_is_none_and_no_token() -> None:
     registry = Registry(environ={})
     assert registry.ci() is None
-    with pytest.raises(NotConfigured, match="no CI system"):
+    with pytest.raises(NotConfiguredError, match="no CI system"):
         registry.oidc_token("vault")
 
 
@@ -118,11 +118,11 @@ def test_github_gives_a_token_for_the_audience_that_was_asked_for(
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
-        (401, b"{}", AuthFailed),
-        (403, b"no", AuthFailed),
-        (302, b"", AuthFailed),
-        (429, b"", Unavailable),
-        (503, b"", Unavailable),
+        (401, b"{}", BackendAuthError),
+        (403, b"no", BackendAuthError),
+        (302, b"", BackendAuthError),
+        (429, b"", UnavailableError),
+        (503, b"", UnavailableError),
         (200, b"<html>", PluginError),
         (200, b'{"value":""}', PluginError),
         (200, b"[]", PluginError),
@@ -139,12 +139,12 @@ def test_github_without_a_token_says_why_and_shows_no_bearer(
 
 def test_a_token_endpoint_that_is_not_there_is_unavailable() -> None:
     gone = {"ACTIONS_ID_TOKEN_REQUEST_URL": "http://127.0.0.1:9/x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "b"}
-    with pytest.raises(Unavailable, match="ConnectError"):
+    with pytest.raises(UnavailableError, match="ConnectError"):
         found(GITHUB | gone).oidc_token()
 
 
 def test_github_without_the_permission_says_which() -> None:
-    with pytest.raises(NotConfigured) as caught:
+    with pytest.raises(NotConfiguredError) as caught:
         found(GITHUB).oidc_token("vault")
     assert "id-token: write" in caught.value.remedy
 
@@ -160,7 +160,7 @@ def test_gitlab_gives_the_declared_token_where_its_audience_fits() -> None:
 
 @pytest.mark.parametrize("token", ["", jwt(aud="other"), jwt(), "opaque", "a.b.c", "a.bnVsbA.c"])
 def test_gitlab_without_a_fitting_token_says_what_to_declare(token: str) -> None:
-    with pytest.raises(NotConfigured) as caught:
+    with pytest.raises(NotConfiguredError) as caught:
         found(GITLAB | {"VAULT_ID_TOKEN": token}).oidc_token("vault")
     assert "aud" in caught.value.remedy
     assert not token or token not in f"{caught.value} {caught.value.remedy}"
@@ -231,7 +231,7 @@ def test_any_other_ci_is_plain_and_every_ci_with_a_name_goes_before_it() -> None
     assert found(GITLAB | PLAIN).run().ci == "gitlab"
     for off in ("", "0", "false"):
         assert Registry(environ={"CI": off}).ci() is None
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedError):
         found(PLAIN).set_output("a", "b")
 
 
@@ -258,9 +258,9 @@ def test_github_outputs_stand_behind_a_delimiter_and_the_summary_is_added_to(tmp
 
 
 def test_what_a_ci_cannot_do_it_says_or_leaves_out() -> None:
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedError):
         found(GITLAB).set_output("a", "b")
-    with pytest.raises(Unsupported, match="GITHUB_OUTPUT"):
+    with pytest.raises(UnsupportedError, match="GITHUB_OUTPUT"):
         found(GITHUB).set_output("a", "b")
     found(GITLAB).summary("x")
     found(GITLAB).mask([])

@@ -12,7 +12,7 @@ CANARY = "c4nary-9b2c"
 GREETER = f"""
 import sys
 import click
-from sealpipe.plugin import NotFound, hookimpl
+from sealpipe.plugin import SecretNotFoundError, hookimpl
 
 sys.stderr.write("imported\\n")
 
@@ -23,7 +23,7 @@ def greet(name):
     if name == "nobody":
         raise click.UsageError("there is nobody to greet")
     if name == "missing":
-        raise NotFound("they are not there", remedy="wait")
+        raise SecretNotFoundError("they are not there", remedy="wait")
     if name == "plain":
         raise click.ClickException("the greeter is \\x1b[2J tired")
     if name == "fails":

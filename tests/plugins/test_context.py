@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from sealpipe.client.plugins import PluginNetwork
-from sealpipe.errors import NotConfigured
+from sealpipe.errors import NotConfiguredError
 from sealpipe.plugin import Context
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -57,10 +57,10 @@ def test_the_token_of_the_ci_is_there_in_a_job_and_nowhere_else(site: Site) -> N
     assert token.reveal() == TOKEN
     assert TOKEN not in repr(token)
     for environ in ({}, JOB):
-        with pytest.raises(NotConfigured) as lacking:
+        with pytest.raises(NotConfiguredError) as lacking:
             context(environ, Site(site.folder.parent / f"site{len(environ)}")).oidc_token("an-audience")
         assert lacking.value.remedy
-    with pytest.raises(NotConfigured, match="no CI"):
+    with pytest.raises(NotConfiguredError, match="no CI"):
         Context("attic", environ={}).oidc_token()
 
 

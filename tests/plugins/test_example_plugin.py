@@ -47,8 +47,8 @@ BREAKS = {
     ),
     "denied reads as missing": (
         "shelf.py",
-        "403: (Denied,",
-        "403: (NotFound,",
+        "403: (AccessDeniedError,",
+        "403: (SecretNotFoundError,",
         {"test_what_may_not_be_read_is_denied_and_not_missing"},
     ),
     "what is to be tried again is not told so": (
@@ -199,7 +199,11 @@ def test_what_it_says_when_it_fails_names_the_reference_and_no_value(
     done = installed.sealpipe(user, "share", "-f", "shelf:nothing", "--output", "json", **at_shelf)
     assert done.code == 14
     error = done.error
-    assert (error["type"], error["reference"], error["remedy"]) == ("NotFound", "shelf:nothing", "check the name")
+    assert (error["type"], error["reference"], error["remedy"]) == (
+        "SecretNotFoundError",
+        "shelf:nothing",
+        "check the name",
+    )
 
 
 def test_the_page_shows_the_example_as_it_is() -> None:

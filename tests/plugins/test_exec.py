@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from references.running import opened, run
-from sealpipe.errors import BadReference, InvalidReference, NotConfigured, NotFound, PluginError, SettingError, TooLarge
+from sealpipe.errors import (
+    NotConfiguredError,
+    PayloadTooLargeError,
+    PluginError,
+    ReferenceSyntaxError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    SettingError,
+)
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
@@ -55,7 +63,7 @@ def test_a_selector_takes_from_what_a_command_writes() -> None:
 def test_a_named_store_has_commands_of_its_own() -> None:
     config = {"stores": {"vendor": {"plugin": "exec", "commands": {"key": {"argv": ["echo", "of the vendor"]}}}}}
     assert opened(fetched("vendor:key", config=config)[0]) == b"of the vendor\n"
-    with pytest.raises(NotConfigured, match="it names none"):
+    with pytest.raises(NotConfiguredError, match="it names none"):
         fetched("exec:key", config=config)
 
 
@@ -89,7 +97,7 @@ def test_arguments_that_a_command_does_not_take(text: str, why: str) -> None:
         plain={"argv": ["echo", "x"]},
         fixed={"argv": ["echo", "{arg}"], "arg_pattern": "prod/[a-z]+"},
     )
-    with pytest.raises(BadReference, match=why) as caught:
+    with pytest.raises(ReferenceValueError, match=why) as caught:
         fetched(text, config=config)
     assert caught.value.exit_code == 2
     assert caught.value.remedy
@@ -105,20 +113,20 @@ def test_the_config_may_allow_a_dash_and_a_pattern() -> None:
 
 
 def test_a_control_character_never_gets_there() -> None:
-    with pytest.raises(InvalidReference, match="control character"):
+    with pytest.raises(ReferenceSyntaxError, match="control character"):
         fetched("exec:show?arg=a\nb", config=named(show={"argv": ["echo", "{arg}"]}))
 
 
 @pytest.mark.parametrize("body", ["echo hunter2", "/bin/echo", "shw", "", "../show", "show x"])
 def test_a_reference_never_says_what_is_started(body: str) -> None:
-    with pytest.raises(BadReference, match="names no such command") as caught:
+    with pytest.raises(ReferenceValueError, match="names no such command") as caught:
         fetched(f"exec:{body}", config=named(show={"argv": ["echo", "x"]}))
     assert caught.value.remedy == "write exec:NAME; there are show"
     assert "hunter2" not in repr(vars(caught.value))
 
 
 def test_without_commands_the_error_says_where_they_are_named() -> None:
-    with pytest.raises(NotConfigured, match="only commands that the config file names") as caught:
+    with pytest.raises(NotConfiguredError, match="only commands that the config file names") as caught:
         fetched("exec:show", config={})
     assert "[plugins.exec.commands.NAME]" in caught.value.remedy
 
@@ -167,7 +175,7 @@ def test_a_command_that_is_written_wrongly_is_named(command: dict[str, Any], why
 
 @pytest.mark.parametrize("argv", [["{arg}"], ["", "x"], ["/bin/{arg}"], ["echo", "\0"]])
 def test_an_argument_is_never_the_program(argv: list[str]) -> None:
-    with pytest.raises(NotConfigured, match="the first word of argv is its path"):
+    with pytest.raises(NotConfiguredError, match="the first word of argv is its path"):
         fetched("exec:show?arg=sh", config=named(show={"argv": argv}))
 
 
@@ -176,10 +184,10 @@ def test_a_program_beside_the_checkout_is_not_taken(tmp_path: Path, monkeypatch:
     (tmp_path / "getpw").write_text("#!/bin/sh\necho theirs\n")
     (tmp_path / "getpw").chmod(0o755)
     for path in (".", "", f":{os.defpath}"):
-        with pytest.raises(NotConfigured, match="getpw is not on PATH") as caught:
+        with pytest.raises(NotConfiguredError, match="getpw is not on PATH") as caught:
             fetched("exec:show", config=named(show={"argv": ["getpw"]}), environ={"PATH": path})
         assert "show" in caught.value.remedy
-    with pytest.raises(NotConfigured):
+    with pytest.raises(NotConfiguredError):
         fetched("exec:show", config=named(show={"argv": ["./getpw"]}))
 
 
@@ -198,10 +206,10 @@ def test_each_failure_reads_differently_and_shows_no_data(tmp_path: Path) -> Non
     expected = {
         "three": (PluginError, "the command three ended with status 3"),
         "killed": (PluginError, "the command killed was ended by signal 15"),
-        "nothing": (NotFound, "exec:nothing is empty"),
+        "nothing": (SecretNotFoundError, "exec:nothing is empty"),
         "slow": (PluginError, "the command slow had not ended after 0.2 s and was killed"),
-        "text": (NotConfigured, "the command text cannot be started: Exec format error"),
-        "gone": (NotConfigured, f"the program {tmp_path}/gone is not on PATH"),
+        "text": (NotConfiguredError, "the command text cannot be started: Exec format error"),
+        "gone": (NotConfiguredError, f"the program {tmp_path}/gone is not on PATH"),
     }
     for name, (kind, message) in expected.items():
         with pytest.raises(kind) as caught:
@@ -238,7 +246,7 @@ def _runs(pid: int) -> bool:
 
 
 def test_a_command_without_end_is_stopped_at_16_mib() -> None:
-    with pytest.raises(TooLarge, match="the command yes gave more than 16 MiB"):
+    with pytest.raises(PayloadTooLargeError, match="the command yes gave more than 16 MiB"):
         fetched("exec:yes", config=named(yes={"argv": ["yes"]}))
 
 

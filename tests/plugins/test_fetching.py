@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sealpipe.errors import NotFound, PluginError, TooLarge, Unavailable
+from sealpipe.errors import PayloadTooLargeError, PluginError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Context, Document, Locator, Source
 from sealpipe.registry.fetching import MOST_CALLS, MOST_STORES, fetch_all
 
@@ -100,15 +100,15 @@ def failing(error: BaseException) -> Callable[[], Source]:
 
 class Unmade(Watched):
     def __init__(self) -> None:
-        raise NotFound("it cannot be made", remedy="do not")
+        raise SecretNotFoundError("it cannot be made", remedy="do not")
 
 
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
         (Unmade, "it cannot be made"),
-        (failing(NotFound("there is none")), "there is none"),
-        (failing(Unavailable("later")), "later"),
+        (failing(SecretNotFoundError("there is none")), "there is none"),
+        (failing(UnavailableError("later")), "later"),
         (failing(RuntimeError("c4nary")), "the source bad failed in a way it should not (RuntimeError)"),
         (failing(SystemExit("c4nary")), "the source bad failed in a way it should not (SystemExit)"),
         (failing(MemoryError()), "the source bad failed in a way it should not (MemoryError)"),
@@ -133,7 +133,7 @@ def test_one_that_fails_takes_nothing_from_those_beside_it() -> None:
 
         def fetch(self, locator: Locator) -> Document:
             if int(locator.body) % 2:
-                raise NotFound("odd", locator=locator.text)
+                raise SecretNotFoundError("odd", locator=locator.text)
             return Document(locator.body)
 
     answers = contents(fetch_all(lambda _: Some(), {"some": locators("some", 6)}))
@@ -141,8 +141,11 @@ def test_one_that_fails_takes_nothing_from_those_beside_it() -> None:
 
 
 def test_too_much_stops_everything() -> None:
-    with pytest.raises(TooLarge):
-        fetch_all(lambda _: failing(TooLarge("too much"))(), {"big": locators("big", 1), "other": locators("other", 1)})
+    with pytest.raises(PayloadTooLargeError):
+        fetch_all(
+            lambda _: failing(PayloadTooLargeError("too much"))(),
+            {"big": locators("big", 1), "other": locators("other", 1)},
+        )
 
 
 def test_an_error_that_is_shared_by_several_is_told_with_the_reference_of_each() -> None:

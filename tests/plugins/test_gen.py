@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from references.running import fetched, opened, registry, run, value_of
-from sealpipe.errors import BadReference, InvalidReference
+from sealpipe.errors import ReferenceSyntaxError, ReferenceValueError
 from sealpipe.flows.resolve import Cache, remarks, resolve, resolve_value
 from sealpipe.reference import parse, parse_field
 from sealpipe.wire.field import Field
@@ -186,20 +186,20 @@ class TestBadParameters:
         ],
     )
     def test_they_are_refused(self, text: str, told: str) -> None:
-        with pytest.raises(BadReference) as caught:
+        with pytest.raises(ReferenceValueError) as caught:
             value_of(text)
         assert caught.value.exit_code == 2
         assert caught.value.remedy == told
         assert caught.value.locator == text
 
     def test_what_gen_does_not_make_is_refused_without_repeating_it(self) -> None:
-        with pytest.raises(BadReference) as caught:
+        with pytest.raises(ReferenceValueError) as caught:
             value_of("gen:hunter2-was-here")
         assert "hunter2" not in f"{caught.value} {caught.value.remedy} {caught.value.locator}"
         assert all(kind in caught.value.remedy for kind in KINDS)
 
     def test_a_parameter_that_nothing_has_is_refused_by_the_core(self) -> None:
-        with pytest.raises(InvalidReference) as caught:
+        with pytest.raises(ReferenceSyntaxError) as caught:
             value_of("gen:password?lenght=20")
         assert "did you mean length" in caught.value.remedy
 
@@ -243,7 +243,7 @@ class TestSsh:
         assert isinstance(pointed.value, str)
 
     def test_without_a_key_named_the_keys_are_told(self) -> None:
-        with pytest.raises(BadReference) as caught:
+        with pytest.raises(ReferenceValueError) as caught:
             fetched("gen:ssh")
         assert "fingerprint" in caught.value.remedy
         assert "PRIVATE" not in f"{caught.value} {caught.value.remedy}"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from references.running import opened, run
-from sealpipe.errors import BadReference, NotConfigured, Unsupported
+from sealpipe.errors import NotConfiguredError, ReferenceValueError, UnsupportedError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
@@ -115,9 +115,9 @@ say(health.ok, health.detail)
         ["app", " hunter2 é\n"],
         ["Label", "two"],
         ["corp", "three"],
-        ["NotFound", "keyring:db/other is not in the keyring", "keyring:db/other", True],
-        ["BadReference", "keyring: needs a service and a user name", "keyring:db?username=", True],
-        ["NotFound", "keyring:empty/x is empty", "keyring:empty/x", True],
+        ["SecretNotFoundError", "keyring:db/other is not in the keyring", "keyring:db/other", True],
+        ["ReferenceValueError", "keyring: needs a service and a user name", "keyring:db?username=", True],
+        ["SecretNotFoundError", "keyring:empty/x is empty", "keyring:empty/x", True],
         [True, "SecretService Keyring"],
     ]
 
@@ -136,8 +136,8 @@ except PluginError as error:
 """,
     )
     assert seen.told == [
-        ["Denied", "the keyring is locked", "keyring:db/app", True],
-        ["Denied", "the keyring is locked"],
+        ["AccessDeniedError", "the keyring is locked", "keyring:db/app", True],
+        ["AccessDeniedError", "the keyring is locked"],
     ]
     assert "Prompter" not in seen.errors
     assert CANARY not in seen.errors
@@ -158,21 +158,24 @@ with contextlib.suppress(keyring.errors.KeyringLocked):
 
 def test_a_keyring_that_was_never_used_is_empty_and_not_made(tmp_path: Path) -> None:
     seen = session(tmp_path, 'tell("keyring:db/app")', start="gnome-keyring-daemon --start --components=secrets")
-    assert seen.told == [["NotFound", "keyring:db/app is not in the keyring", "keyring:db/app", True]]
+    assert seen.told == [["SecretNotFoundError", "keyring:db/app is not in the keyring", "keyring:db/app", True]]
     assert "Prompter" not in seen.errors
 
 
 def test_without_a_session_there_is_no_keyring(tmp_path: Path) -> None:
     seen = session(tmp_path, 'tell("keyring:db/app")', under=())
-    assert seen.told == [["NotConfigured", "there is no keyring here", "keyring:db/app", True]]
+    assert seen.told == [["NotConfiguredError", "there is no keyring here", "keyring:db/app", True]]
 
 
 BACKENDS = {
-    "keyring.backends.fail.Keyring": (NotConfigured, "there is no keyring here"),
-    "keyring.backends.null.Keyring": (NotConfigured, "keyring is switched off here"),
-    "keyring.backends.none.Keyring": (NotConfigured, "there is no such keyring backend here: keyring.backends.none"),
-    "Keyring": (NotConfigured, "there is no such keyring backend here: Keyring"),
-    "keyring.backends.macOS.Keyring": (NotConfigured, "the keyring backend that is set cannot be used here"),
+    "keyring.backends.fail.Keyring": (NotConfiguredError, "there is no keyring here"),
+    "keyring.backends.null.Keyring": (NotConfiguredError, "keyring is switched off here"),
+    "keyring.backends.none.Keyring": (
+        NotConfiguredError,
+        "there is no such keyring backend here: keyring.backends.none",
+    ),
+    "Keyring": (NotConfiguredError, "there is no such keyring backend here: Keyring"),
+    "keyring.backends.macOS.Keyring": (NotConfiguredError, "the keyring backend that is set cannot be used here"),
 }
 
 
@@ -181,7 +184,7 @@ BACKENDS = {
 def test_each_way_to_have_no_keyring_reads_differently(variable: str, backend: str) -> None:
     pytest.importorskip("keyring")
     registry = Registry(environ={variable: backend})
-    with pytest.raises(NotConfigured) as caught:
+    with pytest.raises(NotConfiguredError) as caught:
         run(resolve([parse_field("keyring:db/app")], lambda: registry))
     kind, message = BACKENDS[backend]
     assert type(caught.value) is kind
@@ -220,7 +223,7 @@ def test_a_backend_that_can_only_ask_is_refused_before_it_asks(tmp_path: Path, m
     (tmp_path / "keyrings/cryptfile/cryptfile.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.cryptfile.cryptfile.CryptFileKeyring"})
-    with pytest.raises(Unsupported, match="asks for a password, and nobody is asked here"):
+    with pytest.raises(UnsupportedError, match="asks for a password, and nobody is asked here"):
         run(resolve([parse_field("keyring:a/b")], lambda: registry))
 
 
@@ -240,7 +243,7 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "keyring", None)
     registry = Registry(environ={})
-    with pytest.raises(NotConfigured, match="the source keyring cannot be used here") as caught:
+    with pytest.raises(NotConfiguredError, match="the source keyring cannot be used here") as caught:
         run(resolve([parse_field("keyring:a/b")], lambda: registry))
     assert caught.value.remedy == "pip install 'sealpipe[keyring]'"
 
@@ -249,5 +252,5 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
 def test_a_service_and_a_user_name_are_needed(body: str) -> None:
     pytest.importorskip("keyring")
     registry = Registry(environ={})
-    with pytest.raises(BadReference, match="needs a service and a user name"):
+    with pytest.raises(ReferenceValueError, match="needs a service and a user name"):
         run(resolve([parse_field(f"keyring:{body}")], lambda: registry))

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from plugins.test_keyring import CANARY, session
-from sealpipe.errors import BadReference, Conflict, Denied, NotConfigured, PluginError, Unsupported
+from sealpipe.errors import (
+    AccessDeniedError,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    UnsupportedError,
+    WriteConflictError,
+)
 from sealpipe.plugin import Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -53,11 +60,11 @@ say(keyring.get_password("db", "app"), len(there()))
     assert seen.told == [
         ["stored"],
         ["already"],
-        ["Conflict", "something else is stored there already", "keyring:db/app", True],
+        ["WriteConflictError", "something else is stored there already", "keyring:db/app", True],
         ["stored"],
         ["stored"],
         ["stored"],
-        ["BadReference", "keyring: needs a service and a user name", "keyring:db/", True],
+        ["ReferenceValueError", "keyring: needs a service and a user name", "keyring:db/", True],
         ["app", "three"],
         ["db", "four"],
         ["three", 2],
@@ -98,9 +105,9 @@ except PluginError as error:
 """,
     )
     assert seen.told == [
-        ["Denied", "the keyring is locked", "keyring:db/app", True],
-        ["Denied", "the keyring is locked", "keyring:db/other", True],
-        ["Denied", "the keyring is locked"],
+        ["AccessDeniedError", "the keyring is locked", "keyring:db/app", True],
+        ["AccessDeniedError", "the keyring is locked", "keyring:db/other", True],
+        ["AccessDeniedError", "the keyring is locked"],
     ]
     assert "Prompter" not in seen.errors
     assert CANARY not in seen.errors
@@ -109,7 +116,7 @@ except PluginError as error:
 def test_a_keyring_that_was_never_made_is_not_made_by_asking(tmp_path: Path) -> None:
     start = "gnome-keyring-daemon --start --components=secrets"
     seen = session(tmp_path, PUT + 'put("keyring:db/app", CANARY)', start=start)
-    assert seen.told == [["NotConfigured", "the Secret Service has no default keyring", "keyring:db/app", True]]
+    assert seen.told == [["NotConfiguredError", "the Secret Service has no default keyring", "keyring:db/app", True]]
     assert "Prompter" not in seen.errors
 
 
@@ -184,22 +191,22 @@ def test_somebody_elses_backend_stores_text(backend: Backend) -> None:
     registry = backend(KEEPS)
     assert not put(registry, "é\n").already
     assert put(registry, "é\n").already
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflictError):
         put(registry, "other")
     assert not put(registry, "other", mode="merge").already
 
 
 @pytest.mark.parametrize("value", [b"\xff", "\ud800"])
 def test_what_is_no_text_is_refused_by_a_backend_of_texts(backend: Backend, value: str | bytes) -> None:
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedError) as caught:
         put(backend(KEEPS), value)
     assert "base64" in caught.value.remedy
 
 
 BROKEN = {
-    f"raise PasswordSetError({CANARY!r})": (Denied, "did not take it"),
-    f"raise KeyringLocked({CANARY!r})": (Denied, "the keyring is locked"),
-    f"raise NotImplementedError({CANARY!r})": (Denied, "did not take it"),
+    f"raise PasswordSetError({CANARY!r})": (AccessDeniedError, "did not take it"),
+    f"raise KeyringLocked({CANARY!r})": (AccessDeniedError, "the keyring is locked"),
+    f"raise NotImplementedError({CANARY!r})": (AccessDeniedError, "did not take it"),
     f"raise OSError({CANARY!r})": (PluginError, "in a way it should not"),
     "held[service, username] = password[:-1]": (PluginError, "is not what was stored"),
     "pass": (PluginError, "is not what was stored"),
@@ -226,20 +233,20 @@ def test_a_keyring_of_plain_text_is_not_stored_in(tmp_path: Path, monkeypatch: p
     for name in ("keyrings", "keyrings.alt", "keyrings.alt.file"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring"})
-    with pytest.raises(Unsupported, match="keeps everything in plain text"):
+    with pytest.raises(UnsupportedError, match="keeps everything in plain text"):
         put(registry, "one")
-    with pytest.raises(Unsupported, match="keeps everything in plain text"):
+    with pytest.raises(UnsupportedError, match="keeps everything in plain text"):
         registry.check("sink", "keyring")
 
 
 def test_an_entry_takes_one_value(backend: Backend) -> None:
-    with pytest.raises(BadReference, match="holds one value"):
+    with pytest.raises(ReferenceValueError, match="holds one value"):
         put(backend(KEEPS), "one", "two")
 
 
 def test_without_a_keyring_it_says_so() -> None:
     pytest.importorskip("keyring")
-    with pytest.raises(NotConfigured, match="there is no keyring here"):
+    with pytest.raises(NotConfiguredError, match="there is no keyring here"):
         put(Registry(environ={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}), "one")
 
 
@@ -249,5 +256,5 @@ def test_what_would_be_done_is_told_in_words() -> None:
     locator = registry.locate(parse("keyring:https://example.org/api/me"), "sink")
     told = "store me of https://example.org/api in the keyring, in place of what is there"
     assert describe(registry, "keyring", locator, "replace") == told
-    with pytest.raises(BadReference):
+    with pytest.raises(ReferenceValueError):
         describe(registry, "keyring", registry.locate(parse("keyring:db"), "sink"), "create")

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from sealpipe.client.plugins import PluginNetwork
-from sealpipe.errors import NotConfigured
+from sealpipe.errors import NotConfiguredError
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
@@ -151,7 +151,7 @@ def test_the_environments_proxy_is_used_also_for_tls_and_never_for_loopback(
         assert len(proxy.received()) == 1
     with Faulty((LOOPBACK, 1), then=says(200, "from the proxy")) as proxy:
         monkeypatch.setenv("http_proxy", f"http://{LOOPBACK}:{proxy.port}")
-        with pytest.raises(NotConfigured, match=f"http://{HOST}"):  # in clear, though only as far as the proxy
+        with pytest.raises(NotConfiguredError, match=f"http://{HOST}"):  # in clear, though only as far as the proxy
             network.http().get(f"http://{HOST}/x")
         assert network.http().get(plain.base_url).text == "it is I"
         assert proxy.received() == []
@@ -170,7 +170,7 @@ def test_a_proxy_that_is_no_address_is_told_and_not_shown(
     network_of: NetworkOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "ftp://user:c4nary@proxy.example")
-    with pytest.raises(NotConfigured, match="not an http") as told:
+    with pytest.raises(NotConfiguredError, match="not an http") as told:
         network_of(None).proxy(f"https://{HOST}/")
     assert "c4nary" not in f"{told.value} {told.value.remedy}"
 
@@ -221,7 +221,7 @@ def test_certificates_that_cannot_be_read_are_told(
         network.tls_context,
         lambda: network.connect(plain.base_url.replace("http", "https")),
     ):
-        with pytest.raises(NotConfigured, match="the certificates to trust cannot be read") as told:
+        with pytest.raises(NotConfiguredError, match="the certificates to trust cannot be read") as told:
             ask()
         assert "SSL_CERT_FILE" in told.value.remedy
 

@@ -16,16 +16,16 @@ import trustme
 from references.running import opened, run
 from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    PayloadTooLargeError,
     PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
     SettingError,
-    TooLarge,
-    Unavailable,
-    Unsupported,
+    UnavailableError,
+    UnsupportedError,
 )
 from sealpipe.flows.resolve import resolve
 from sealpipe.plugin import Document
@@ -171,25 +171,28 @@ class TestConnect:
             client.get_item_by_id(made_id(0, "i"), list(fake.vaults)[1])
 
     CASES: Mapping[str, tuple[type[PluginError], str]] = {
-        "op://Nowhere/db/password": (NotFound, "there is no vault of that name, or the token may not see it"),
-        "op://Hidden/db/password": (NotFound, "there is no vault of that name, or the token may not see it"),
-        f"op://{made_id(1, 'v')}/db/password": (Denied, "does not let this token read that vault (403)"),
-        f"op://{made_id(8, 'v')}/db/password": (NotFound, "has no such thing, or hides it"),
-        "op://Prod env/none/password": (NotFound, "there is no item of that title"),
-        "op://prod env/db/password": (NotFound, "there is no vault of that name"),
-        "op://Prod env/DB/password": (NotFound, "there is no item of that title"),
-        f"op://Prod env/{made_id(98, 'q')}/password": (NotFound, "there is no item of that title"),
-        "op://Prod env/twin/password": (BadReference, "2 items have that title"),
-        "op://Prod env/db/none": (NotFound, "the item has no field of that name there"),
-        "op://Prod env/db/Admin/none": (NotFound, "the item has no field of that name there"),
-        "op://Prod env/db/Nobody/password": (NotFound, "the item has no section of that name"),
-        "op://Prod env/db/twin": (BadReference, "2 fields of the item have that name"),
-        "op://Prod env/db/password?attribute=otp": (Unsupported, "a Connect server knows no attribute="),
-        "op://Prod env/db/password?ssh-format=openssh": (Unsupported, "a Connect server knows no ssh-format="),
-        "op://Prod env": (BadReference, "is no reference of 1Password"),
-        "op://Prod env/db/": (BadReference, "is no reference of 1Password"),
-        "op://": (BadReference, "is no reference of 1Password"),
-        "op://a/b/c/d/e": (BadReference, "is no reference of 1Password"),
+        "op://Nowhere/db/password": (
+            SecretNotFoundError,
+            "there is no vault of that name, or the token may not see it",
+        ),
+        "op://Hidden/db/password": (SecretNotFoundError, "there is no vault of that name, or the token may not see it"),
+        f"op://{made_id(1, 'v')}/db/password": (AccessDeniedError, "does not let this token read that vault (403)"),
+        f"op://{made_id(8, 'v')}/db/password": (SecretNotFoundError, "has no such thing, or hides it"),
+        "op://Prod env/none/password": (SecretNotFoundError, "there is no item of that title"),
+        "op://prod env/db/password": (SecretNotFoundError, "there is no vault of that name"),
+        "op://Prod env/DB/password": (SecretNotFoundError, "there is no item of that title"),
+        f"op://Prod env/{made_id(98, 'q')}/password": (SecretNotFoundError, "there is no item of that title"),
+        "op://Prod env/twin/password": (ReferenceValueError, "2 items have that title"),
+        "op://Prod env/db/none": (SecretNotFoundError, "the item has no field of that name there"),
+        "op://Prod env/db/Admin/none": (SecretNotFoundError, "the item has no field of that name there"),
+        "op://Prod env/db/Nobody/password": (SecretNotFoundError, "the item has no section of that name"),
+        "op://Prod env/db/twin": (ReferenceValueError, "2 fields of the item have that name"),
+        "op://Prod env/db/password?attribute=otp": (UnsupportedError, "a Connect server knows no attribute="),
+        "op://Prod env/db/password?ssh-format=openssh": (UnsupportedError, "a Connect server knows no ssh-format="),
+        "op://Prod env": (ReferenceValueError, "is no reference of 1Password"),
+        "op://Prod env/db/": (ReferenceValueError, "is no reference of 1Password"),
+        "op://": (ReferenceValueError, "is no reference of 1Password"),
+        "op://a/b/c/d/e": (ReferenceValueError, "is no reference of 1Password"),
     }
 
     @pytest.mark.parametrize("text", CASES)
@@ -205,7 +208,7 @@ class TestConnect:
         assert not any(secret in repr(vars(error)) for secret in (CANARY, TOKEN, "hunter2"))
 
     def test_an_empty_field_is_told_like_any_other(self, fake: FakeConnect) -> None:
-        with pytest.raises(NotFound, match="notesPlain is empty"):
+        with pytest.raises(SecretNotFoundError, match="notesPlain is empty"):
             values(connected(fake), "op://Prod env/db/notesPlain")
         assert values(connected(fake), "op://Prod env/db/notesPlain?optional=1", "op://Prod env/db/host") == [
             ("host", b"db.example")
@@ -213,20 +216,20 @@ class TestConnect:
 
     def test_a_token_that_is_refused_is_no_wrong_name(self, fake: FakeConnect) -> None:
         error = answer_of(connected(fake, OP_CONNECT_TOKEN=CANARY), "op://Prod env/db/password")
-        assert isinstance(error, AuthFailed)
+        assert isinstance(error, BackendAuthError)
         assert "refused the token" in error.message
         assert "OP_CONNECT_TOKEN" in error.remedy
         assert CANARY not in repr(vars(error))
 
     def test_a_file_over_16_mib_is_refused(self, fake: FakeConnect) -> None:
-        with pytest.raises(TooLarge, match="more than 16 MiB"):
+        with pytest.raises(PayloadTooLargeError, match="more than 16 MiB"):
             values(connected(fake), "op://Prod env/db/large.bin")
 
     FAULTS: Mapping[str, tuple[Answer, type[PluginError], str, float | None]] = {
-        "429": ((429, b"", {"retry-after": "7"}), Unavailable, "asks to come back later (429)", 7.0),
-        "503": ((503, b"", {"retry-after": "2"}), Unavailable, "asks to come back later (503)", 2.0),
-        "500": ((500, CANARY.encode(), {}), Unavailable, "failed (500)", None),
-        "a redirect": ((302, b"", {"location": "http://127.0.0.1:9/"}), NotConfigured, "redirect (302)", None),
+        "429": ((429, b"", {"retry-after": "7"}), UnavailableError, "asks to come back later (429)", 7.0),
+        "503": ((503, b"", {"retry-after": "2"}), UnavailableError, "asks to come back later (503)", 2.0),
+        "500": ((500, CANARY.encode(), {}), UnavailableError, "failed (500)", None),
+        "a redirect": ((302, b"", {"location": "http://127.0.0.1:9/"}), NotConfiguredError, "redirect (302)", None),
         "a page": ((200, f"<html>{CANARY}".encode(), {}), PluginError, "something that is no JSON", None),
         "other JSON": ((200, b'{"a": 1}', {}), PluginError, "something else than was asked for", None),
         "no id": ((200, b'[{"name": "Prod env", "id": "../../x"}]', {}), PluginError, "has no id", None),
@@ -247,14 +250,14 @@ class TestConnect:
     def test_trouble_is_not_kept(self, fake: FakeConnect) -> None:
         registry = connected(fake)
         fake.instead = lambda path: (503, b"", {}) if "/items/" in path else None
-        assert isinstance(answer_of(registry, "op://Prod env/db/password"), Unavailable)
+        assert isinstance(answer_of(registry, "op://Prod env/db/password"), UnavailableError)
         fake.instead = lambda _: None
         assert isinstance(answer_of(registry, "op://Prod env/db/password"), Document)
 
     def test_a_server_that_is_not_there_is_unavailable(self) -> None:
         environ = {"OP_CONNECT_HOST": "http://127.0.0.1:9", "OP_CONNECT_TOKEN": TOKEN}
         error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
-        assert isinstance(error, Unavailable)
+        assert isinstance(error, UnavailableError)
         assert "127.0.0.1:9" in error.message
 
     def test_tls_is_checked_and_the_ca_given_once_is_used(self, tmp_path: Path) -> None:
@@ -269,7 +272,7 @@ class TestConnect:
             with_ca = Registry(environ=environ, network=network(tmp_path / "ca.pem"))
             assert values(with_ca, "op://Prod env/db/username") == [("username", b"app")]
             error = answer_of(connected(server), "op://Prod env/db/username")
-        assert isinstance(error, NotConfigured)
+        assert isinstance(error, NotConfiguredError)
         assert "nobody trusted here has signed" in error.message
         assert "SEALPIPE_CA_FILE" in error.remedy
 
@@ -291,14 +294,14 @@ class TestConnect:
             environ = {"OP_CONNECT_HOST": "https://connect.example", "OP_CONNECT_TOKEN": TOKEN}
             error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
             thread.join()
-        assert isinstance(error, NotConfigured)
+        assert isinstance(error, NotConfiguredError)
         assert "wants a login" in error.message
 
     def test_doctor_asks_for_no_item(self, fake: FakeConnect) -> None:
         health = connected(fake).check("source", "op")
         assert (health.ok, health.detail) == (True, "1Password Connect 1.7.1, 1 vaults")
         assert fake.asked == ["/health", "/v1/vaults"]
-        with pytest.raises(AuthFailed):
+        with pytest.raises(BackendAuthError):
             connected(fake, OP_CONNECT_TOKEN="wrong").check("source", "op")
 
 
@@ -312,7 +315,7 @@ class TestWhichLogin:
     def test_a_named_store_takes_nothing_of_the_environments_names(self, fake: FakeConnect) -> None:
         store = {"SEALPIPE_STORE__TEAM__PLUGIN": "op", "SEALPIPE_STORE__TEAM__CONNECT_HOST": fake.url}
         registry = connected(fake, **store)
-        with pytest.raises(NotConfigured, match="OP_CONNECT_HOST is set and OP_CONNECT_TOKEN is not"):
+        with pytest.raises(NotConfiguredError, match="OP_CONNECT_HOST is set and OP_CONNECT_TOKEN is not"):
             values(registry, "team:Prod env/db/username")
         registry = connected(fake, **store, SEALPIPE_STORE__TEAM__CONNECT_TOKEN=TOKEN)
         assert values(registry, "team://Prod env/db/username") == [("username", b"app")]
@@ -332,7 +335,7 @@ class TestWhichLogin:
     def test_what_is_not_set_or_is_no_token_is_said(self, environ: dict[str, str], message: str, remedy: str) -> None:
         pytest.importorskip("onepassword")
         error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
-        assert isinstance(error, NotConfigured)
+        assert isinstance(error, NotConfiguredError)
         assert message in error.message
         assert remedy in error.remedy
         assert CANARY not in repr(vars(error))
@@ -349,7 +352,7 @@ class TestWhichLogin:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "onepassword", None)
         error = answer_of(Registry(environ={"OP_SERVICE_ACCOUNT_TOKEN": CANARY}), "op://a/b/c")
-        assert isinstance(error, NotConfigured)
+        assert isinstance(error, NotConfiguredError)
         assert "pip install 'sealpipe[op]'" in error.remedy
 
     def test_connect_needs_no_sdk(self, fake: FakeConnect, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +362,7 @@ class TestWhichLogin:
     def test_a_whole_item_is_no_request_to_a_service_account(self) -> None:
         pytest.importorskip("onepassword")
         error = answer_of(Registry(environ={"OP_SERVICE_ACCOUNT_TOKEN": CANARY}), "op://a/b")
-        assert isinstance(error, Unsupported)
+        assert isinstance(error, UnsupportedError)
         assert "whole item" in error.message
 
 
@@ -392,13 +395,13 @@ class TestWhatTheSdkSays:
         [
             (
                 "invalid user input: encountered the following errors: service account token was not specified",
-                NotConfigured,
+                NotConfiguredError,
             ),
-            ("invalid service account token: service account token base64 decoding failed", NotConfigured),
-            ("authentication error: the service account was deleted", AuthFailed),
-            ("unauthorized: 401", AuthFailed),
-            ("rate limit exceeded", Unavailable),
-            ("error sending request for url: dns error", Unavailable),
+            ("invalid service account token: service account token base64 decoding failed", NotConfiguredError),
+            ("authentication error: the service account was deleted", BackendAuthError),
+            ("unauthorized: 401", BackendAuthError),
+            ("rate limit exceeded", UnavailableError),
+            ("error sending request for url: dns error", UnavailableError),
             ("something that nobody has heard of", PluginError),
         ],
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, NotConfigured, PolicyRefused, SettingError, configuration
+from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, SettingError, configuration
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Overseer, Registry
@@ -62,7 +62,7 @@ def test_what_a_policy_allows_may_leave(policy: Callable[[str], Overseer], rules
 
 @pytest.mark.parametrize("rules", REFUSED)
 def test_what_a_policy_does_not_allow_is_refused_with_its_reason(policy: Callable[[str], Overseer], rules: str) -> None:
-    with pytest.raises(PolicyRefused) as refused:
+    with pytest.raises(PolicyError) as refused:
         Registry().check_outgoing([policy(rules)], PLAN)
     assert REFUSED[rules] in str(refused.value)
     assert refused.value.exit_code == 2
@@ -74,7 +74,7 @@ def test_no_end_and_no_limit_are_more_than_any(policy: Callable[[str], Overseer]
         ("most_views = 100", PLAN._replace(views=None)),
         ("most_views = 1", PLAN._replace(views=2)),
     ):
-        with pytest.raises(PolicyRefused):
+        with pytest.raises(PolicyError):
             Registry().check_outgoing([policy(rules)], plan)
 
 
@@ -83,13 +83,13 @@ def test_no_end_and_no_limit_are_more_than_any(policy: Callable[[str], Overseer]
     ["= no toml", "most_view = 1", "most_views = 0", "most_views = true", 'longest_expiry = "7"', 'sources = "vault"'],
 )
 def test_a_policy_that_cannot_be_read_lets_nothing_leave(policy: Callable[[str], Overseer], rules: str) -> None:
-    with pytest.raises(NotConfigured, match="policy"):
+    with pytest.raises(NotConfiguredError, match="policy"):
         Registry().check_outgoing([policy(rules)], PLAN)
 
 
 @pytest.mark.parametrize("table", [{}, {"file": "relative.toml"}, {"file": "/nowhere/policy.toml"}, {"file": 1}])
 def test_a_policy_without_a_file_lets_nothing_leave(table: dict[str, Any]) -> None:
-    with pytest.raises(NotConfigured):
+    with pytest.raises(NotConfiguredError):
         Registry().check_outgoing([Overseer("policy", table)], PLAN)
 
 
@@ -124,7 +124,7 @@ def test_what_fails_is_told_as_what_it_was(user: Terminal) -> None:
         "SEALPIPE_API_KEY": "svc_sk_live_" + "x" * 16 + "." + "A" * 43,
     }
     assert user.sealpipe("share", "-f", "text:x", **config).code == 3
-    assert [line["outcome"] for line in lines(file)] == ["sending", "CredentialRefused"]
+    assert [line["outcome"] for line in lines(file)] == ["sending", "AuthenticationError"]
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -151,7 +151,7 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
     monkeypatch.setattr(configuration, "MACHINE", machine)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
-        with pytest.raises(PolicyRefused, match="this machine's policy"):
+        with pytest.raises(PolicyError, match="this machine's policy"):
             client.share(["text:x"], views=2)
         client.share(["text:x"], views=1)
     assert [line["outcome"] for line in lines(tmp_path / "audit.jsonl")] == ["refused", "sending", "created"]
@@ -161,20 +161,20 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
 
 
 def test_a_third_partys_policy_is_loaded_only_where_the_config_names_it() -> None:
-    with pytest.raises(NotConfigured, match="nobodys is not installed"):
+    with pytest.raises(NotConfiguredError, match="nobodys is not installed"):
         Registry().check_outgoing([Overseer("nobodys", {})], PLAN)
 
 
 OVERSEER = f"""
 import json
-from sealpipe.plugin import PluginError, Refusal, hookimpl
+from sealpipe.plugin import PluginError, VetoError, hookimpl
 
 @hookimpl
 def sealpipe_check_outgoing(plan, config):
     if config.get("breaks"):
         raise RuntimeError("{CANARY}")
     if plan.title in config.get("titles", []):
-        raise Refusal(f"the title {{plan.title}} is not for the outside")
+        raise VetoError(f"the title {{plan.title}} is not for the outside")
 
 @hookimpl
 def sealpipe_event(event, config):
@@ -250,7 +250,7 @@ def test_the_machine_can_fix_a_third_partys_too(
     monkeypatch.setattr(configuration, "MACHINE", machine)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
-        with pytest.raises(PolicyRefused, match="this machine's policy does not allow this: the title Lunch"):
+        with pytest.raises(PolicyError, match="this machine's policy does not allow this: the title Lunch"):
             client.share(["text:x"], title="Lunch")
         client.share(["text:x"], title="Dinner")
     assert [line["outcome"] for line in lines(tmp_path / "told.jsonl")] == ["refused", "sending", "created"]
@@ -261,7 +261,7 @@ def test_the_machine_can_fix_a_third_partys_too(
     [({"oversight": 1}, {}), ({"oversight": {"x": 1}}, {}), ({"audit": 1}, {}), ({}, {"enforce": 1})],
 )
 def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[str, Any]) -> None:
-    with pytest.raises((SettingError, NotConfigured), match="is no table"):
+    with pytest.raises((SettingError, NotConfiguredError), match="is no table"):
         overseers(user, machine)
 
 
@@ -300,7 +300,7 @@ def test_what_resume_finishes_is_told_too(user: Terminal, service: Running) -> N
     told = [(line["event"], line["outcome"], line.get("resumed", False)) for line in lines(file)]
     assert told == [
         ("share", "sending", False),
-        ("share", "OutcomeUnknown", False),
+        ("share", "OutcomeUnknownError", False),
         ("share", "sending", True),
         ("share", "replayed", True),
         ("delivery", "sent", False),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from references.running import opened, run
-from sealpipe.errors import BadReference, Denied, NotConfigured, NotFound, PluginError
+from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
@@ -72,23 +72,23 @@ def test_the_store_may_be_a_setting(environ: dict[str, str]) -> None:
     others = {name: text for name, text in environ.items() if name != "PASSWORD_STORE_DIR"}
     named = {"SEALPIPE_STORE__TEAM__PLUGIN": "pass", "SEALPIPE_STORE__TEAM__STORE_DIR": folder}
     assert value("team:one", {**others, **named}) == ("one", b"hunter2")
-    with pytest.raises(NotConfigured, match="there is no password store at"):
+    with pytest.raises(NotConfiguredError, match="there is no password store at"):
         value("pass:one", others)
 
 
 def test_each_failure_reads_differently(environ: dict[str, str], tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     cases: list[tuple[str, Mapping[str, str], type[PluginError], str]] = [
-        ("prod/none", environ, NotFound, "is not in the password store"),
-        ("prod", environ, BadReference, "is a folder of the password store"),
-        ("", environ, BadReference, "needs the path of an entry"),
-        ("-c", environ, BadReference, "needs the path of an entry"),
-        ("prod/../one", environ, BadReference, "needs the path of an entry"),
-        ("/etc/passwd", environ, BadReference, "needs the path of an entry"),
-        ("one?raw=2", environ, BadReference, "raw= is 0 or 1"),
-        ("one", {**environ, "GNUPGHOME": str(tmp_path)}, Denied, "is encrypted for a key that is not here"),
-        ("locked/a", environ, Denied, "gpg wants the key's passphrase, and nobody is asked here"),
-        ("one", {**environ, "PATH": "/none"}, NotConfigured, "the program pass is not on PATH"),
+        ("prod/none", environ, SecretNotFoundError, "is not in the password store"),
+        ("prod", environ, ReferenceValueError, "is a folder of the password store"),
+        ("", environ, ReferenceValueError, "needs the path of an entry"),
+        ("-c", environ, ReferenceValueError, "needs the path of an entry"),
+        ("prod/../one", environ, ReferenceValueError, "needs the path of an entry"),
+        ("/etc/passwd", environ, ReferenceValueError, "needs the path of an entry"),
+        ("one?raw=2", environ, ReferenceValueError, "raw= is 0 or 1"),
+        ("one", {**environ, "GNUPGHOME": str(tmp_path)}, AccessDeniedError, "is encrypted for a key that is not here"),
+        ("locked/a", environ, AccessDeniedError, "gpg wants the key's passphrase, and nobody is asked here"),
+        ("one", {**environ, "PATH": "/none"}, NotConfiguredError, "the program pass is not on PATH"),
     ]
     for body, variables, kind, why in cases:
         with pytest.raises(kind) as caught:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, Field, NotConfigured, PolicyRefused, SettingError, configuration
+from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError, configuration
 from sealpipe.cli.main import COMMANDS
 from sealpipe.flows.retry import call
 from sealpipe.plugin import Outgoing
@@ -439,9 +439,9 @@ def test_both_clients_ask_before_anything_is_sent(enforcing: Callable[[str], Non
         async with AsyncClient(api_key=api_key, **where) as client:
             await CALLS[way](client)
 
-    with Client(api_key=api_key, **where) as client, pytest.raises(PolicyRefused, match="is not allowed"):
+    with Client(api_key=api_key, **where) as client, pytest.raises(PolicyError, match="is not allowed"):
         CALLS[way](client)
-    with pytest.raises(PolicyRefused, match="is not allowed"):
+    with pytest.raises(PolicyError, match="is not allowed"):
         asyncio.run(there())
     assert service.seen() == []
 
@@ -460,7 +460,7 @@ def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], Non
     enforcing(ALLOWS_ALL)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
-        with pytest.raises(PolicyRefused, match="nobody who oversees this was asked"):
+        with pytest.raises(PolicyError, match="nobody who oversees this was asked"):
             client.run(call(shares.expire("abc"), client.session.budget()))
         client.list_shares()
     assert [seen.method for seen in service.seen()] == ["GET"]
@@ -471,7 +471,7 @@ def test_a_python_caller_cannot_choose_another_service(
 ) -> None:
     (tmp_path / "machine.toml").write_text(fixed(service))
     monkeypatch.setattr(configuration, "MACHINE", tmp_path / "machine.toml")
-    with pytest.raises(PolicyRefused, match="this machine fixes base_url"):
+    with pytest.raises(PolicyError, match="this machine fixes base_url"):
         Client(api_key=service.create_key(), base_url="http://127.0.0.1:9/v1", link_base_url=service.link_base_url)
 
 
@@ -545,7 +545,7 @@ def test_a_pattern_with_a_slash_is_of_plugin_and_store(tmp_path: Path, rule: str
         Registry().check_outgoing([overseer], PLAN._replace(complete=False))
         Registry().check_outgoing([overseer], PLAN)
         return
-    with pytest.raises(PolicyRefused):
+    with pytest.raises(PolicyError):
         Registry().check_outgoing([overseer], PLAN)
 
 
@@ -559,7 +559,7 @@ def test_a_third_partys_plugin_in_a_built_in_ones_place_is_not_taken_for_it(tmp_
             if allowed:
                 Registry().check_outgoing([overseer], each)
             else:
-                with pytest.raises(PolicyRefused):
+                with pytest.raises(PolicyError):
                     Registry().check_outgoing([overseer], each)
 
 
@@ -601,12 +601,12 @@ def test_a_policy_that_everybody_may_write_or_replace_allows_nothing(
     Registry().check_outgoing([overseer], PLAN)
     wrong = file if loose == "file" else file.parent
     wrong.chmod(0o777)
-    with pytest.raises(NotConfigured, match="everybody may write") as refused:
+    with pytest.raises(NotConfiguredError, match="everybody may write") as refused:
         Registry().check_outgoing([overseer], PLAN)
     assert refused.value.remedy == f"chmod {'go-w' if loose == 'file' else 'o-w'} {wrong}"
     if enforced:  # no variable makes a machine's policy one that the CI has put there
         monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(file.parent))
-        with pytest.raises(NotConfigured, match="everybody may write"):
+        with pytest.raises(NotConfiguredError, match="everybody may write"):
             Registry().check_outgoing([overseer], PLAN)
 
 
@@ -614,5 +614,5 @@ def test_expiry_rules_are_for_what_is_made(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text('longest_expiry = "1d"')
     overseer = Overseer("policy", {"file": str(tmp_path / "policy.toml")})
     Registry().check_outgoing([overseer], Outgoing("collect"))
-    with pytest.raises(PolicyRefused):
+    with pytest.raises(PolicyError):
         Registry().check_outgoing([overseer], Outgoing("request"))

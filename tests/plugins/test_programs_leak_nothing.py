@@ -62,7 +62,11 @@ def test_a_failure_names_the_reference_the_reason_and_the_next_step(filled: Term
     assert "sops:none.yaml is not there" in told.err
     del filled.environ["SOPS_AGE_KEY_FILE"]
     told = filled.sealpipe(*SHARE[:3], "--output", "json")
-    assert (told.code, told.error["type"], told.error["reference"]) == (14, "NotConfigured", "sops:secrets.enc.yaml")
+    assert (told.code, told.error["type"], told.error["reference"]) == (
+        14,
+        "NotConfiguredError",
+        "sops:secrets.enc.yaml",
+    )
     assert "SOPS_AGE_KEY_FILE" in told.error["remedy"]
     told = filled.sealpipe("share", "-f", "Token=exec:token?arg=-n")
     assert told.code == 2

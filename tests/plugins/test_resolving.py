@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sealpipe
-from sealpipe import Field, InvalidReference, NotFound, Secret
+from sealpipe import Field, ReferenceSyntaxError, Secret, SecretNotFoundError
 
 
 def opened(fields: list[Field]) -> list[tuple[str, str]]:
@@ -25,7 +25,9 @@ def test_both_give_the_fields_in_the_order_of_the_references(tmp_path: Path, mon
     assert opened(asyncio.run(sealpipe.aresolve(references))) == expected
 
 
-@pytest.mark.parametrize(("reference", "error"), [("nosuch:x", InvalidReference), ("env:NOT_SET_ANYWHERE", NotFound)])
+@pytest.mark.parametrize(
+    ("reference", "error"), [("nosuch:x", ReferenceSyntaxError), ("env:NOT_SET_ANYWHERE", SecretNotFoundError)]
+)
 def test_an_error_leaves_without_the_frames_behind_it(reference: str, error: type[Exception]) -> None:
     with pytest.raises(error) as one:
         sealpipe.resolve([reference])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.errors import Conflict
+from sealpipe.errors import WriteConflictError
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 from sealpipe.testing import SinkContract
@@ -47,5 +47,5 @@ class TestDrawer(SinkContract):
         monkeypatch.setattr(Drawer, "wrong", wrong)
         test = getattr(self, FAULTS[wrong])
         given = {"registry": registry, "caplog": caplog}
-        with pytest.raises((AssertionError, pytest.fail.Exception, Conflict)):
+        with pytest.raises((AssertionError, pytest.fail.Exception, WriteConflictError)):
             test(**{name: given[name] for name in inspect.signature(test).parameters})

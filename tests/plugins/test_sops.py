@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from references.running import as_nobody, opened, run
-from sealpipe.errors import BadReference, Denied, NotConfigured, NotFound, PluginError, Unavailable
+from sealpipe.errors import (
+    AccessDeniedError,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+)
 from sealpipe.flows.resolve import TRIES, resolve
 from sealpipe.flows.steps import Wait
 from sealpipe.reference import parse_field
@@ -131,7 +138,7 @@ def test_the_format_can_be_given_where_the_name_does_not_tell(encrypt: Encrypt, 
 
 def test_several_yaml_documents_are_not_silently_one(encrypt: Encrypt, environ: Mapping[str, str]) -> None:
     path = encrypt("two.yaml", "# head\na: 1\n---\na: 2\n")
-    with pytest.raises(BadReference, match="several YAML documents") as caught:
+    with pytest.raises(ReferenceValueError, match="several YAML documents") as caught:
         values(f"sops:{path}#a", environ=environ)
     assert "?raw=1" in caught.value.remedy
     assert values(f"sops:{path}?raw=1", environ=environ) == [("two.yaml", b"# head\na: 1\n---\na: 2\n")]
@@ -174,20 +181,20 @@ def test_each_failure_reads_differently(
     key = "SOPS_AGE_KEY_FILE"
     no_key = {name: value for name, value in environ.items() if name != key}
     cases: list[tuple[str, Mapping[str, str], type[PluginError], str]] = [
-        (f"{tmp_path}/none.yaml", environ, NotFound, "is not there"),
+        (f"{tmp_path}/none.yaml", environ, SecretNotFoundError, "is not there"),
         (f"{tmp_path}", environ, PluginError, "is a directory"),
         (f"{tmp_path}/fifo", environ, PluginError, "is no regular file"),
-        ("", environ, BadReference, "needs a path"),
+        ("", environ, ReferenceValueError, "needs a path"),
         (f"{tmp_path}/plain.yaml", environ, PluginError, "is no file that sops has encrypted"),
         (f"{tmp_path}/broken.json", environ, PluginError, "is no file that sops has encrypted"),
         (f"{tmp_path}/data.yaml", environ, PluginError, "was changed after it was encrypted, or is damaged"),
         (f"{tmp_path}/mac.yaml", environ, PluginError, "its MAC does not fit"),
-        (f"{theirs}", environ, Denied, "is encrypted for others: no key here can decrypt it"),
-        (f"{good}", no_key, NotConfigured, "needs an age key, and there is none here"),
-        (f"{good}", {**environ, key: "/none"}, NotConfigured, "that SOPS_AGE_KEY_FILE names cannot be read"),
-        (f"{good}", {**environ, key: f"{tmp_path}/wrong.key"}, NotConfigured, "what is set as one is none"),
-        (f"{good}", {**no_key, "SOPS_AGE_KEY": CANARY}, NotConfigured, "what is set as one is none"),
-        (f"{good}", {**environ, "PATH": "/none"}, NotConfigured, "the program sops is not on PATH"),
+        (f"{theirs}", environ, AccessDeniedError, "is encrypted for others: no key here can decrypt it"),
+        (f"{good}", no_key, NotConfiguredError, "needs an age key, and there is none here"),
+        (f"{good}", {**environ, key: "/none"}, NotConfiguredError, "that SOPS_AGE_KEY_FILE names cannot be read"),
+        (f"{good}", {**environ, key: f"{tmp_path}/wrong.key"}, NotConfiguredError, "what is set as one is none"),
+        (f"{good}", {**no_key, "SOPS_AGE_KEY": CANARY}, NotConfiguredError, "what is set as one is none"),
+        (f"{good}", {**environ, "PATH": "/none"}, NotConfiguredError, "the program sops is not on PATH"),
     ]
     seen = set()
     for body, variables, kind, why in cases:
@@ -202,7 +209,7 @@ def test_each_failure_reads_differently(
     assert len(seen) == len(cases) - 1  # a wrong key is told alike, wherever it stands
     (tmp_path / "locked.yaml").write_bytes(good.read_bytes())
     (tmp_path / "locked.yaml").chmod(0)
-    with as_nobody(), pytest.raises(Denied, match="may not be read by this user"):
+    with as_nobody(), pytest.raises(AccessDeniedError, match="may not be read by this user"):
         values(f"sops:{tmp_path}/locked.yaml#a", environ=environ)
 
 
@@ -226,17 +233,17 @@ def test_a_key_service_without_login_is_told_from_one_that_is_silent(
     (tmp_path / "kms.yaml").write_text(KMS)
     nobody = {**environ, "AWS_EC2_METADATA_DISABLED": "true"}
     login = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}
-    with pytest.raises(NotConfigured, match="there is no login for it here"):
+    with pytest.raises(NotConfiguredError, match="there is no login for it here"):
         values(f"sops:{tmp_path}/kms.yaml#a", environ=nobody)
     registry = Registry(environ={**nobody, **login, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
     locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
     answer = registry.fetch({"sops": [locator]})[locator]
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     assert "key service that did not answer" in answer.message
     denied = {"__type": "AccessDeniedException", "Message": CANARY}
     httpserver.expect_request("/").respond_with_json(denied, status=400)  # type: ignore[attr-defined]
     environ = {**nobody, **login, "AWS_ENDPOINT_URL": httpserver.url_for("/")}  # type: ignore[attr-defined]
-    with pytest.raises(Denied, match="key service that refuses us") as caught:
+    with pytest.raises(AccessDeniedError, match="key service that refuses us") as caught:
         values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
     assert CANARY not in repr(vars(caught.value))
 
@@ -282,7 +289,7 @@ def test_a_sops_that_hangs_is_unavailable_and_tried_again(
             waits += isinstance(step, Wait)  # nobody waits here
             answer = None if isinstance(step, Wait) else step.work()  # type: ignore[union-attr]
 
-    with pytest.raises(Unavailable, match=r"sops had not ended after 0.3 s"):
+    with pytest.raises(UnavailableError, match=r"sops had not ended after 0.3 s"):
         drive()
     assert (tmp_path / "times").read_text().count("x") == TRIES == waits + 1
 

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from references.running import as_nobody, fetched, opened, value_of
-from sealpipe.errors import BadReference, Conflict, Denied, NotFound, PluginError, TooLarge, Unsupported
+from sealpipe.errors import (
+    AccessDeniedError,
+    PayloadTooLargeError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnsupportedError,
+    WriteConflictError,
+)
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
 from sealpipe.registry import Registry
 from sealpipe_plugins.sources.stdin import StdinSource
@@ -47,19 +55,19 @@ class TestEnv:
         assert in_a_process("env:A_B", env={"A_B": " é\n\t= "}) == " é\n\t= ".encode()
 
     def test_a_missing_variable_says_how_to_set_it(self) -> None:
-        with pytest.raises(NotFound, match="the environment variable DB_PASSWORD is not set") as caught:
+        with pytest.raises(SecretNotFoundError, match="the environment variable DB_PASSWORD is not set") as caught:
             value_of("env:DB_PASSWORD", {})
         assert "export DB_PASSWORD" in caught.value.remedy
         assert (caught.value.locator, caught.value.exit_code) == ("env:DB_PASSWORD", 14)
 
     def test_an_empty_variable_says_so_and_why_that_may_be(self) -> None:
-        with pytest.raises(NotFound, match="DB_PASSWORD is set but empty") as caught:
+        with pytest.raises(SecretNotFoundError, match="DB_PASSWORD is set but empty") as caught:
             value_of("env:DB_PASSWORD", {"DB_PASSWORD": ""})
         assert "fork" in caught.value.remedy
 
     @pytest.mark.parametrize("expanded", [CANARY, "hunter2", "p@ss w0rd", "ghp0123456789"])
     def test_what_the_shell_has_expanded_is_not_shown(self, expanded: str) -> None:
-        with pytest.raises(NotFound) as caught:
+        with pytest.raises(SecretNotFoundError) as caught:
             value_of(f"env:{expanded}", {})
         error = caught.value
         assert expanded not in f"{error} {error.remedy} {error.locator}"
@@ -67,14 +75,14 @@ class TestEnv:
 
     @pytest.mark.parametrize("name", ["SEALPIPE_API_KEY", "SEALPIPE_API_KEY_FILE", "SEALPIPE_API_KEY_PREVIOUS"])
     def test_our_own_credential_is_never_shared(self, name: str) -> None:
-        with pytest.raises(BadReference, match="own credential") as caught:
+        with pytest.raises(ReferenceValueError, match="own credential") as caught:
             value_of(f"env:{name}", {name: CANARY})
         assert caught.value.exit_code == 2
         assert CANARY not in f"{caught.value} {caught.value.remedy}"
 
     @pytest.mark.parametrize("text", ["env:", "env:A=B"])
     def test_a_name_that_is_none_is_refused(self, text: str) -> None:
-        with pytest.raises(BadReference):
+        with pytest.raises(ReferenceValueError):
             value_of(text, {})
 
     def test_a_variable_that_is_not_utf8_is_refused_and_can_be_decoded(self) -> None:
@@ -100,11 +108,11 @@ class TestFile:
     def test_missing_unreadable_and_directory_read_differently(self, tmp_path: Path) -> None:
         (tmp_path / "locked").write_text(CANARY)
         (tmp_path / "locked").chmod(0)
-        with pytest.raises(NotFound, match="is not there") as missing:
+        with pytest.raises(SecretNotFoundError, match="is not there") as missing:
             value_of(f"file:{tmp_path}/none")
-        with pytest.raises(NotFound, match="is not there"):
+        with pytest.raises(SecretNotFoundError, match="is not there"):
             value_of(f"file:{tmp_path}/locked/under")
-        with as_nobody(), pytest.raises(Denied, match="may not be read") as denied:
+        with as_nobody(), pytest.raises(AccessDeniedError, match="may not be read") as denied:
             value_of(f"file:{tmp_path}/locked")
         with pytest.raises(PluginError, match="is a directory") as directory:
             value_of(f"file:{tmp_path}")
@@ -114,12 +122,12 @@ class TestFile:
         assert missing.value.locator == f"file:{tmp_path}/none"
 
     def test_a_tilde_gets_advice(self) -> None:
-        with pytest.raises(NotFound) as caught:
+        with pytest.raises(SecretNotFoundError) as caught:
             value_of("file:~/no/such/thing")
         assert "$HOME" in caught.value.remedy
 
     def test_a_path_is_needed(self) -> None:
-        with pytest.raises(BadReference, match="file: needs a path"):
+        with pytest.raises(ReferenceValueError, match="file: needs a path"):
             value_of("file:")
 
     def test_sixteen_mebibytes_are_read_and_one_byte_more_is_not(self, tmp_path: Path) -> None:
@@ -129,11 +137,11 @@ class TestFile:
         assert len(opened(field)) == PLAINTEXT_LIMIT
         with big.open("ab") as stream:
             stream.write(b"a")
-        with pytest.raises(TooLarge, match=r"file:.*big has more than 16 MiB"):
+        with pytest.raises(PayloadTooLargeError, match=r"file:.*big has more than 16 MiB"):
             fetched(f"file:{big}")
 
     def test_an_endless_file_ends(self) -> None:
-        with pytest.raises(TooLarge):
+        with pytest.raises(PayloadTooLargeError):
             fetched("file:/dev/zero")
 
     def test_a_fifo_is_read_to_its_end(self, tmp_path: Path) -> None:
@@ -164,39 +172,39 @@ class TestStdin:
     def test_a_second_reading_is_refused_rather_than_empty(self) -> None:
         source = StdinSource(None, Context("stdin", stdin=io.BytesIO(b"x")))
         source.fetch(Locator("stdin", ""))
-        with pytest.raises(Conflict):
+        with pytest.raises(WriteConflictError):
             source.fetch(Locator("stdin", ""))
 
     def test_a_terminal_is_refused(self) -> None:
         leader, terminal = os.openpty()
         try:
-            with os.fdopen(terminal, "rb") as stream, pytest.raises(Unsupported, match="is a terminal"):
+            with os.fdopen(terminal, "rb") as stream, pytest.raises(UnsupportedError, match="is a terminal"):
                 StdinSource(None, Context("stdin", stdin=stream)).fetch(Locator("stdin", ""))
         finally:
             os.close(leader)
 
     def test_a_closed_one_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", None)
-        with pytest.raises(NotFound, match="is closed"):
+        with pytest.raises(SecretNotFoundError, match="is closed"):
             StdinSource(None, Context("stdin")).fetch(Locator("stdin", ""))
 
     def test_nothing_piped_in_is_an_empty_value(self) -> None:
-        with pytest.raises(NotFound, match="stdin: is empty"):
+        with pytest.raises(SecretNotFoundError, match="stdin: is empty"):
             fetched("stdin:")
 
     def test_nothing_follows_its_colon(self) -> None:
-        with pytest.raises(BadReference):
+        with pytest.raises(ReferenceValueError):
             fetched("stdin:x", stdin=b"x")
 
     def test_too_much_is_refused(self) -> None:
-        with pytest.raises(TooLarge):
+        with pytest.raises(PayloadTooLargeError):
             fetched("stdin:", stdin=b"x" * (PLAINTEXT_LIMIT + 1))
 
 
 def test_text_is_itself_and_no_secret() -> None:
     (field,) = fetched("User=text:deploy-bot?type=text")
     assert (field.key, field.value, field.type) == ("User", "deploy-bot", "text")
-    with pytest.raises(NotFound, match="text: is empty"):
+    with pytest.raises(SecretNotFoundError, match="text: is empty"):
         fetched("text:")
 
 
@@ -218,17 +226,17 @@ class TestDotenv:
         ]
 
     def test_without_a_key_it_names_the_keys(self, path: Path) -> None:
-        with pytest.raises(BadReference) as caught:
+        with pytest.raises(ReferenceValueError) as caught:
             fetched(f"dotenv:{path}")
         assert '"USER_NAME", "DB_PASSWORD"' in caught.value.remedy
         assert "bob" not in f"{caught.value} {caught.value.remedy}"
 
     def test_a_missing_key_or_file_is_named(self, path: Path) -> None:
-        with pytest.raises(NotFound, match='no key "NOPE"'):
+        with pytest.raises(SecretNotFoundError, match='no key "NOPE"'):
             fetched(f"dotenv:{path}#NOPE")
-        with pytest.raises(NotFound, match=r"dotenv:/nowhere is not there"):
+        with pytest.raises(SecretNotFoundError, match=r"dotenv:/nowhere is not there"):
             fetched("dotenv:/nowhere#A")
-        with pytest.raises(BadReference, match="dotenv: needs a path"):
+        with pytest.raises(ReferenceValueError, match="dotenv: needs a path"):
             fetched("dotenv:#A")
 
     def test_its_format_can_be_another(self, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import InvalidReference, SettingError
+from sealpipe.errors import ReferenceSyntaxError, SettingError
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe_rehearsal.running import Running
@@ -203,7 +203,7 @@ def test_an_empty_variable_of_a_store_that_nobody_has_is_none() -> None:
 
 
 def test_a_store_whose_plugin_nobody_has_gets_the_nearest() -> None:
-    with pytest.raises(InvalidReference, match="there is no source named attik") as caught:
+    with pytest.raises(ReferenceSyntaxError, match="there is no source named attik") as caught:
         registry({"stores": {"my-attic": {"plugin": "attik"}}}, {}).source("my-attic")
     assert caught.value.remedy.startswith("did you mean attic?")
 

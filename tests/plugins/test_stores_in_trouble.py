@@ -7,7 +7,7 @@ import pytest
 from plugins.aws.conftest import aws, one_moto
 from plugins.aws.moto import ENVIRON
 from plugins.storing import SECRET, refused
-from sealpipe.errors import Unavailable
+from sealpipe.errors import UnavailableError
 from sealpipe.testing.trouble import PATIENCE, Trouble
 
 __all__ = ["aws", "one_moto"]
@@ -26,9 +26,9 @@ def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyP
     try:
         settings = {f"{AWS}ENDPOINT_URL": trouble.url, f"{AWS}TIMEOUT": "0.3"}
         settings |= {f"{K8S}SERVER": trouble.url, f"{K8S}TOKEN": "t", f"{K8S}TIMEOUT": "0.3"}
-        error = refused({**ENVIRON, **settings}, target, {"a": SECRET}, Unavailable, "")
+        error = refused({**ENVIRON, **settings}, target, {"a": SECRET}, UnavailableError, "")
     finally:
         trouble.stop()
-    assert isinstance(error, Unavailable)
+    assert isinstance(error, UnavailableError)
     assert error.retry_after == (Trouble.retry_after if how.isdigit() else None)
     assert trouble.received == 1, "the core repeats, not the sink"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from references.running import fetched, opened, run
-from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
+from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
@@ -75,10 +75,10 @@ def test_an_installed_plugin_is_found_by_its_sources_name(install: Install) -> N
 
 def test_a_plugin_has_the_parameters_that_it_declares(install: Install) -> None:
     install("attic")
-    with pytest.raises(InvalidReference, match="attic: parameter 2 is unknown") as caught:
+    with pytest.raises(ReferenceSyntaxError, match="attic: parameter 2 is unknown") as caught:
         fetched("attic:a?trim=1&levle=2")
     assert caught.value.remedy == "did you mean level?"
-    with pytest.raises(InvalidReference, match="parameter 1 is unknown") as caught:
+    with pytest.raises(ReferenceSyntaxError, match="parameter 1 is unknown") as caught:
         fetched(f"attic:a?{CANARY}=2")
     assert "known parameters: decode, filename" in caught.value.remedy
     assert CANARY not in f"{caught.value} {caught.value.remedy}"
@@ -100,9 +100,9 @@ def test_entry_points_are_looked_up_only_for_what_no_built_in_has(
     run(resolve([parse_field("env:A"), parse_field("text:t")], lambda: found))
     assert (looks, module in sys.modules) == ([], False)
     run(resolve([parse_field("attic:A")], lambda: found))
-    with pytest.raises(InvalidReference):
+    with pytest.raises(ReferenceSyntaxError):
         found.source_info("nosuch")
-    with pytest.raises(InvalidReference):
+    with pytest.raises(ReferenceSyntaxError):
         found.source_info("nosuch")
     assert len(looks) == 1
 
@@ -145,10 +145,10 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
     found = Registry(environ={"A": "x"})
     for text in ("whole:x", "env:A"):
         assert len(run(resolve([parse_field(text)], lambda: found))) == 1
-    with pytest.raises(NotConfigured, match=r"^the plugin broken ") as caught:
+    with pytest.raises(NotConfiguredError, match=r"^the plugin broken ") as caught:
         found.source_info("broken")
     assert CANARY not in told(caught.value)
-    with pytest.raises(InvalidReference, match="no source named nosuch") as unknown:
+    with pytest.raises(ReferenceSyntaxError, match="no source named nosuch") as unknown:
         found.source_info("nosuch")
     assert "not loaded whole: broken" in unknown.value.remedy
     assert list(found.problems) == ["broken"]
@@ -156,14 +156,14 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
 
 def test_a_broken_plugin_is_told_by_the_type_of_its_error(install: Install) -> None:
     install("broken", hook=f"raise RuntimeError('{CANARY}')")
-    with pytest.raises(NotConfigured, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"):
+    with pytest.raises(NotConfiguredError, match=r"^the plugin broken could not be loaded \(RuntimeError\)$"):
         Registry().source_info("broken")
 
 
 def test_half_a_plugin_is_none(install: Install) -> None:
     install("half", hook=HOOK + "    register(SourceInfo('other', '', 'x:y'))\n    raise OSError")
     found = Registry()
-    with pytest.raises(InvalidReference):
+    with pytest.raises(ReferenceSyntaxError):
         found.source_info("other")
 
 
@@ -191,7 +191,7 @@ def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str)
 def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more: str, kind: str) -> None:
     body = "pass\nraise RuntimeError('" + CANARY + "')" if "needs" in more else "return Document(b'x')"
     install("attic", body, more=more)
-    with pytest.raises(NotConfigured, match=rf"the source attic cannot be used here \({kind}\)") as caught:
+    with pytest.raises(NotConfiguredError, match=rf"the source attic cannot be used here \({kind}\)") as caught:
         fetched("attic:x")
     error = caught.value
     assert error.remedy == (
@@ -208,8 +208,8 @@ def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more:
         ("raise SystemExit('{}')", "the source attic failed in a way it should not (SystemExit)"),
         ("raise type('Odd', (Exception,), {{}})('{}')", "failed in a way it should not (Odd)"),
         ("secret = '{}'; return secret.nothing", "(AttributeError)"),
-        ("raise NotFound('there is none') from ValueError('{}')", "there is none"),
-        ("secret = '{}'; raise NotFound('there is none')", "there is none"),
+        ("raise SecretNotFoundError('there is none') from ValueError('{}')", "there is none"),
+        ("secret = '{}'; raise SecretNotFoundError('there is none')", "there is none"),
         ("return '{}'", "the source attic answered attic:x with str"),
         ("return Document(['{}'])", "the source attic answered attic:x with list"),
     ],
@@ -225,16 +225,16 @@ def test_no_stray_text_of_a_plugin_is_told(install: Install, body: str, reason: 
 
 
 def test_too_much_is_a_usage_error_from_a_plugin_too(install: Install) -> None:
-    install("attic", "raise TooLarge('more than 16 MiB')")
-    with pytest.raises(TooLarge):
+    install("attic", "raise PayloadTooLargeError('more than 16 MiB')")
+    with pytest.raises(PayloadTooLargeError):
         fetched("attic:x")
 
 
 def test_a_batch_answers_each_and_leaves_out_none(install: Install) -> None:
     body = (
         "pass\n    def fetch_many(self, locators):\n"
-        "        return {l: Document(l.body) if l.body != 'no' else NotFound('none', locator=l.text) for l in locators"
-        " if l.body != 'lost'}"
+        "        return {l: Document(l.body) if l.body != 'no' else SecretNotFoundError('none', locator=l.text)"
+        " for l in locators if l.body != 'lost'}"
     )
     install("attic", body)
     found = Registry()
@@ -251,9 +251,9 @@ def test_an_unknown_name_gets_the_nearest_known_ones() -> None:
         ("ENV", "did you mean env"),
         ("xyz", "known sources: "),
     ):
-        with pytest.raises(InvalidReference, match=f"there is no source named {name}") as caught:
+        with pytest.raises(ReferenceSyntaxError, match=f"there is no source named {name}") as caught:
             found.source_info(name)
         assert caught.value.remedy.startswith(hint)
-    with pytest.raises(InvalidReference) as caught:
+    with pytest.raises(ReferenceSyntaxError) as caught:
         found.source_info("x" * 60)
     assert "xxx" not in f"{caught.value} {caught.value.remedy}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import NotFound, PluginError, Unavailable
+from sealpipe.errors import PluginError, SecretNotFoundError, UnavailableError
 from sealpipe.flows.resolve import TRIES, Cache, resolve
 from sealpipe.flows.retry import FIRST_WAIT, LONGEST_WAIT
 from sealpipe.flows.steps import Do, Wait
@@ -68,13 +68,13 @@ def attic(site: Site) -> Attic:
     return Attic(site)
 
 
-def later(seconds: Any = None) -> Unavailable:
-    return Unavailable("come back later", retry_after=seconds)
+def later(seconds: Any = None) -> UnavailableError:
+    return UnavailableError("come back later", retry_after=seconds)
 
 
 def test_what_is_unavailable_is_asked_for_four_times_and_then_told(attic: Attic) -> None:
     attic.lay_out(attic_a=[later() for _ in range(9)])
-    with pytest.raises(Unavailable, match="come back later") as told:
+    with pytest.raises(UnavailableError, match="come back later") as told:
         attic.resolve("attic:a")
     assert attic.asked == ["attic:a"] * TRIES == ["attic:a"] * 4
     assert told.value.locator == "attic:a"
@@ -124,14 +124,14 @@ def test_only_what_was_unavailable_is_asked_for_again(attic: Attic) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "NotFound",
-        "Denied",
-        "NotConfigured",
-        "AuthFailed",
-        "BadReference",
-        "Unsupported",
-        "Conflict",
-        "Unclear",
+        "SecretNotFoundError",
+        "AccessDeniedError",
+        "NotConfiguredError",
+        "BackendAuthError",
+        "ReferenceValueError",
+        "UnsupportedError",
+        "WriteConflictError",
+        "UnknownOutcomeError",
         "PluginError",
     ],
 )
@@ -153,9 +153,9 @@ def test_an_error_that_the_contract_does_not_know_is_not_tried_again(attic: Atti
 
 def test_a_document_is_read_once_in_a_run_and_so_is_one_that_is_not_there(attic: Attic) -> None:
     cache: Cache = {}
-    attic.lay_out(attic_no=[NotFound("none")])
+    attic.lay_out(attic_no=[SecretNotFoundError("none")])
     attic.resolve("attic:a", "A=attic:a", "attic:no?optional=1", cache=cache)
     attic.resolve("attic:a", "attic:no?optional=1", cache=cache)
-    with pytest.raises(NotFound):
+    with pytest.raises(SecretNotFoundError):
         attic.resolve("attic:no", cache=cache)
     assert attic.asked == ["attic:a", "attic:no"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe.errors import InvalidReference
+from sealpipe.errors import ReferenceSyntaxError
 from sealpipe.reference import FieldSpec, Key, Pointer, Reference, parse_field
 
 PASTED = "hunter2-Canary"
@@ -87,7 +87,7 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "reason"), BAD)
 def test_a_bad_reference_is_refused_for_its_one_fault(text: str, reason: str) -> None:
-    with pytest.raises(InvalidReference) as caught:
+    with pytest.raises(ReferenceSyntaxError) as caught:
         parse_field(text)
     error = caught.value
     assert reason in error.message
@@ -97,14 +97,14 @@ def test_a_bad_reference_is_refused_for_its_one_fault(text: str, reason: str) ->
 
 
 def test_of_a_text_with_a_name_only_the_name_is_shown() -> None:
-    with pytest.raises(InvalidReference, match=r"^postgres: there is a %") as caught:
+    with pytest.raises(ReferenceSyntaxError, match=r"^postgres: there is a %") as caught:
         parse_field("postgres://user:p%40ss@host/db")
     assert "ss@host" not in caught.value.message
 
 
 def test_a_token_that_could_be_a_name_is_not_shown() -> None:
     token = "ghp" + "x" * 60
-    with pytest.raises(InvalidReference) as caught:
+    with pytest.raises(ReferenceSyntaxError) as caught:
         parse_field(f"{token}:a%b")
     assert token not in caught.value.message
 
@@ -126,5 +126,5 @@ def test_a_token_that_could_be_a_name_is_not_shown() -> None:
 )
 def test_what_cannot_be_written_cannot_be_made(make: object) -> None:
     assert callable(make)
-    with pytest.raises(InvalidReference):
+    with pytest.raises(ReferenceSyntaxError):
         make()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe.errors import InvalidReference
+from sealpipe.errors import ReferenceSyntaxError
 from sealpipe.reference import (
     Everything,
     FieldSpec,
@@ -98,7 +98,7 @@ def test_a_reference_means_exactly_this(text: str, value: FieldSpec, canonical: 
 
 def test_a_reference_alone_has_no_label() -> None:
     assert parse("vault:a?x=1#b") == Reference("vault", "a", (("x", "1"),), (Key("b"),))
-    with pytest.raises(InvalidReference):
+    with pytest.raises(ReferenceSyntaxError):
         parse("Label=vault:a")
 
 
@@ -116,5 +116,5 @@ def test_everything_after_a_channels_colon_is_its_own(text: str) -> None:
 
 
 def test_a_channel_without_a_name_is_refused() -> None:
-    with pytest.raises(InvalidReference, match="the channel is no reference"):
+    with pytest.raises(ReferenceSyntaxError, match="the channel is no reference"):
         parse_target("#ops")

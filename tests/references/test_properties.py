@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sealpipe.errors import InvalidReference
+from sealpipe.errors import ReferenceSyntaxError
 from sealpipe.reference import (
     Everything,
     FieldSpec,
@@ -66,7 +66,7 @@ def specs(draw: st.DrawFn) -> FieldSpec:
     ref = draw(references)
     try:
         return FieldSpec(draw(_labels), ref)
-    except InvalidReference:
+    except ReferenceSyntaxError:
         return FieldSpec(None, ref)
 
 
@@ -118,7 +118,7 @@ _pieces = st.sampled_from(
 def test_what_reads_prints_one_canonical_text(start: str, text: str) -> None:
     try:
         spec = parse_field(start + text)
-    except InvalidReference:
+    except ReferenceSyntaxError:
         return
     canonical = str(spec)
     assert parse_field(canonical) == spec
@@ -142,6 +142,6 @@ def test_junk_is_refused_and_nothing_else_happens(text: str) -> None:
 def refusal(read: Callable[[str], object], text: str) -> str:
     try:
         read(text)
-    except InvalidReference as error:
+    except ReferenceSyntaxError as error:
         return f"{error.message} {error.remedy}"
     return ""

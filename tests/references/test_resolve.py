@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from references.running import as_nobody, fetched, opened, registry, run, value_of
-from sealpipe.errors import BadReference, Denied, InvalidReference, NotFound, PluginError, UsageError
+from sealpipe.errors import (
+    AccessDeniedError,
+    PluginError,
+    ReferenceSyntaxError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UsageError,
+)
 from sealpipe.flows.resolve import Cache, resolve, resolve_value
 from sealpipe.flows.steps import Do
 from sealpipe.plugin import Document, Locator
@@ -74,13 +81,13 @@ def test_labels_may_come_twice() -> None:
 @pytest.mark.parametrize("bad", ["nosuch:x", "env:A?nosuch=1"])
 def test_nothing_is_fetched_where_one_reference_is_wrong(bad: str) -> None:
     found = Counting()
-    with pytest.raises(InvalidReference):
+    with pytest.raises(ReferenceSyntaxError):
         run(resolve([parse_field("env:A"), parse_field(bad)], lambda: found))
     assert found.asked == []
 
 
 def test_the_first_failure_in_order_is_told() -> None:
-    with pytest.raises(NotFound, match="NO_ONE is not set"):
+    with pytest.raises(SecretNotFoundError, match="NO_ONE is not set"):
         fetched("env:A", "env:NO_ONE", "file:/nowhere/at/all", environ=ENV)
 
 
@@ -98,7 +105,7 @@ def test_optional_does_not_cover_what_may_not_be_read(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.write_text("x")
     locked.chmod(0)
-    with as_nobody(), pytest.raises(Denied):
+    with as_nobody(), pytest.raises(AccessDeniedError):
         fetched(f"file:{locked}?optional=1")
 
 
@@ -107,9 +114,9 @@ def test_one_value_is_one_value() -> None:
     assert value_of("text:open", ENV) == "open"
     assert value_of("env:JSON?format=json#x", ENV) == "1"
     assert value_of("env:NONE?optional=1", ENV) is None
-    with pytest.raises(BadReference, match="gives 2 values"):
+    with pytest.raises(ReferenceValueError, match="gives 2 values"):
         value_of("env:JSON?format=json#x,y", ENV)
-    with pytest.raises(NotFound):
+    with pytest.raises(SecretNotFoundError):
         value_of("env:EMPTY", ENV)
 
 

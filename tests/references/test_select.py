@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from references.running import opened
-from sealpipe.errors import BadReference, NotConfigured, NotFound, PluginError
+from sealpipe.errors import NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
 from sealpipe.flows import documents
 from sealpipe.flows.select import select
 from sealpipe.plugin import Document
@@ -61,7 +61,7 @@ def test_a_value_alone_is_labelled_by_its_path(text: str, label: str) -> None:
 def test_keys_are_taken_literally(text: str, fields: list[tuple[str, bytes]] | None) -> None:
     text = text.replace("v:", "vault:")
     if fields is None:
-        with pytest.raises(NotFound, match=r'no key "no\?"'):
+        with pytest.raises(SecretNotFoundError, match=r'no key "no\?"'):
             pairs(MAP, text)
     else:
         assert pairs(MAP, text) == fields
@@ -82,7 +82,7 @@ def test_a_pointer_goes_down_a_document(selector: str, fields: list[tuple[str, b
 
 @pytest.mark.parametrize("pointer", ["/conn/2", "/conn/-", "/conn/00", "/conn/+1", "/conn/²", "/conn/1/x", "/zz/0"])
 def test_a_pointer_into_nothing_is_an_error_unless_it_is_optional(pointer: str) -> None:
-    with pytest.raises(NotFound, match="nothing at"):
+    with pytest.raises(SecretNotFoundError, match="nothing at"):
         taken(DEEP, f"file:x?format=json#{pointer}")
     assert taken(DEEP, f"file:x?format=json&optional=1#{pointer}") == []
 
@@ -90,13 +90,13 @@ def test_a_pointer_into_nothing_is_an_error_unless_it_is_optional(pointer: str) 
 def test_a_star_is_every_top_level_key() -> None:
     assert pairs({"a": "1", "b": "2"}, "vault:x#*") == [("a", b"1"), ("b", b"2")]
     assert pairs({"a": "1"}, "vault:x#*,c=a") == [("a", b"1"), ("c", b"1")]
-    with pytest.raises(NotFound, match="without any key"):
+    with pytest.raises(SecretNotFoundError, match="without any key"):
         taken({}, "vault:x#*")
     assert taken({}, "vault:x?optional=1#*") == []
 
 
 def test_a_map_without_a_selector_names_its_keys_and_never_a_value() -> None:
-    with pytest.raises(BadReference) as caught:
+    with pytest.raises(ReferenceValueError) as caught:
         taken({"user": CANARY, "a\x1b[2Jb": CANARY}, "vault:secret/app")
     error = caught.value
     assert 'its keys: "user", "a\\u001b[2Jb"' in error.remedy
@@ -105,7 +105,7 @@ def test_a_map_without_a_selector_names_its_keys_and_never_a_value() -> None:
 
 
 def test_many_keys_are_not_all_named() -> None:
-    with pytest.raises(BadReference) as caught:
+    with pytest.raises(ReferenceValueError) as caught:
         taken({f"k{n}": "" for n in range(500)}, "vault:a")
     assert caught.value.remedy.endswith('"k19" and 480 more')
 
@@ -123,7 +123,7 @@ def test_many_keys_are_not_all_named() -> None:
     ],
 )
 def test_a_selector_that_does_not_fit_is_the_references_fault(content: Any, text: str, reason: str) -> None:
-    with pytest.raises(BadReference) as caught:
+    with pytest.raises(ReferenceValueError) as caught:
         taken(content, text)
     assert reason in caught.value.message
     assert caught.value.exit_code == 2
@@ -132,7 +132,7 @@ def test_a_selector_that_does_not_fit_is_the_references_fault(content: Any, text
 @pytest.mark.parametrize("content", ["", b"", " \n", None])
 def test_an_empty_value_is_an_error_unless_it_is_optional(content: str | bytes | None) -> None:
     whole = {"k": content}
-    with pytest.raises(NotFound, match=r"vault:a\?trim=1#k is empty") as caught:
+    with pytest.raises(SecretNotFoundError, match=r"vault:a\?trim=1#k is empty") as caught:
         taken(whole, "vault:a?trim=1#k")
     assert caught.value.exit_code == 14
     assert taken(whole, "vault:a?trim=1&optional=1#k") == []
@@ -191,7 +191,7 @@ def test_text_that_its_source_knows_to_be_a_map_is_read_so_unless_the_reference_
     }
     assert set(map(tuple, read.values())) == {(b"1.10",)}
     assert [opened(field) for field in select(known, parse("vault:a?decode=base64#pw"))] == [b"foo"], "each value"
-    with pytest.raises(BadReference, match="is a map and nothing is taken out of it"):
+    with pytest.raises(ReferenceValueError, match="is a map and nothing is taken out of it"):
         select(known, parse("vault:a"))
     with pytest.raises(PluginError, match="cannot be read as dotenv"):
         select(known, parse("vault:a?format=dotenv#pw"))
@@ -295,7 +295,7 @@ def test_a_document_that_cannot_be_read_is_not_shown(form: str, data: str | byte
 
 
 def test_a_line_of_a_secret_does_not_pass_for_a_key() -> None:
-    with pytest.raises(BadReference) as caught:
+    with pytest.raises(ReferenceValueError) as caught:
         taken(f"{CANARY}\n", "file:x?format=dotenv")
     assert CANARY not in caught.value.remedy
 
@@ -305,7 +305,7 @@ def test_yaml_without_a_package_says_what_to_install(monkeypatch: pytest.MonkeyP
         raise ImportError(name)
 
     monkeypatch.setattr(documents, "import_module", absent)
-    with pytest.raises(NotConfigured) as caught:
+    with pytest.raises(NotConfiguredError) as caught:
         taken("a: 1", "file:x?format=yaml#a")
     assert caught.value.remedy == "pip install pyyaml"
 

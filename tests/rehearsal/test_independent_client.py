@@ -9,7 +9,7 @@ import pytest
 
 from rehearsal.callers import Api
 from sealpipe.errors import FragmentError
-from sealpipe_rehearsal.people import NotOpened
+from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.server import start
 
@@ -54,7 +54,7 @@ def test_it_creates_and_the_recipient_reads(running: Running, client: credenshar
     assert share.custody == "none"
     (field,) = running.recipient().open_link(share.link)
     assert (field.key, field.value, field.type) == ("Password", "s3cret \u00e4\U0001f511", "password")
-    with pytest.raises(NotOpened) as ended:
+    with pytest.raises(LinkRefusedError) as ended:
         running.recipient().open_link(share.link)
     assert ended.value.reason == "views"
 
@@ -76,10 +76,10 @@ def test_it_sends_every_optional_member(running: Running, client: credenshare.Cr
     assert (share.custody, share.expired_at) == ("stored", "2099-01-01T00:00:00Z")
     people = running.recipient()
     assert people.look(share.link)["passcode_required"] is True
-    with pytest.raises(NotOpened) as wanted:
+    with pytest.raises(LinkRefusedError) as wanted:
         people.open_link(share.link)
     assert (wanted.value.reason, wanted.value.attempts_left) == ("passcode-required", None)
-    with pytest.raises(NotOpened) as wrong:
+    with pytest.raises(LinkRefusedError) as wrong:
         people.open_link(share.link, "wrong horse")
     assert (wrong.value.reason, wrong.value.attempts_left) == ("passcode-wrong", 4)
     assert people.open_link(share.link, "correct horse")[0].value == FIELDS[0]["value"]
@@ -114,13 +114,13 @@ def test_it_asks_for_a_secret_and_opens_what_was_sent(running: Running, client: 
     request = client.requests.create(title="Tokens", fields=PROMPTS, passcode="knock", max_submission=2)
     assert request.collect_link == f"{running.link_base_url}/r/{request.short_code}"
     people = running.submitter()
-    with pytest.raises(NotOpened, match="passcode"):
+    with pytest.raises(LinkRefusedError, match="passcode"):
         people.submit(request.collect_link, {"Token": "t0"}, tag="crs")
     sent = [
         people.submit(request.collect_link, {"Token": f"t{number}\u00e4", "Note": "a\nb"}, tag="crs", passcode="knock")
         for number in (1, 2)
     ]
-    with pytest.raises(NotOpened) as full:
+    with pytest.raises(LinkRefusedError) as full:
         people.submit(request.collect_link, {"Token": "t3"}, tag="crs", passcode="knock")
     assert full.value.reason == "full"
 
@@ -157,7 +157,7 @@ def test_it_lists_gets_and_deletes_a_request_twice(running: Running, client: cre
     (still,) = client.requests.submissions(gone.short_code)
     assert still.decrypt(gone.seed)[0]["value"] == "t"
     assert [each.short_code for each in client.requests.list(status="expired")] == [gone.short_code]
-    with pytest.raises(NotOpened) as closed:
+    with pytest.raises(LinkRefusedError) as closed:
         running.submitter().submit(gone.collect_link, {"Token": "t"}, tag="crs")
     assert closed.value.reason == "expired"
 
@@ -272,6 +272,6 @@ def test_a_recipient_with_half_a_link_spends_nothing(
 
 
 def test_a_link_to_nothing_is_not_found(service: Running) -> None:
-    with pytest.raises(NotOpened) as nothing:
+    with pytest.raises(LinkRefusedError) as nothing:
         service.recipient().open_link(f"{service.link_base_url}/unknown#1{'A' * 43}")
     assert nothing.value.reason == "not-found"

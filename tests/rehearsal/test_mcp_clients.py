@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from rehearsal.callers import Api, two_parts
 from rehearsal.mcp_rows import SCOPES, World, check, world
-from sealpipe import Client, ScopeMissing, ToolError
+from sealpipe import Client, MissingScopeError, ToolError
 from sealpipe.secret import Secret
 from sealpipe_rehearsal.running import Running
 from support.terminal import Terminal
@@ -95,7 +95,7 @@ def test_the_official_client_needs_the_scope_and_no_other(service: Running, ther
 @pytest.mark.parametrize("tool", SCOPES)
 def test_our_client_needs_the_scope_and_no_other(service: Running, there: World, tool: str) -> None:
     for scopes in (others(tool), ("webhooks:manage",), ()):
-        with ours(service, service.create_key(scopes=scopes)) as client, pytest.raises(ScopeMissing) as refused:
+        with ours(service, service.create_key(scopes=scopes)) as client, pytest.raises(MissingScopeError) as refused:
             client.call_tool(tool, there.arguments(tool))
         assert SCOPES[tool] in f"{refused.value.remedy}"
         assert tool in str(refused.value)

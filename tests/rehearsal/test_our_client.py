@@ -12,25 +12,25 @@ import pytest
 
 from rehearsal.callers import DATA, PAIR, PUBLIC_KEY, TOKEN, WRAP
 from sealpipe import (
+    AuthenticationError,
     Client,
-    CredentialRefused,
-    IdempotencyConflict,
-    Invalid,
-    Missing,
-    NoViewProtection,
-    OutcomeUnknown,
-    QuotaUsedUp,
-    RateLimited,
-    ScopeMissing,
+    IdempotencyConflictError,
+    InvalidRequestError,
+    MissingScopeError,
+    NotFoundError,
+    OutcomeUnknownError,
+    QuotaExceededError,
+    RateLimitError,
+    RetriesExhaustedError,
     SealpipeError,
-    TriesSpent,
+    ViewProtectionError,
 )
 from sealpipe.api import shares
 from sealpipe.api.created import CreatedShare
 from sealpipe.flows import retry
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
-from sealpipe_rehearsal.people import NotOpened
+from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running import Running
 
 SHARE: dict[str, Any] = {"data": DATA, "access_token": TOKEN}
@@ -87,7 +87,7 @@ def test_a_share_is_made_listed_read_and_expired(service: Running, client: Clien
     client.expire_share(made.short_code)
     assert [share.short_code for share in client.iter_shares(limit=1)] == [again.short_code]
     for call in (client.get_share, client.expire_share):
-        error = told(Missing, call, made.short_code)
+        error = told(NotFoundError, call, made.short_code)
         assert (error.status, error.error_code) == (404, 1)
     assert [(event.account, dict(event.payload)) for event in service.events()] == [
         ("default", {"event": "share.deleted", "short_code": made.short_code})
@@ -98,7 +98,7 @@ def test_a_create_is_sent_again_under_its_key_and_never_with_another_body(client
     first = client.create_share(**SHARE, idempotency_key="k")
     second = client.create_share(**SHARE, idempotency_key="k")
     assert (first.short_code, first.replayed, second.replayed) == (second.short_code, False, True)
-    error = told(IdempotencyConflict, client.create_share, **SHARE, title="t", idempotency_key="k")
+    error = told(IdempotencyConflictError, client.create_share, **SHARE, title="t", idempotency_key="k")
     assert (error.status, error.error_code) == (409, 105)
     assert len(client.list_shares().items) == 1
 
@@ -120,11 +120,11 @@ def sent(client: Client, **members: str) -> CreatedShare:
 
 
 def test_what_is_rejected_is_named(service: Running, connect: Connect) -> None:
-    error = told(Invalid, sent, connect(), data="", access_token="short")
+    error = told(InvalidRequestError, sent, connect(), data="", access_token="short")
     assert (error.status, error.error_code, set(error.additional_data)) == (400, 19, {"data", "access_token"})
-    error = told(Invalid, connect(custody="none").create_share, **SHARE, item_key_wrap=WRAP)
+    error = told(InvalidRequestError, connect(custody="none").create_share, **SHARE, item_key_wrap=WRAP)
     assert (error.error_code, set(error.additional_data)) == (19, {"item_key_wrap"})
-    error = told(Invalid, connect(register=False).create_share, **SHARE, item_key_wrap=WRAP)
+    error = told(InvalidRequestError, connect(register=False).create_share, **SHARE, item_key_wrap=WRAP)
     assert error.error_code == 19
     assert sent(connect(), data="no envelope at all", access_token=TOKEN).short_code
     service.set_account(zero_knowledge_feature=False)
@@ -134,15 +134,15 @@ def test_what_is_rejected_is_named(service: Running, connect: Connect) -> None:
 def test_the_plan_is_told_apart_from_the_scope(service: Running, connect: Connect) -> None:
     reader = connect(scopes=["shares:read", "requests:read"])
     for call in (reader.get_stats, lambda: reader.create_share(**SHARE), lambda: reader.expire_share("x")):
-        error = told(ScopeMissing, call)
+        error = told(MissingScopeError, call)
         assert (error.status, error.error_code) == (403, 78)
     service.set_account(view_protection=False, shares=1)
     writer = connect(scopes=["shares:write"])
-    told(ScopeMissing, writer.list_shares)
-    error = told(NoViewProtection, writer.create_share, **SHARE, passcode_verifier=TOKEN)
+    told(MissingScopeError, writer.list_shares)
+    error = told(ViewProtectionError, writer.create_share, **SHARE, passcode_verifier=TOKEN)
     assert (error.status, error.error_code) == (403, 53)
     writer.create_share(**SHARE)
-    error = told(QuotaUsedUp, writer.create_share, **SHARE)
+    error = told(QuotaExceededError, writer.create_share, **SHARE)
     assert (error.status, error.error_code) == (403, 61)
 
 
@@ -151,14 +151,14 @@ def test_a_credential_that_is_not_usable_is_refused(service: Running, connect: C
     client = connect(credential)
     assert client.list_shares().items == ()
     service.set_account(plan="none")
-    assert told(CredentialRefused, client.list_shares).status == 403
+    assert told(AuthenticationError, client.list_shares).status == 403
     service.set_account(plan="business")
     service.revoke_key(credential)
-    error = told(CredentialRefused, client.list_shares)
+    error = told(AuthenticationError, client.list_shares)
     assert (error.status, error.error_code) == (403, None)
     key_id, auth, custody = service.create_key().reveal().split(".")
     wrong = Secret(f"{key_id}.{auth[:-1] + ('A' if auth[-1] != 'A' else 'E')}.{custody}")
-    assert told(CredentialRefused, connect(wrong).list_shares).status == 403
+    assert told(AuthenticationError, connect(wrong).list_shares).status == 403
 
 
 def test_the_rate_is_told_with_how_long_to_wait(service: Running, connect: Connect) -> None:
@@ -166,7 +166,7 @@ def test_the_rate_is_told_with_how_long_to_wait(service: Running, connect: Conne
     client, other = connect(), connect()
     for _ in range(2):
         client.list_shares()
-    error = told(RateLimited, client.list_shares)
+    error = told(RateLimitError, client.list_shares)
     assert (error.status, error.error_code) == (429, 107)
     assert 58 <= error.retry_after <= 60
     assert other.list_shares().items == ()
@@ -207,7 +207,7 @@ def test_a_request_lives_expires_and_is_gone(service: Running, client: Client) -
     assert client.list_submissions(code).count == 2
     assert client.delete_request(code).outcome == "deleted"
     for call in (client.delete_request, client.get_request, client.list_submissions):
-        error = told(Missing, call, code)
+        error = told(NotFoundError, call, code)
         assert (error.status, error.error_code) == (404, 70)
 
 
@@ -215,10 +215,10 @@ def test_a_request_ends_after_thirty_days_and_takes_what_it_may(service: Running
     made = client.create_request(**REQUEST, max_submissions=1, views=2, passcode="pc")
     link = f"{service.link_base_url}/r/{made.short_code}"
     people = service.submitter()
-    with pytest.raises(NotOpened, match="passcode"):
+    with pytest.raises(LinkRefusedError, match="passcode"):
         people.submit(link, {})
     people.submit(link, {}, passcode="pc")
-    with pytest.raises(NotOpened) as full:
+    with pytest.raises(LinkRefusedError) as full:
         people.submit(link, {}, passcode="pc")
     assert full.value.reason == "full"
     service.advance(30 * 24 * 3600 + 60)
@@ -245,7 +245,7 @@ def test_anothers_items_are_not_there(connect: Connect) -> None:
         (mine.list_submissions, request, 70),
         (mine.delete_request, request, 70),
     ):
-        assert told(Missing, call, code).error_code == number
+        assert told(NotFoundError, call, code).error_code == number
     assert mine.list_shares().items == mine.list_requests().items == ()
     assert (theirs.get_share(share).short_code, theirs.get_request(request).public_key) == (share, PUBLIC_KEY)
 
@@ -255,7 +255,7 @@ def test_stats_count_what_recipients_saw(service: Running, client: Client) -> No
     client.create_share(**SHARE)
     for _ in range(2):
         service.recipient().open_link(share.link)
-    with pytest.raises(NotOpened) as spent:
+    with pytest.raises(LinkRefusedError) as spent:
         service.recipient().open_link(share.link)
     assert spent.value.reason == "views"
     service.advance(24 * 3600)
@@ -270,7 +270,7 @@ def test_five_wrong_passcodes_end_a_share(service: Running, client: Client) -> N
     share = client.share([fields.Field("Password", "p")], passcode="right", views=1)
     reasons = []
     for passcode in ("w", "w", "w", "w", "w", "right"):
-        with pytest.raises(NotOpened) as kept_out:
+        with pytest.raises(LinkRefusedError) as kept_out:
             service.recipient().open_link(share.link, passcode)
         reasons.append(kept_out.value.reason)
     assert reasons == ["passcode-wrong"] * 5 + ["attempts"]
@@ -281,7 +281,7 @@ def test_time_ends_a_share_for_everybody(service: Running, client: Client) -> No
     share = client.share([fields.Field("Password", "p")], expires_in=timedelta(hours=1))
     service.advance(3600)
     assert client.list_shares().items == ()
-    with pytest.raises(NotOpened) as ended:
+    with pytest.raises(LinkRefusedError) as ended:
         service.recipient().open_link(share.link)
     assert ended.value.reason == "time"
     assert client.expire_share(share.short_code).outcome == "already-expired"
@@ -290,11 +290,11 @@ def test_time_ends_a_share_for_everybody(service: Running, client: Client) -> No
 def test_what_the_service_could_not_do_is_told_with_its_code(service: Running, client: Client) -> None:
     share, request = client.create_share(**SHARE).short_code, client.create_request(**REQUEST).short_code
     service.service.failing |= {"share.expiring": 9, "requests.listing": 9, "request.ending": 1}
-    error = told(OutcomeUnknown, client.expire_share, share)
+    error = told(OutcomeUnknownError, client.expire_share, share)
     assert (error.status, error.error_code) == (500, 42)
-    error = told(TriesSpent, client.list_requests)
+    error = told(RetriesExhaustedError, client.list_requests)
     assert (error.status, error.error_code) == (500, 11)
-    error = told(OutcomeUnknown, client.delete_request, request)
+    error = told(OutcomeUnknownError, client.delete_request, request)
     assert (error.status, error.error_code) == (500, 11)
 
 
@@ -302,9 +302,9 @@ def test_a_team_works_on_one_set_of_shares(service: Running, connect: Connect) -
     alice, bob = connect(account="alice", organization="team"), connect(account="bob", organization="team")
     alone = connect(account="alice")
     code = alice.create_share(**SHARE).short_code
-    told(Missing, alone.get_share, code)
+    told(NotFoundError, alone.get_share, code)
     bob.expire_share(code)
     assert [event.account for event in service.events()] == ["alice"]
     service.set_account("alice", plan="none")
     assert alice.list_shares().items == ()
-    told(CredentialRefused, alone.list_shares)
+    told(AuthenticationError, alone.list_shares)

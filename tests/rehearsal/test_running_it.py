@@ -23,7 +23,7 @@ from rehearsal.callers import TOKEN, WRAP, Api, refusal, two_parts
 from sealpipe.secret import Secret
 from sealpipe_rehearsal import door
 from sealpipe_rehearsal.running import Running
-from sealpipe_rehearsal.server import StateUnusable, serve, start
+from sealpipe_rehearsal.server import StateFileError, serve, start
 
 SERVE = """
 import sys
@@ -127,20 +127,20 @@ def test_no_secret_is_in_the_state_file(tmp_path: Path, caller: Callable[..., Ap
 
 def test_two_services_do_not_share_a_state_file(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
-    with start(state=state), pytest.raises(StateUnusable, match="locked"):
+    with start(state=state), pytest.raises(StateFileError, match="locked"):
         start(state=state)
 
 
 def test_a_state_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("these are my notes, and no database at all\n" * 100)
-    with pytest.raises(StateUnusable, match="not a database"):
+    with pytest.raises(StateFileError, match="not a database"):
         start(state=other)
     link = tmp_path / "link"
     link.symlink_to(other)
-    with pytest.raises(StateUnusable):
+    with pytest.raises(StateFileError):
         start(state=link)
-    with pytest.raises(StateUnusable):
+    with pytest.raises(StateFileError):
         start(state=tmp_path / "missing" / "state.db")
 
 
@@ -223,7 +223,7 @@ def test_a_database_of_somebody_elses_is_left_as_it_is(tmp_path: Path) -> None:
         database.execute("CREATE TABLE a (b)")
     other.chmod(0o644)
     before = other.read_bytes()
-    with pytest.raises(StateUnusable, match="of something else"):
+    with pytest.raises(StateFileError, match="of something else"):
         start(state=other)
     assert (other.read_bytes(), stat.S_IMODE(other.stat().st_mode)) == (before, 0o644)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs.db"]

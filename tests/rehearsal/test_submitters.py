@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal.callers import PUBLIC_KEY, Api
 from sealpipe_rehearsal.door import ask
-from sealpipe_rehearsal.people import NotOpened
+from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running import Running
 from sealpipe_rehearsal.service.clock import format_rfc3339
 
@@ -25,7 +25,7 @@ def kept_out(service: Running, code: str, **who: Any) -> str | None:
     """Why somebody may not answer; None where they have done so."""
     try:
         service.submitter().submit(link(service, code), ANSWER, **who)
-    except NotOpened as error:
+    except LinkRefusedError as error:
         return error.reason
     return None
 
@@ -127,11 +127,11 @@ def test_opening_the_form_spends_an_access(service: Running, api: Api) -> None:
     code = api.asked(access_counts_left=2, passcode="pc")
     people = service.submitter()
     for _ in range(3):
-        with pytest.raises(NotOpened, match="passcode"):
+        with pytest.raises(LinkRefusedError, match="passcode"):
             people.open_form(link(service, code))
     for _ in range(2):
         people.open_form(link(service, code), passcode="pc")
-    with pytest.raises(NotOpened) as spent:
+    with pytest.raises(LinkRefusedError) as spent:
         people.open_form(link(service, code), passcode="pc")
     assert spent.value.reason == "accesses"
     # Who had opened it before can still send what they wrote.
@@ -148,7 +148,7 @@ def test_a_request_that_has_ended_takes_nothing_more(service: Running, api: Api)
     api.delete_request(by_deletion)
     for code in (by_time, by_deletion):
         assert kept_out(service, code) == "expired"
-        with pytest.raises(NotOpened, match="expired"):
+        with pytest.raises(LinkRefusedError, match="expired"):
             service.submitter().send(link(service, code), "AAAA")
     assert (count(api, by_time), count(api, by_deletion)) == (1, 0)
 

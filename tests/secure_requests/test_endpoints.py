@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpipe import IdempotencyConflict, Missing, ProtocolError, ScopeMissing, Secret, UsageError
+from sealpipe import IdempotencyConflictError, MissingScopeError, NotFoundError, ProtocolError, Secret, UsageError
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.keys import from_seed
@@ -93,7 +93,7 @@ def test_the_same_bytes_under_the_same_key_are_a_replay_and_other_bytes_a_confli
     first = call("create_request", **REQUEST, idempotency_key="again")
     second = call("create_request", **REQUEST, idempotency_key="again")
     assert (second.short_code, second.replayed) == (first.short_code, True)
-    with pytest.raises(IdempotencyConflict):
+    with pytest.raises(IdempotencyConflictError):
         call("create_request", **{**REQUEST, "title": "another"}, idempotency_key="again")
 
 
@@ -159,14 +159,14 @@ def test_the_bare_delete_expires_first_and_destroys_second(call: Caller, job: Jo
     assert call("delete_request", code).outcome == "expired"
     assert call("list_submissions", code).count == 1
     assert call("delete_request", code).outcome == "deleted"
-    with pytest.raises(Missing) as caught:
+    with pytest.raises(NotFoundError) as caught:
         call("delete_request", code)
     assert (caught.value.status, caught.value.error_code) == (404, 70)
 
 
 @pytest.mark.parametrize("name", ["get_request", "list_submissions", "delete_request", "expire_request"])
 def test_a_request_that_was_never_there_is_missing(name: str, call: Caller) -> None:
-    with pytest.raises(Missing):
+    with pytest.raises(NotFoundError):
         call(name, "nowhere")
 
 
@@ -193,5 +193,5 @@ def test_what_is_no_short_code_is_refused_before_anything_is_sent(
 def test_a_key_without_the_scope_is_told_so(scope: str, name: str, call: Caller, job: Job) -> None:
     code = made(job)
     key = job.service.create_key(account=job.account, scopes=[scope]).reveal()
-    with pytest.raises(ScopeMissing):
+    with pytest.raises(MissingScopeError):
         dataclasses.replace(call, api_key=key)(name, *([] if name == "list_requests" else [code]))

@@ -14,7 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe import AsyncClient, Client, Missing, NotDelivered, OutcomeUnknown, StateError, UsageError, errors
+from sealpipe import (
+    AsyncClient,
+    Client,
+    DeliveryError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StateError,
+    UsageError,
+    errors,
+)
 from sealpipe.flows import expire_request as expiring
 from sealpipe.state.kept import Record, Sent
 from sealpipe.times import format_time
@@ -171,14 +180,14 @@ def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_anot
     codes = submitted(job, code, "one")
     server = proxied(then=on_delete(fault))
     caller = dataclasses.replace(call_at(server.base_url), deadline=2.0)
-    with pytest.raises(OutcomeUnknown) as caught:
+    with pytest.raises(OutcomeUnknownError) as caught:
         caller("expire_request", code, keep=tmp_path / "kept")
     assert caught.value.exit_code == 9
     assert "sends no other DELETE before" in caught.value.remedy
     server.mend()
-    with pytest.raises(OutcomeUnknown, match=r"still active|the time ran out"):
+    with pytest.raises(OutcomeUnknownError, match=r"still active|the time ran out"):
         caller("expire_request", code, keep=tmp_path / "kept")
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(OutcomeUnknownError):
         caller("purge_request", code, confirm=code, keep=tmp_path / "kept")
     assert deletes(server) == 1
     # The first one arrives after all: nothing is lost, and the next command sees it.
@@ -204,7 +213,7 @@ def test_what_was_told_to_be_over_gets_no_other_delete_though_it_is_said_to_be_a
     stale = rewrites(public_key=before.public_key, expired_at=format_time(before.expires_at))
     server.plan(then=lambda exchange: (passes if exchange.received.target.endswith("submissions") else stale)(exchange))
     for _ in range(2):
-        with pytest.raises(OutcomeUnknown, match="told before that it has expired, and now tells otherwise"):
+        with pytest.raises(OutcomeUnknownError, match="told before that it has expired, and now tells otherwise"):
             caller("expire_request", code, keep=keep)
     assert (deletes(server), still_there(job, code)) == (1, codes)
 
@@ -214,7 +223,7 @@ def test_the_same_holds_within_one_process_without_a_folder(proxied: Proxied, ca
     server = proxied(then=on_delete(faulty.reset_before))
     caller = dataclasses.replace(call_at(server.base_url), deadline=1.0)
     for _ in range(2):
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(OutcomeUnknownError):
             caller("expire_request", code)
     assert deletes(server) == 1
 
@@ -223,7 +232,7 @@ def test_an_hour_later_another_delete_may_be_sent(proxied: Proxied, call_at: Cal
     code = made(job)
     server = proxied(then=on_delete(once(faulty.reset_before)))
     caller = dataclasses.replace(call_at(server.base_url), deadline=1.0)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(OutcomeUnknownError):
         caller("expire_request", code, keep=tmp_path / "kept")
     (record,) = (tmp_path / "kept").iterdir()
     lines = [json.loads(line) for line in record.read_text().splitlines()]
@@ -239,13 +248,13 @@ def test_the_hour_is_the_services_where_it_told_its_clock(
     code = made(job)
     server = proxied(then=on_delete(faulty.reset_before))
     caller = dataclasses.replace(call_at(server.base_url), deadline=1.0)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(OutcomeUnknownError):
         caller("expire_request", code, keep=tmp_path / "kept")
     (record,) = (tmp_path / "kept").iterdir()
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     lines[-1]["sending"]["at"] = "2020-01-01T00:00:00+00:00"  # our clock was wrong then, or is now
     record.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(OutcomeUnknownError):
         caller("expire_request", code, keep=tmp_path / "kept")
     assert deletes(server) == 1
 
@@ -255,7 +264,7 @@ def test_a_delete_that_would_leave_long_after_the_look_does_not_leave(proxied: P
     server, code = proxied(), made(job)
     times = (datetime.now(UTC) + number * timedelta(seconds=61) for number in range(100))
     with Client(api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url) as client:
-        with pytest.raises(errors.Unreachable):
+        with pytest.raises(errors.ConnectError):
             client.run(expiring.expire_request(client.session, code, None, now=lambda: next(times)))
         assert (deletes(server), active(job, code)) == (0, True)
         assert client.expire_request(code).outcome == "expired"
@@ -280,9 +289,9 @@ def test_one_that_was_expired_while_its_submissions_were_read_gets_no_delete(
 
 
 SETTLED = {
-    "403/78": (envelope(403, 78), errors.ScopeMissing),
-    "401": (faulty.unauthorized, errors.CredentialRefused),
-    "429": (envelope(429, 107), errors.RateLimited),
+    "403/78": (envelope(403, 78), errors.MissingScopeError),
+    "401": (faulty.unauthorized, errors.AuthenticationError),
+    "429": (envelope(429, 107), errors.RateLimitError),
 }
 
 
@@ -336,7 +345,7 @@ def test_where_the_last_read_fails_it_says_that_the_request_has_expired(
         (says(500) if late else passes)(exchange)
 
     server = proxied(then=breaks_afterwards)
-    with pytest.raises(NotDelivered, match="has expired, but what was submitted last could not be kept"):
+    with pytest.raises(DeliveryError, match="has expired, but what was submitted last could not be kept"):
         dataclasses.replace(call_at(server.base_url), deadline=1.0)("expire_request", code, keep=tmp_path / "kept")
     server.mend()
     assert call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept").outcome == "already-expired"
@@ -351,7 +360,7 @@ def test_a_request_that_ends_within_two_minutes_is_left_to_end_by_itself(
     done = call_at(server.base_url)("expire_request", code)
     assert (done.outcome, deletes(server)) == ("expiring", 0)
     assert done.expires_at is not None
-    with pytest.raises(errors.TriesSpent, match="ends by itself"):
+    with pytest.raises(errors.RetriesExhaustedError, match="ends by itself"):
         call_at(server.base_url)("purge_request", code, confirm=code)
 
 
@@ -385,7 +394,7 @@ def test_somebody_elses_delete_at_the_same_moment_is_told_and_what_was_read_is_k
         passes(exchange)
 
     server = proxied(then=on_delete(overtaken))
-    with pytest.raises(Missing, match="by somebody else at the same moment"):
+    with pytest.raises(NotFoundError, match="by somebody else at the same moment"):
         call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept")
     assert kept(tmp_path / "kept") == codes
 
@@ -508,7 +517,7 @@ def test_purging_expires_keeps_and_then_destroys(proxied: Proxied, call_at: Call
     assert (done.outcome, done.late, deletes(server)) == ("deleted", 1, 2)
     assert kept(tmp_path / "kept")[:1] == codes
     assert len(kept(tmp_path / "kept")) == 2
-    with client_of(job) as client, pytest.raises(Missing):
+    with client_of(job) as client, pytest.raises(NotFoundError):
         client.get_request(code)
 
 

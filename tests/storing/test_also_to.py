@@ -247,7 +247,10 @@ def test_the_audit_names_the_error_of_a_sink(job: Job) -> None:
     audit = job.terminal.here.parent / "audit"
     config = job.terminal.file("config.toml", f'[audit]\nfile = "{audit}"\n')
     assert share(job, *GENERATED, "--also-to", "file:no/x", SEALPIPE_CONFIG=str(config)).code == 14
-    assert [json.loads(line)["outcome"] for line in audit.read_text().splitlines()] == ["sending", "NotFound"]
+    assert [json.loads(line)["outcome"] for line in audit.read_text().splitlines()] == [
+        "sending",
+        "SecretNotFoundError",
+    ]
 
 
 def test_the_service_is_told_nothing_of_it(job: Job, service: Running) -> None:

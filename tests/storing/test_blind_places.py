@@ -21,7 +21,7 @@ def sealpipe_sinks(register):
 SLOT = """
 import os, signal
 from pathlib import Path
-from sealpipe.plugin import Conflict, Receipt, Sink
+from sealpipe.plugin import WriteConflictError, Receipt, Sink
 
 class It(Sink):
     def describe(self, locator, mode):
@@ -30,7 +30,7 @@ class It(Sink):
     def put(self, locator, fields, *, mode, marker):
         place = Path(os.environ["SLOTS"]) / locator.body
         if mode == "create" and place.exists():
-            raise Conflict("there is something")
+            raise WriteConflictError("there is something")
         place.write_text(fields[0].value.reveal())
         if os.environ.get("CUT_OFF_AT") == locator.body:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.errors import BadReference, UsageError
+from sealpipe.errors import ReferenceValueError, UsageError
 from sealpipe.flows.storing.also import parcels
 from sealpipe.flows.storing.taking import MisfitError, take
 from sealpipe.flows.storing.targets import SHARE, parse_targets, picks
@@ -107,7 +107,7 @@ def test_any_fields_and_any_target_store_a_label_s_own_value_or_are_refused(
     items = tuple(Key(name, f"k{number}") for number, name in enumerate(names))
     try:
         found = parcels(parse_targets([Reference("vault", "a", (), items)]), fields)
-    except (UsageError, BadReference):
+    except (UsageError, ReferenceValueError):
         assert several or absent
         return
     assert not several
@@ -153,14 +153,14 @@ def test_an_optional_target_of_a_share_lacks_what_fell_away_and_takes_the_rest()
 def test_a_share_s_field_that_does_not_fit_is_told_by_its_label(
     text: str, values: list[tuple[str, str]], words: str
 ) -> None:
-    with pytest.raises(BadReference, match=words):
+    with pytest.raises(ReferenceValueError, match=words):
         parcels(parse_targets([text]), [Field(label, Secret(value)) for label, value in values])
 
 
 @pytest.mark.parametrize("text", ["vault:x", "vault:x#nobody", "vault:x?decode=hex#*"])
 def test_a_hostile_label_never_reaches_a_message_as_it_is(text: str) -> None:
     fields = [Field("\x1b]0;x\x07\n::add-mask::\u202e" + "y" * 300, Secret("zz")), Field("\r", Secret("zz"))]
-    with pytest.raises((UsageError, BadReference)) as caught:
+    with pytest.raises((UsageError, ReferenceValueError)) as caught:
         parcels(parse_targets([text]), fields)
     told = caught.value.message + caught.value.remedy
     assert told.isprintable()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe.errors import InvalidReference, UsageError
+from sealpipe.errors import ReferenceSyntaxError, UsageError
 from sealpipe.flows.storing.targets import REQUEST, SHARE, Pick, Target, parse_targets, picks, plain, printable
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Everything, Key, Pointer, Reference, parse
@@ -119,7 +119,7 @@ def test_what_means_nothing_in_a_target_is_refused(text: str, words: str) -> Non
 
 @pytest.mark.parametrize("text", ["vault:a?trim=2#x", "vault:a?decode=rot13#x", "vault:a?optional=yes#x", "a?mode=x"])
 def test_a_parameter_with_a_value_that_it_does_not_take_is_no_reference(text: str) -> None:
-    with pytest.raises(InvalidReference):
+    with pytest.raises(ReferenceSyntaxError):
         target(text)
 
 

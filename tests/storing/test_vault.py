@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, Conflict, Field, Outbox, Secret
+from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
 from sealpipe.credential import Credential
 from sealpipe.flows import share as sharing
 from sealpipe.flows.steps import Do
@@ -63,7 +63,7 @@ def test_from_python_too(bao: Bao, call: Caller, service: Running) -> None:
 
 
 def test_where_something_else_is_there_nothing_is_shared(bao: Bao, call: Caller, job: Job) -> None:
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(WriteConflictError) as caught:
         call("share", [Field("Password", Secret("new"))], also_to=["vault:secret/app/db#password=Password"])
     assert "nothing was shared" in caught.value.__notes__
     assert (job.shares(), there(bao)) == ([], ({"password": "old", "user": "app"}, 1))

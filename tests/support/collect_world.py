@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.flows.session import Session, open_session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
-from sealpipe.plugin import Denied, Locator, Mode, Receipt, Sink, SinkInfo, Stored, Unavailable, hookimpl
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Locator,
+    Mode,
+    Receipt,
+    Sink,
+    SinkInfo,
+    Stored,
+    UnavailableError,
+    hookimpl,
+)
 from sealpipe.registry import Registry
 from sealpipe.wire import keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
@@ -180,10 +190,10 @@ class Cabinet(Sink):
         (value,) = (each.value.reveal() for each in fields)
         way = self.ways.get(value, "")
         if way == "denied":
-            raise Denied("no", locator=locator.text)
+            raise AccessDeniedError("no", locator=locator.text)
         if way == "once":
             self.ways[value] = ""
-            raise Unavailable("not now", locator=locator.text)
+            raise UnavailableError("not now", locator=locator.text)
         if locator.body in self.values:
             return Receipt(locator, already=True)
         self.values[locator.body] = value

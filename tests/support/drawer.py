@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import Conflict, Locator, Mode, Receipt, Sink, SinkInfo, Stored, hookimpl, missing
+from sealpipe.plugin import Locator, Mode, Receipt, Sink, SinkInfo, Stored, WriteConflictError, hookimpl, missing
 
 
 @hookimpl
@@ -54,9 +54,9 @@ class Drawer(Sink):
             return None
         try:
             after = missing(before, {key: value.encode() for key, value in values.items()}, mode=mode, marked=marked)
-        except Conflict as error:
+        except WriteConflictError as error:
             if self.wrong == "an error tells a value":
-                raise Conflict(f"{next(iter(values.values()))} is there already") from None
+                raise WriteConflictError(f"{next(iter(values.values()))} is there already") from None
             raise error
         return None if after is None else {key: value.decode() for key, value in after.items() if key != "\0"}
 

@@ -80,7 +80,7 @@ def texts(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
         yield path, node
 
 
-class BadReport(Exception):
+class ReportError(Exception):
     """GitLab fails the job's upload."""
 
 
@@ -88,13 +88,13 @@ def read_dotenv(file: Path) -> dict[str, str]:
     """A dotenv report as GitLab takes it: 5 KB, 20 variables, no blank line, and quotes are part of the value."""
     data = file.read_bytes()
     if len(data) > 5 * 1024:
-        raise BadReport("larger than 5 KB")
+        raise ReportError("larger than 5 KB")
     found: dict[str, str] = {}
     for line in data.decode("ascii").splitlines():
         name, sign, value = line.partition("=")
         if not sign or not re.fullmatch(r"[A-Za-z0-9_]+", name.strip()):
-            raise BadReport(f"Invalid Format: {line!r}")
+            raise ReportError(f"Invalid Format: {line!r}")
         found[name.strip()] = value.strip()
     if len(found) > 20:
-        raise BadReport("more than 20 variables")
+        raise ReportError("more than 20 variables")
     return found

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from sealpipe import log_commands
 from sealpipe.wire.encoding import decode_base64url
-from sealpipe_rehearsal.people import NotOpened
+from sealpipe_rehearsal.people import LinkRefusedError
 from support.collecting import Asked, ask
 from support.fake_commands import command, read_lines
 from support.fake_masker import Masker
@@ -41,7 +41,7 @@ class Commands:
         for each in sent:
             try:
                 asked.send(sealed(each, public_key) or "x")
-            except NotOpened:
+            except LinkRefusedError:
                 assert each.spoilt  # the service takes base64 only
         wanted = [list(each.fields) for each in sent if each.fields is not None]
         self._members = [text for each in sent if each.fields is not None for text in _texts(_loaded(each.payload))]

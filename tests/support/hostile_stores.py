@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plugins.aws.moto import moto
 from plugins.k8s.cluster import Cluster, emulator
-from sealpipe.errors import Unsupported
+from sealpipe.errors import UnsupportedError
 from sealpipe.flows.collecting.planning import plan_collect
 from support import places
 from support.fake_github import FakeGitHub
@@ -48,7 +48,7 @@ class Stores:
         wanted = _wanted(sent)
         assert bool(result.submissions) == (wanted is not None)
         assert len(result.stored) + len(result.failures) == (len(targets) if wanted else 0)
-        assert all(isinstance(error, Unsupported) for error in result.failures), result.failures
+        assert all(isinstance(error, UnsupportedError) for error in result.failures), result.failures
         refused = [error.message for error in result.failures]
         assert not (refused and wanted and all(map(_for_anybody, wanted.values()))), refused
         for name, (place, _) in self._places.items():

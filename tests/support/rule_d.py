@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.errors import Missing, NotDelivered, SealpipeError
+from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError
 from sealpipe.flows.expire_request import EndedRequest, expire_request
 from sealpipe.flows.purge_request import purge_request
 from sealpipe.flows.retry import Budget
@@ -194,7 +194,7 @@ class Schedule:
             last = self.commands[-1].ended
             if isinstance(last, EndedRequest) and last.outcome != "expiring":
                 return
-            if isinstance(last, Missing) and self.service.destroyed_by:
+            if isinstance(last, NotFoundError) and self.service.destroyed_by:
                 return
         self.wrong.append(f"never came to an end: {self.commands[-1].ended!r}")
 
@@ -264,9 +264,9 @@ class Schedule:
             self.wrong.append(f"one expire sent {command.deletes} DELETEs")
         if not isinstance(result, EndedRequest):
             self.again(command)
-            if isinstance(result, NotDelivered) and self.service.active(self.now):
+            if isinstance(result, DeliveryError) and self.service.active(self.now):
                 self.wrong.append("told to have expired, and has not")
-            if isinstance(result, Missing) and not self.service.destroyed_by:
+            if isinstance(result, NotFoundError) and not self.service.destroyed_by:
                 self.wrong.append("told to be missing, and is not")
             return
         if result.outcome != "expiring":

@@ -16,7 +16,7 @@ import pytest
 import trustme
 
 from sealpipe.client.plugins import PluginNetwork
-from sealpipe.errors import PluginError, Unavailable, Unclear
+from sealpipe.errors import PluginError, UnavailableError, UnknownOutcomeError
 from sealpipe.registry import Registry
 from sealpipe_plugins.backends import program
 from support.terminal import Terminal
@@ -41,7 +41,7 @@ def failure(do: Callable[[Registry, str], object], to: str, peer: Held) -> Plugi
     while len(peer.held) < peer.connections:
         time.sleep(0.01)
     assert max(peer.held, default=0.0) < DEADLINE + SLACK
-    assert isinstance(failed.value, Unavailable | Unclear), failed.value
+    assert isinstance(failed.value, UnavailableError | UnknownOutcomeError), failed.value
     assert "in time" in failed.value.message
     return failed.value
 
@@ -137,7 +137,7 @@ def ends_in_time(reference: str) -> None:
         import_module(f"sealpipe_plugins.backends.{module}")  # importing an SDK takes time of its own
     network = PluginNetwork(None, deadline=DEADLINE)
     began = time.monotonic()
-    with pytest.raises(Unavailable, match="in time"):
+    with pytest.raises(UnavailableError, match="in time"):
         read(Registry(environ=os.environ, network=lambda: network, deadline=DEADLINE), reference)
     assert time.monotonic() - began < DEADLINE + SLACK
 
@@ -150,7 +150,7 @@ def test_a_program_that_cannot_be_killed_is_late(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "killpg", refuse)
     began = time.monotonic()
-    with pytest.raises(program.TimedOut):
+    with pytest.raises(program.ProgramTimeoutError):
         program.run(["/bin/sleep", "8"], "sleep", environ={}, timeout=DEADLINE)
     assert time.monotonic() - began < DEADLINE + SLACK
     monkeypatch.undo()
@@ -236,7 +236,7 @@ def test_a_mail_server_that_never_stops_talking_fills_no_memory(monkeypatch: pyt
 
     with Wire(serve) as peer:
         network = PluginNetwork(None)
-        with pytest.raises(Unavailable, match="speaks no SMTP"):
+        with pytest.raises(UnavailableError, match="speaks no SMTP"):
             post(Registry(environ=os.environ, network=lambda: network), mail(monkeypatch, peer.port, "none"))
         network.close()
     assert said < 32 * 1024 * 1024

@@ -15,7 +15,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client
 from sealpipe.client.plugins import PluginNetwork
-from sealpipe.errors import BadReference, NotConfigured, PluginError, SettingError, Unreachable
+from sealpipe.errors import ConnectError, NotConfiguredError, PluginError, ReferenceValueError, SettingError
 from sealpipe.loopback import is_loopback
 from sealpipe.registry import Registry
 from sealpipe.settings import base_url
@@ -63,7 +63,7 @@ def _failure(name: str, to: str) -> PluginError:
 def test_http_to_another_host_is_refused_before_a_byte(ear: Wire, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """0.0.0.0 stands for the other machine: a connection to it does arrive here, and would be counted."""
     error = _failure(name, _set(monkeypatch, name, f"http://0.0.0.0:{ear.port}"))
-    assert isinstance(error, NotConfigured | BadReference), error
+    assert isinstance(error, NotConfiguredError | ReferenceValueError), error
     assert TALKERS[name].setting in error.message
     assert "https" in error.remedy or "https" in error.message
     assert ear.connections == 0
@@ -86,7 +86,7 @@ def test_other_spellings_of_this_machine_are_other_machines(ear: Wire, host: str
         "connect": lambda: network.connect(url).close(),
         "service": lambda: base_url(url),
     }
-    with pytest.raises((NotConfigured, SettingError, httpx.InvalidURL)):
+    with pytest.raises((NotConfiguredError, SettingError, httpx.InvalidURL)):
         calls[way]()
     network.close()
     assert ear.connections == 0
@@ -122,7 +122,7 @@ def test_where_a_name_has_really_led_to_counts(monkeypatch: pytest.MonkeyPatch, 
     network = PluginNetwork(None)
     with socket.create_server((address, 0)) as listening:
         url = f"http://localhost:{listening.getsockname()[1]}"
-        with pytest.raises(NotConfigured, match=f"http://{address}"):
+        with pytest.raises(NotConfiguredError, match=f"http://{address}"):
             network.http().get(url) if way == "http" else network.connect(url)
         network.close()
         taken, _ = listening.accept()
@@ -144,7 +144,7 @@ def test_a_mail_in_clear_stays_where_localhost_should_lead(
         where = {"HOST": "localhost", "PORT": str(listening.getsockname()[1]), "SENDER": "ci@example.com"}
         environ = {f"SEALPIPE_PLUGIN_EMAIL__{name}": value for name, value in {**where, **own}.items()}
         registry = Registry(environ=environ, config=lambda: config, network=lambda: network)
-        with pytest.raises(NotConfigured, match=f"localhost leads to another machine .{address}."):
+        with pytest.raises(NotConfiguredError, match=f"localhost leads to another machine .{address}."):
             post(registry, "email:ops@example.com")
         taken, _ = listening.accept()
         with taken:
@@ -169,7 +169,7 @@ def test_the_credential_goes_nowhere_else_either(monkeypatch: pytest.MonkeyPatch
             async with AsyncClient(**own) as client:
                 await client.get_stats()
 
-        with pytest.raises(Unreachable, match="localhost leads to another machine"):
+        with pytest.raises(ConnectError, match="localhost leads to another machine"):
             asyncio.run(stats()) if kind == "async" else Client(**own).get_stats()
         listening.settimeout(0.1)
         with suppress(TimeoutError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe.errors import FieldError, TooLarge
+from sealpipe.errors import FieldError, PayloadTooLargeError
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, jsonnumber, jsontext
 from sealpipe.wire.fields import Field
@@ -153,7 +153,7 @@ def test_the_limit_is_on_the_whole_plaintext() -> None:
     frame = len(fields.dump([Field("k", "", type="text")]))
     fits = Field("k", "v" * (fields.PLAINTEXT_LIMIT - frame), type="text")
     assert len(fields.dump([fits])) == fields.PLAINTEXT_LIMIT == 16 * 1024 * 1024
-    with pytest.raises(TooLarge):
+    with pytest.raises(PayloadTooLargeError):
         fields.dump([dataclasses.replace(fits, key="kk")])
 
 
@@ -166,7 +166,7 @@ def test_the_limit_stops_the_work_as_soon_as_it_is_passed() -> None:
             asked += 1
             yield Field("k", "\x00" * 1_000_000, type="text")
 
-    with pytest.raises(TooLarge):
+    with pytest.raises(PayloadTooLargeError):
         for _ in fields.chunks(endless()):
             pass
     assert asked == 3  # six bytes for each control character

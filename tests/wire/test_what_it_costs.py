@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from sealpipe.errors import FieldError, TooLarge
+from sealpipe.errors import FieldError, PayloadTooLargeError
 from sealpipe.secret import Secret
 from sealpipe.wire import envelope, fields
 from sealpipe.wire.fields import Field
@@ -83,7 +83,7 @@ def test_what_was_built_is_left_as_it_was_when_sealing_fails() -> None:
     key = os.urandom(32)
     with pytest.raises(FieldError):
         envelope.seal_chunks(key, fields.chunks([Field("k", "x" * 200_000 + "\ud800", type="text")]), out=body)
-    with pytest.raises(TooLarge):
+    with pytest.raises(PayloadTooLargeError):
         envelope.seal_chunks(key, [bytes(1_000_000)] * 17, out=body)
     assert body == b'{"data":"'
 
@@ -91,5 +91,5 @@ def test_what_was_built_is_left_as_it_was_when_sealing_fails() -> None:
 def test_an_envelope_holds_sixteen_mebibytes_and_not_a_byte_more() -> None:
     key, whole = os.urandom(32), bytes(fields.PLAINTEXT_LIMIT)
     assert envelope.open(key, envelope.seal(key, whole)) == whole
-    with pytest.raises(TooLarge):
+    with pytest.raises(PayloadTooLargeError):
         envelope.seal(key, whole + b"\0")

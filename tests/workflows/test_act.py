@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe import Client
-from sealpipe_rehearsal.people import NotOpened
+from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running import Running
 from support.act import Ran, Repository
 from support.mailbox import Mailbox
@@ -63,7 +63,7 @@ def test_a_link_crosses_jobs_an_answer_reaches_openbao_and_a_failure_ends_what_i
     assert (ran.code, ran.succeeded("Fail, and expire")) == (1, False), ran.log
     assert bao.call("GET", "secret/data/vendor/acme")["data"] == STORED
     [link] = repository.told.read_text().splitlines()
-    with pytest.raises(NotOpened):
+    with pytest.raises(LinkRefusedError):
         opened(service, link)
     with account(service, key) as client:
         assert list(client.iter_requests()) == []
@@ -180,7 +180,7 @@ def test_docs_a_link_ends_where_a_later_step_fails(
     assert ran.code == code, ran.log
     link = repository.told.read_text()
     if code:
-        with pytest.raises(NotOpened):
+        with pytest.raises(LinkRefusedError):
             opened(service, link)
     else:
         assert opened(service, link) == {"Password": PASSWORD}

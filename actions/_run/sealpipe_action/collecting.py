@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sealpipe_action import inputs, telling
-from sealpipe_action.inputs import Refused, Wanted
+from sealpipe_action.inputs import InputError, Wanted
 from sealpipe_action.step import Step, tell, text_of
 
 PENDING = 15
@@ -49,15 +49,17 @@ def _check(step: Step, requests: Sequence[str], wanted: Sequence[Wanted]) -> Non
     stored = step.given["to"] or step.given["dir"]
     elsewhere = next((name for name in ("SEALPIPE_COLLECT_TO", "SEALPIPE_COLLECT_DIR") if step.environ.get(name)), "")
     if not requests:
-        raise Refused("no request is named", "give its short code, or the file of its receipt, in `requests`")
+        raise InputError("no request is named", "give its short code, or the file of its receipt, in `requests`")
     if wanted and stored:
-        raise Refused("map and to (or dir) go to different places", "use two steps: what is stored stays collectable")
+        raise InputError(
+            "map and to (or dir) go to different places", "use two steps: what is stored stays collectable"
+        )
     if wanted and elsewhere:
-        raise Refused(f"map and {elsewhere} of the environment go to different places", "take one of them away")
+        raise InputError(f"map and {elsewhere} of the environment go to different places", "take one of them away")
     if wanted and (len(requests) > 1 or step.given["pick"] == "each"):
-        raise Refused("map takes the one answer of one request", "use a step for each request")
+        raise InputError("map takes the one answer of one request", "use a step for each request")
     if not wanted and not stored and not step.on("dry-run"):
-        raise Refused("nothing says where the answers go", "use to, dir or map")
+        raise InputError("nothing says where the answers go", "use to, dir or map")
 
 
 def prompts(requests: Sequence[str]) -> dict[str, str]:
@@ -72,7 +74,7 @@ def prompts(requests: Sequence[str]) -> dict[str, str]:
 
 
 def answers(wanted: Sequence[Wanted], rows: Sequence[Mapping[str, Any]], ids: Mapping[str, str]) -> dict[str, str]:
-    """What `map` names. Refused where an answer is not there, or there twice: nobody knows which is meant."""
+    """What `map` names. InputError where an answer is not there, or there twice: nobody knows which is meant."""
     found: dict[str, str] = {}
     fields = [field for row in rows for each in row["submissions"] for field in each["fields"]]
     for each in wanted:
@@ -80,7 +82,7 @@ def answers(wanted: Sequence[Wanted], rows: Sequence[Mapping[str, Any]], ids: Ma
         values = [field["value"] for field in fields if field["key"] == label]
         if len(values) != 1:
             many = "nothing was handed over for" if not values else "there are several answers to"
-            raise Refused(f"{many} the prompt of {each.name}", "name it as it was asked for", UNUSABLE)
+            raise InputError(f"{many} the prompt of {each.name}", "name it as it was asked for", UNUSABLE)
         found[each.name] = values[0]
     return found
 
@@ -90,7 +92,7 @@ def _set_values(step: Step, found: Mapping[str, str], wanted: Sequence[Wanted]) 
     text = json.dumps(found, ensure_ascii=False)
     if secrets:
         if not telling.can_mask():
-            raise Refused("the answers cannot be masked, as stderr is a file", "use to or dir")
+            raise InputError("the answers cannot be masked, as stderr is a file", "use to or dir")
         # As they are, and as they stand in the output; that as a whole, too: so no other job gets it.
         telling.mask([*secrets, *(json.dumps(each, ensure_ascii=False)[1:-1] for each in secrets), text])
     step.hand_on({"values": text})

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from sealpipe_action.table import Input, inputs
 
 
-class Refused(Exception):
+class InputError(Exception):
     """An input is wrong: nothing was started. `code` is the step's exit code."""
 
     def __init__(self, message: str, remedy: str = "", code: int = 2) -> None:
@@ -19,13 +19,13 @@ class Refused(Exception):
 
 
 def given(action: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Every input by its name; what is not set has its default. Refused for a switch that is neither."""
+    """Every input by its name; what is not set has its default. InputError for a switch that is neither."""
     found = {each.name: environ.get(each.variable, "") or each.default for each in inputs(action)}
     for each in inputs(action):
         if each.kind == "flag" or each.default in ("true", "false"):
             found[each.name] = found[each.name].strip() or "false"
             if found[each.name] not in ("true", "false"):
-                raise Refused(f"the input {each.name} is neither true nor false")
+                raise InputError(f"the input {each.name} is neither true nor false")
     return found
 
 
@@ -71,9 +71,9 @@ def is_encoded(word: str) -> bool:
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> str:
-    """The value. Refused where it is none of the choices."""
+    """The value. InputError where it is none of the choices."""
     if value not in choices:
-        raise Refused(f"the input {name} is none of {', '.join(choices)}")
+        raise InputError(f"the input {name} is none of {', '.join(choices)}")
     return value
 
 
@@ -86,14 +86,14 @@ class Wanted(NamedTuple):
 
 
 def mapping(text: str) -> list[Wanted]:
-    """`map`: an allow-list. Refused where a name is none, or is there twice."""
+    """`map`: an allow-list. InputError where a name is none, or is there twice."""
     found: list[Wanted] = []
     for line in lines(text):
         name, equals, prompt = (part.strip() for part in line.partition("="))
         if not equals or not prompt or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
-            raise Refused("a line of map is not NAME=PROMPT", "a name has letters, digits, _ and -")
+            raise InputError("a line of map is not NAME=PROMPT", "a name has letters, digits, _ and -")
         if name in (each.name for each in found):
-            raise Refused(f"map has the name {name} twice")
+            raise InputError(f"map has the name {name} twice")
         plain = prompt.endswith(":text")
         found.append(Wanted(name, prompt.removesuffix(":text").rstrip() if plain else prompt, plain))
     return found

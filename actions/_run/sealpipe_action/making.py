@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe_action import inputs, telling
-from sealpipe_action.inputs import Refused
+from sealpipe_action.inputs import InputError
 from sealpipe_action.step import Step, tell, text_of
 
 RECIPIENT = "RECIPIENT_OF_THE_LINK"
@@ -75,7 +75,7 @@ def _bound(step: Step) -> list[str]:
         return [f"--bind={given}"] if given not in ("", "none") else []
     run = [step.environ.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
     if not all(run):
-        raise Refused("this run has no name: GITHUB_REPOSITORY and GITHUB_RUN_ID are not set", "give bind a text")
+        raise InputError("this run has no name: GITHUB_REPOSITORY and GITHUB_RUN_ID are not set", "give bind a text")
     return [f"--bind=github:{':'.join(run)}"]
 
 
@@ -86,7 +86,7 @@ def _link_file(step: Step, own: Path) -> Path | None:
         return own
     if step.given["send"] or step.on("seal-link"):
         return None
-    raise Refused("nobody would get the link", "leave mask-link on, or use send, seal-link or link-file")
+    raise InputError("nobody would get the link", "leave mask-link on, or use send, seal-link or link-file")
 
 
 def _link(step: Step, link: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sealpipe_action import telling
 from sealpipe_action.collecting import collect
 from sealpipe_action.expiring import expire
-from sealpipe_action.inputs import Refused, one_of
+from sealpipe_action.inputs import InputError, one_of
 from sealpipe_action.making import request, share
 from sealpipe_action.step import Step
 
@@ -28,19 +28,19 @@ def main(action: str) -> int:
     try:
         step = Step(action, os.environ)
         code = _run(step)
-    except Refused as error:
+    except InputError as error:
         code = _refused(step, error)
     except Exception as error:  # noqa: BLE001 - its text could hold a value; the outputs are set all the same
         place = traceback.extract_tb(error.__traceback__)[-1]
         bug = f"a bug of ours: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
-        code = _refused(step, Refused(bug, "please report it: the line holds no secret", 1))
+        code = _refused(step, InputError(bug, "please report it: the line holds no secret", 1))
     return code if step is None else _finished(step, code)
 
 
 def _finished(step: Step, code: int) -> int:
     try:
         step.finish()
-    except Refused as error:
+    except InputError as error:
         told = _refused(None, error)
         return code or told
     return code
@@ -53,10 +53,10 @@ def _run(step: Step) -> int:
         telling.annotate("notice", f"skipped: {why}")
         return step.ended(0, "skipped")
     if why:
-        raise Refused(why, "on-missing-key: skip lets such a run pass")
+        raise InputError(why, "on-missing-key: skip lets such a run pass")
     return ACTIONS[step.action](step)
 
 
-def _refused(step: Step | None, error: Refused) -> int:
+def _refused(step: Step | None, error: InputError) -> int:
     telling.annotate("error", error.message + (f" ({error.remedy})" if error.remedy else ""))
     return error.code if step is None else step.ended(error.code, "failed")

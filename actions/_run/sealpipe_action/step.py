@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sealpipe_action import files, inputs, telling
 from sealpipe_action.child import Children, Done
-from sealpipe_action.inputs import Refused
+from sealpipe_action.inputs import InputError
 from sealpipe_action.table import PREFIX
 
 OUTCOMES: Mapping[int, str] = {
@@ -43,12 +43,12 @@ class Step:
         return self.given.get(name) == "true"
 
     def sealpipe(self, *words: str, expected: Container[int] = ()) -> Done:
-        """Run it; against a service of its own where this is a rehearsal. Refused where it cannot be run."""
+        """Run it; against a service of its own where this is a rehearsal. InputError where it cannot be run."""
         around = [self.executable, "rehearse", "--"] if self.rehearsing else []
         try:
             return self.children.run([*around, self.executable, *words], expected=expected)
         except OSError as error:
-            raise Refused(f"{self.executable} cannot be run: {os.strerror(error.errno or 0)}") from None
+            raise InputError(f"{self.executable} cannot be run: {os.strerror(error.errno or 0)}") from None
 
     def options(self) -> list[str]:
         """The options for what was given."""
@@ -75,14 +75,16 @@ class Step:
         return code
 
     def hand_on(self, outputs: Mapping[str, str]) -> None:
-        """Set outputs, now. Refused where one cannot be set; then none is."""
+        """Set outputs, now. InputError where one cannot be set; then none is."""
         try:
             files.set_outputs(self.environ, outputs)
         except OSError as error:
             why = os.strerror(error.errno or 0)
-            raise Refused(f"GITHUB_OUTPUT cannot be written: {why}", "what the log says was done is done", 11) from None
+            raise InputError(
+                f"GITHUB_OUTPUT cannot be written: {why}", "what the log says was done is done", 11
+            ) from None
         except ValueError as error:
-            raise Refused(f"the output {error} is larger than the runner takes", "store it: use to or dir") from None
+            raise InputError(f"the output {error} is larger than the runner takes", "store it: use to or dir") from None
 
     def finish(self) -> None:
         """Set what is left to set, and the summary."""
@@ -95,13 +97,13 @@ class Step:
 
 
 def text_of(path: str, name: str) -> str:
-    """The text of a file that an input names. Refused where it cannot be read."""
+    """The text of a file that an input names. InputError where it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise Refused(f"{name}: {path} cannot be read: {os.strerror(error.errno or 0)}") from None
+        raise InputError(f"{name}: {path} cannot be read: {os.strerror(error.errno or 0)}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{name}: {path} is not UTF-8 text") from None
+        raise InputError(f"{name}: {path} is not UTF-8 text") from None
 
 
 def tell(done: Done) -> None:

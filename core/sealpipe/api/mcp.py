@@ -15,7 +15,7 @@ from sealpipe._version import __version__
 from sealpipe.api import jsonrpc, reading
 from sealpipe.api.operation import Answer, Operation, Resend, succeeded
 from sealpipe.api.refusals import printable
-from sealpipe.errors import ProtocolError, ScopeMissing, ServiceError, ToolError
+from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError
 
 T = TypeVar("T")
 
@@ -192,5 +192,5 @@ def _failed(name: str, text: str) -> ServiceError:
     said = f"the tool {printable(name, 100)} failed" + (f": {printable(text)}" if text else "")
     scope = _SCOPE.search(text)
     if scope is not None and name in text:
-        return ScopeMissing(said, remedy=f"mint a key that has the scope {scope[0]}, and revoke this one")
+        return MissingScopeError(said, remedy=f"mint a key that has the scope {scope[0]}, and revoke this one")
     return ToolError(said)

@@ -14,53 +14,53 @@ from typing import Any
 
 from sealpipe.api.operation import Answer
 from sealpipe.errors import (
-    CredentialRefused,
-    IdempotencyConflict,
-    Invalid,
-    KeyAllowanceReached,
-    Missing,
-    NoApiAccess,
-    NoViewProtection,
-    OutcomeUnknown,
-    PlanOrScope,
+    ApiAccessError,
+    AuthenticationError,
+    ConnectError,
+    IdempotencyConflictError,
+    InvalidRequestError,
+    KeyAllowanceError,
+    MissingScopeError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PermissionDeniedError,
     ProtocolError,
-    QuotaUsedUp,
-    RateLimited,
-    ScopeMissing,
+    QuotaExceededError,
+    RateLimitError,
     ServiceError,
-    Unreachable,
+    ViewProtectionError,
 )
 
 BY_CODE: Mapping[tuple[int, int], type[ServiceError]] = {
-    (400, 19): Invalid,
-    (400, 44): Invalid,
-    (400, 104): Invalid,
-    (403, 53): NoViewProtection,
-    (403, 61): QuotaUsedUp,
-    (403, 78): ScopeMissing,
-    (403, 98): NoApiAccess,
-    (403, 100): KeyAllowanceReached,
-    (404, 1): Missing,
-    (404, 70): Missing,
-    (409, 105): IdempotencyConflict,
-    (409, 106): OutcomeUnknown,
-    (429, 107): RateLimited,
-    (500, 11): OutcomeUnknown,
-    (500, 42): OutcomeUnknown,
+    (400, 19): InvalidRequestError,
+    (400, 44): InvalidRequestError,
+    (400, 104): InvalidRequestError,
+    (403, 53): ViewProtectionError,
+    (403, 61): QuotaExceededError,
+    (403, 78): MissingScopeError,
+    (403, 98): ApiAccessError,
+    (403, 100): KeyAllowanceError,
+    (404, 1): NotFoundError,
+    (404, 70): NotFoundError,
+    (409, 105): IdempotencyConflictError,
+    (409, 106): OutcomeUnknownError,
+    (429, 107): RateLimitError,
+    (500, 11): OutcomeUnknownError,
+    (500, 42): OutcomeUnknownError,
 }
 """What the specification names."""
 
 BY_STATUS: Mapping[int, type[ServiceError]] = {
-    400: Invalid,
-    403: PlanOrScope,
-    404: Missing,
-    413: Invalid,
-    422: Invalid,
-    429: RateLimited,
+    400: InvalidRequestError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    413: InvalidRequestError,
+    422: InvalidRequestError,
+    429: RateLimitError,
 }
 """An error envelope with a code that the specification does not know, and what gateways answer on their own."""
 
-GATEWAY: Mapping[int, type[ServiceError]] = {401: CredentialRefused, 403: CredentialRefused, 407: Unreachable}
+GATEWAY: Mapping[int, type[ServiceError]] = {401: AuthenticationError, 403: AuthenticationError, 407: ConnectError}
 """Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that wants a login (407)."""
 
 PROOF_OF_NOTHING = frozenset({19, 53, 61, 105})
@@ -74,7 +74,7 @@ def refusal(answer: Answer, scope: str | None = None) -> ServiceError:
     code = _code(members)
     kind = _kind(answer.status, code)
     data = members.get("additional_data")
-    lacking = issubclass(kind, ScopeMissing) and scope is not None
+    lacking = issubclass(kind, MissingScopeError) and scope is not None
     return kind(
         _message(answer, members, code),
         remedy=f"mint a key that has the scope {scope}, and revoke this one" if lacking else None,
@@ -101,7 +101,7 @@ def _kind(status: int, code: int | None) -> type[ServiceError]:
     if code is None and status in GATEWAY:
         return GATEWAY[status]
     if status >= 500 or status in (408, 425):
-        return OutcomeUnknown
+        return OutcomeUnknownError
     if code is not None or status in (413, 429):
         return BY_STATUS.get(status, ProtocolError)
     return ProtocolError

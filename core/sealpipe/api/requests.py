@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from sealpipe.api import reading, writing
 from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submission, Submissions
 from sealpipe.api.operation import Answer, Operation, Resend
-from sealpipe.errors import KeySwapped, ProtocolError, UsageError
+from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.times import format_time
 from sealpipe.wire.encoding import encode_base64url
@@ -126,7 +126,7 @@ def _created(answer: Answer, sent: str) -> CreatedRequest:
     told = reading.text(members, "public_key")
     # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
     if told is not None and told != sent:
-        swapped = KeySwapped(
+        swapped = PublicKeyMismatchError(
             "the service has the request under another public key than the one sent: what is submitted could not "
             "be opened with the key in hand",
             status=answer.status,

@@ -13,7 +13,7 @@ import click
 
 from sealpipe.cli import codes, context, output
 from sealpipe.cli.options import CodeCommand, names_receipt, options
-from sealpipe.errors import NotDelivered, SealpipeError, UsageError
+from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client.sync import Client
@@ -74,7 +74,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
             tell(result)
         try:
             show(client.session, results, plan, values, leave)
-        except NotDelivered as error:
+        except DeliveryError as error:
             error.remedy = (
                 "what was stored stays stored: run it again for the report"
                 if stored

@@ -116,7 +116,7 @@ def _words(error: SealpipeError) -> str:
 def show(
     session: Session, results: Sequence[Collected], plan: CollectPlan, values: dict[str, Any], leave: Disclosure
 ) -> None:
-    """The result on stdout; what holds values goes there by `leave` alone. NotDelivered where nobody takes it."""
+    """The result on stdout; what holds values goes there by `leave` alone. DeliveryError where nobody takes it."""
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
         _show(results, values)
     else:

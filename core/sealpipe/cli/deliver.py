@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sealpipe.cli import masking, output
-from sealpipe.errors import NotDelivered, StateError, UsageError
+from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.state import files
 from sealpipe.state.entry import kept
 from sealpipe.times import format_time
@@ -93,7 +93,7 @@ def announce(share: Made) -> None:
 
 
 def write_files(share: Made, to: Targets) -> None:
-    """Receipt and link file. NotDelivered where one cannot be written: the entry is kept."""
+    """Receipt and link file. DeliveryError where one cannot be written: the entry is kept."""
     contents = {"receipt": _receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
         path = to.get(name)
@@ -135,7 +135,7 @@ def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_js
         try:
             write_files(share, to)
             _put(client.session, share, to, leave, as_json=as_json)
-        except NotDelivered as error:
+        except DeliveryError as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = f"the {share.kind} {share.short_code} exists; `{leave.resume(entry_id)}` delivers its link"
             if unsent is not None:
@@ -186,7 +186,7 @@ def _sealed(session: Session, share: Made, to: Targets) -> str | None:
     return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
 
-def send(client: Client, share: Made, *, resend: bool) -> NotDelivered | None:
+def send(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
     """Send what goes through channels, and tell of it; the error of what is left, None where all is out."""
     if share.mail is None:
         return None
@@ -197,7 +197,7 @@ def send(client: Client, share: Made, *, resend: bool) -> NotDelivered | None:
     try:
         client.run(deliver(client.session, share, resend=resend))
         error = None
-    except NotDelivered as left:
+    except DeliveryError as left:
         error = left
     for each in share.mail.dispatches:
         if each.state == "sent" and id(each) not in before:
@@ -221,7 +221,7 @@ def _write(path: Path, content: str, share: Made) -> None:
     try:
         write(path, content)
     except OSError as error:
-        raise NotDelivered(
+        raise DeliveryError(
             f"{path} could not be written: {error.strerror}",
             outbox_id=share.entry.id if share.entry else None,
         ) from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sealpipe.ci_systems import CISystem, ci_system, runner_reads_stderr
 from sealpipe.cli import masking, output
-from sealpipe.errors import NotDelivered, UsageError
+from sealpipe.errors import DeliveryError, UsageError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ class Disclosure:
     printing: bool
 
     def put(self, registry: Callable[[], Registry], hidden: Iterable[Secret], write: Callable[[], None]) -> None:
-        """Mask what is to be hidden, wait until the runner knows, then write. NotDelivered where a mask gets lost."""
+        """Mask what is to be hidden, wait until the runner knows, then write. DeliveryError where a mask gets lost."""
         if not self.allowed:
-            raise NotDelivered("nothing secret may go to stdout here", remedy="add --print, where you capture stdout")
+            raise DeliveryError("nothing secret may go to stdout here", remedy="add --print, where you capture stdout")
         masks = self.system is not None and self.system.mask is not None
         heard = masks and runner_reads_stderr()
         masked = masking.hide(registry, hidden) and heard
         if masks and self.printing and not masked:
-            raise NotDelivered("what would stand on stdout could not be masked: stderr is closed by now")
+            raise DeliveryError("what would stand on stdout could not be masked: stderr is closed by now")
         if masked:
             import time
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sealpipe.ci_systems import ci_system
 from sealpipe.cli import output
-from sealpipe.errors import PluginError, SealpipeError, Unsupported
+from sealpipe.errors import PluginError, SealpipeError, UnsupportedError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def hand_on(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> Non
     for name, value in outputs.items():
         try:
             ci.set_output(name, value)
-        except Unsupported:
+        except UnsupportedError:
             return
         except (PluginError, OSError) as error:
             output.note(f"sealpipe: the output {name} could not be set ({type(error).__name__})")

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sealpipe import log_commands
-from sealpipe.errors import NotDelivered, Note, PluginError, SealpipeError, ServiceError, WireError
+from sealpipe.errors import DeliveryError, Note, PluginError, SealpipeError, ServiceError, WireError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +25,7 @@ _SECRET: Final = re.compile(
 
 
 def result(text: str) -> None:
-    """Put the result on stdout, now and whole: a link, or another exact value. NotDelivered where nobody takes it.
+    """Put the result on stdout, now and whole: a link, or another exact value. DeliveryError where nobody takes it.
 
     Written past Python's buffer: what is left in that would be written again, and fail again, at exit.
     """
@@ -34,7 +34,7 @@ def result(text: str) -> None:
             raise OSError(9, "it is closed")
         _write(sys.stdout.fileno(), text)
     except OSError as error:
-        raise NotDelivered(f"the result could not be written to stdout: {error.strerror}") from None
+        raise DeliveryError(f"the result could not be written to stdout: {error.strerror}") from None
 
 
 def lines(rows: Iterable[str]) -> None:

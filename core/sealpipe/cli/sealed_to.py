@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sealpipe.api.models import RequestInfo
 from sealpipe.client.sync import Client
-from sealpipe.errors import Missing, SettingError, StillWaiting
+from sealpipe.errors import NotFoundError, PendingError, SettingError
 from sealpipe.flows.collecting.keys import InHand, in_hand
 from sealpipe.flows.collecting.opening import opened
 from sealpipe.flows.collecting.result import Received
@@ -43,9 +43,9 @@ def sealed_to(client: Client, which: str, rows: Iterable[RequestInfo]) -> list[R
 
 
 def check_free(which: str, rows: list[RequestInfo]) -> None:
-    """StillWaiting while anything needs the key before this one."""
+    """PendingError while anything needs the key before this one."""
     if which == "previous" and rows:
-        raise StillWaiting(
+        raise PendingError(
             f"{len(rows)} request(s) still need the key before this one",
             remedy="collect them and end them; or keep SEALPIPE_API_KEY_PREVIOUS, and revoke that key later",
         )
@@ -55,7 +55,7 @@ def _key_of(client: Client, short_code: str, keys: tuple[InHand, ...]) -> str | 
     """The key of one that has ended: the service does not tell it any more. None where nothing there opens."""
     try:
         items = client.list_submissions(short_code).items
-    except Missing:
+    except NotFoundError:
         return None  # purged since it was listed
     for item in items:
         for each in keys:

@@ -36,7 +36,7 @@ def unseal(sealed: str, **values: Any) -> None:
     from sealpipe import configuration
     from sealpipe.cli import deliver, disclosure, masking
     from sealpipe.client.plugins import registry
-    from sealpipe.errors import EnvelopeError, NotDelivered
+    from sealpipe.errors import DeliveryError, EnvelopeError
     from sealpipe.exposure import CustodyGate
     from sealpipe.flows import sealed_link
     from sealpipe.flows.session import open_credential, open_previous
@@ -72,7 +72,7 @@ def unseal(sealed: str, **values: Any) -> None:
         try:
             deliver.write(path, link.reveal() + "\n")
         except OSError as error:
-            raise NotDelivered(
+            raise DeliveryError(
                 f"{path} could not be written: {error.strerror}", remedy="run it again with another --link-file"
             ) from None
         if values["output"] == "json":

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.client.deadline import EXCHANGE
-from sealpipe.errors import Denied, UsageError
+from sealpipe.errors import AccessDeniedError, UsageError
 from sealpipe.exposure import CARRIED, CustodyGate
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class _Bounded(_Base):
             self._passed = False
 
     def _pass(self, data: Any) -> None:
-        """Let the gate see what is about to be written: Denied, and nothing of it is."""
+        """Let the gate see what is about to be written: AccessDeniedError, and nothing of it is."""
         if self.gate is None:
             return
         piece = bytes(data) if self._heard else self._before + bytes(data)
@@ -127,9 +127,9 @@ def guarded_tls(by: CustodyGate) -> type[BoundedTls]:
     return Guarded
 
 
-def denied(host: str, error: UsageError) -> Denied:
+def denied(host: str, error: UsageError) -> AccessDeniedError:
     """What the gate says, in a plugin's own words: any other error is told by its type only."""
-    return Denied(f"what was to be sent to {host}: {error.message}", remedy=error.remedy)
+    return AccessDeniedError(f"what was to be sent to {host}: {error.message}", remedy=error.remedy)
 
 
 def bounded(plain: socket.socket) -> BoundedSocket:

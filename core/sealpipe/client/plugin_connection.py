@@ -36,11 +36,11 @@ def connected(
     gate: CustodyGate | None = None,
 ) -> socket.socket:
     """A socket to an address's host, with TLS for https (and tls). `timeout` is in seconds, for each step, `deadline`
-    for an exchange. What `gate` stops is not written: Denied.
+    for an exchange. What `gate` stops is not written: AccessDeniedError.
 
     `context` is asked for only where TLS is spoken; http goes to this machine only, and tcp:// is for protocols that
     turn TLS on themselves. Raises OSError, SettingError for a proxy that is spoken to over TLS itself, and
-    NotConfigured for http:// to another machine.
+    NotConfiguredError for http:// to another machine.
     """
     parts = urlsplit(url)
     if parts.scheme not in _OWN:

@@ -28,7 +28,7 @@ def plugin_client(
     """A client; `context` is asked for when a connection is first made, `proxy` for every address.
 
     `timeout` is in seconds, for each step of a call; `deadline` for a request and all of its answer. A request that
-    `gate` stops ends with Denied, and is not sent.
+    `gate` stops ends with AccessDeniedError, and is not sent.
     """
     transport = _ByProxy(context, proxy, deadline, gate)
     client = httpx.Client(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.configuration import read_config, read_machine_config
-from sealpipe.errors import NotConfigured, SettingError
+from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.exposure import CustodyGate
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Overseer, Registry
@@ -68,7 +68,7 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
 def overseeing(
     machine: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None
 ) -> tuple[Overseer, ...]:
-    """Policies and observers, by the machine's config file and the user's. Raises SettingError, NotConfigured."""
+    """Policies and observers, by the machine's config file and the user's. Raises SettingError, NotConfiguredError."""
     user = read_config(os.environ) if config is None else config
     return overseers(user, read_machine_config() if machine is None else machine)
 
@@ -158,7 +158,7 @@ class PluginNetwork:
         try:
             content = b"\n".join(file.read_bytes() for file in files)
         except OSError:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "the certificates to trust cannot be read",
                 remedy="check SEALPIPE_CA_FILE, SSL_CERT_FILE and SSL_CERT_DIR: PEM files that this user can read",
             ) from None
@@ -199,5 +199,5 @@ def _in_plugins_words() -> Iterator[None]:
         yield
         return
     except SettingError as error:
-        told = NotConfigured(error.message, remedy=error.remedy)
+        told = NotConfiguredError(error.message, remedy=error.remedy)
     raise told

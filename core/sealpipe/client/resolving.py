@@ -25,7 +25,7 @@ from sealpipe.wire.fields import Field
 def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """What references name, as fields in their order, such as `["vault:secret/app/db#user,password"]`.
 
-    Every document is read once, stores at the same time. Raises InvalidReference, SettingError, PluginError.
+    Every document is read once, stores at the same time. Raises ReferenceSyntaxError, SettingError, PluginError.
     """
     with closing(registry(ca_file)) as found:
         return sync.run(_flow(references, found), _no_service)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
-from sealpipe.errors import NotConfigured, SettingError
+from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.loopback import in_clear, is_loopback
 
 if TYPE_CHECKING:
@@ -105,12 +105,12 @@ def _is_hashed(folder: str) -> bool:
 
 
 def refuse_clear(scheme: str, host: str) -> None:
-    """The last gate before a plugin's connection: NotConfigured where what it sends could be read on the way.
+    """The last gate before a plugin's connection: NotConfiguredError where what it sends could be read on the way.
 
     Backends say it with the setting's name where they are made; whatever they do not see ends here, before a byte.
     """
     if in_clear(scheme, host):
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"the address {scheme}://{host} would take secrets to another machine in clear: nothing was sent",
             remedy="let it begin with https://; http:// is for this machine itself only",
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine, going_on
 from sealpipe.doctor.installed import missing
-from sealpipe.errors import PolicyRefused, SealpipeError, SettingError
+from sealpipe.errors import PolicyError, SealpipeError, SettingError
 from sealpipe.plugin import Outgoing
 from sealpipe.registry.guard import pip_install
 from sealpipe.registry.stores import PLUGIN
@@ -56,7 +56,7 @@ def _overseer(registry: Registry, each: Overseer, check: str) -> Iterator[Findin
     """Whether it can be asked. Only the built-in policy is: it looks at its rules, and at nothing else."""
     if each.name == "policy":
         # Its refusal is no trouble: it has read its rules.
-        with suppress(PolicyRefused):
+        with suppress(PolicyError):
             registry.check_outgoing([each], Outgoing("share", complete=False))
     file = each.table.get("file")
     if each.name == "audit" and (not isinstance(file, str) or not Path(file).is_absolute()):

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
-from sealpipe.errors import InvalidReference, PluginError
+from sealpipe.errors import PluginError, ReferenceSyntaxError
 from sealpipe.registry.guard import pip_install
 from sealpipe.registry.stores import strays
 
@@ -59,16 +59,16 @@ def check(registry: Registry, name: str) -> Iterator[Finding]:
         yield from _check(registry, each, name)
 
 
-def _nothing(registry: Registry, name: str, plugin: str) -> InvalidReference:
+def _nothing(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
     known = sorted({each.info.name for each in registry.listing()} | registry.stores.keys())
     near = get_close_matches(plugin, known, 3)
     remedy = f"did you mean {' or '.join(near)}?" if near else "see `sealpipe plugins` for what there is"
     if name != plugin:
-        return InvalidReference(
+        return ReferenceSyntaxError(
             f"the store {name[:_SHOWN]} has the plugin {plugin[:_SHOWN]}, which does not exist", remedy=remedy
         )
     shown = f"named {name}" if len(name) <= _SHOWN else "of that name"
-    return InvalidReference(f"there is no store, source, sink or channel {shown}", remedy=remedy)
+    return ReferenceSyntaxError(f"there is no store, source, sink or channel {shown}", remedy=remedy)
 
 
 def _check(registry: Registry, each: Listed, name: str) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from sealpipe.client.plugin_connection import ProxyError, connected
 from sealpipe.client.trust import proxy_for, tls_context
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
-from sealpipe.errors import SettingError, Unreachable
+from sealpipe.errors import ConnectError, SettingError
 
 CHECK = "link address"
 TIMEOUT = 10.0
@@ -41,7 +41,7 @@ def findings(link_base_url: str, ca_file: Path | None, environ: Mapping[str, str
         if proxy is not None and not isinstance(error, ssl.SSLError):
             yield doubtful(CHECK, f"{host} was not reached through the proxy: {_why(error)}", _PERHAPS)
             return
-        yield failed(CHECK, Unreachable(f"{host} leads nowhere: {_why(error)}", remedy=_LEADS_NOWHERE))
+        yield failed(CHECK, ConnectError(f"{host} leads nowhere: {_why(error)}", remedy=_LEADS_NOWHERE))
     else:
         through = "" if proxy is None else ", through the proxy"
         yield fine(CHECK, f"{host} can be reached{through}")

@@ -13,7 +13,7 @@ from sealpipe.api.refusals import refusal
 from sealpipe.client.sync import run
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.doctor.way import Line
-from sealpipe.errors import Invalid, OutcomeUnknown, SealpipeError, Unreachable
+from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.planning import plan
 from sealpipe.flows.sealing import SealedShare, prepare
@@ -55,7 +55,7 @@ def _told(short_code: str) -> Mapping[str, object]:
 def _tried(line: Line, sealed: SealedShare, found: list[Finding]) -> str:
     try:
         created = _call(line, shares.create(sealed.body, str(uuid.uuid4())))
-    except Invalid as error:
+    except InvalidRequestError as error:
         if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
             raise
         found.append(doubtful("custody", "the key has no custody level", "register its custody key, or share without"))
@@ -75,7 +75,7 @@ def _call(line: Line, operation: Operation[T]) -> T:
     """The decoded answer of one sending."""
     result = line.send(operation)
     if isinstance(result, Failure):
-        kind = OutcomeUnknown if result.sent else Unreachable
+        kind = OutcomeUnknownError if result.sent else ConnectError
         raise kind(f"could not {operation.name}: {result.detail}", remedy=_ENDS if result.sent else None)
     if not operation.settles(result):
         raise refusal(result)

@@ -18,15 +18,15 @@ from sealpipe.api.refusals import refusal
 from sealpipe.doctor import way
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.errors import (
-    CredentialRefused,
-    Invalid,
-    OutcomeUnknown,
+    AuthenticationError,
+    ConnectError,
+    InvalidRequestError,
+    MissingScopeError,
+    OutcomeUnknownError,
     ProtocolError,
-    RateLimited,
-    ScopeMissing,
+    RateLimitError,
+    RetriesExhaustedError,
     ServiceError,
-    TriesSpent,
-    Unreachable,
 )
 
 
@@ -90,7 +90,7 @@ def findings(line: way.Line, asked: Asked) -> Iterator[Finding]:
         if asked.stopped:
             return
     if not asked.granted and asked.missing:
-        nothing = ScopeMissing("the key has no scope: every call is refused")
+        nothing = MissingScopeError("the key has no scope: every call is refused")
         yield failed("scopes", nothing)
 
 
@@ -104,15 +104,15 @@ def _judge(probe: Probe, result: Answer | Failure, asked: Asked) -> Finding:
         case None:
             asked.granted.add(probe.scope)
             return fine(check, f"granted: {probe.used_by}")
-        case ScopeMissing():
+        case MissingScopeError():
             asked.missing.add(probe.scope)
             return doubtful(check, f"not granted: {probe.used_by} needs it", "mint a key that has it, if it is to")
-        case RateLimited():
+        case RateLimitError():
             asked.stopped = True
             return doubtful(check, "not known: the rate limit is used up, no more was asked", "run it again later")
-        case CredentialRefused() | ProtocolError() if asked.accepted:
+        case AuthenticationError() | ProtocolError() if asked.accepted:
             return doubtful(check, f"not known: {error.message}", "the service, or a gateway, does not offer it here")
-    asked.stopped = isinstance(error, CredentialRefused | ProtocolError)
+    asked.stopped = isinstance(error, AuthenticationError | ProtocolError)
     return failed("service" if asked.stopped else check, error)
 
 
@@ -126,10 +126,10 @@ def _refused(probe: Probe, answer: Answer) -> ServiceError | None:
             return None
         return ProtocolError("what answers is not the service: no JSON object came", status=answer.status)
     error = refusal(answer)
-    if probe.method == "POST" and isinstance(error, Invalid):
+    if probe.method == "POST" and isinstance(error, InvalidRequestError):
         return None  # 104, or 19: both are looked at after the scope
-    if isinstance(error, OutcomeUnknown):
-        return TriesSpent(error.message, status=error.status, error_code=error.error_code)
+    if isinstance(error, OutcomeUnknownError):
+        return RetriesExhaustedError(error.message, status=error.status, error_code=error.error_code)
     return error
 
 
@@ -137,5 +137,5 @@ def _unanswered(failure: Failure) -> Finding:
     if failure.retry_after is not None:
         return doubtful("service", failure.detail, "run it again later")
     if not failure.sent:
-        return failed("service", Unreachable(f"not reached: {failure.detail}"))
-    return failed("service", TriesSpent(f"no whole answer came: {failure.detail}"))
+        return failed("service", ConnectError(f"not reached: {failure.detail}"))
+    return failed("service", RetriesExhaustedError(f"no whole answer came: {failure.detail}"))

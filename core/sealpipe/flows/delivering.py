@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from sealpipe.api.refusals import printable
 from sealpipe.errors import (
     NOT_TAKEN,
-    NotDelivered,
+    DeliveryError,
     PluginError,
     SealpipeError,
     StateError,
-    Unavailable,
-    Unclear,
+    UnavailableError,
+    UnknownOutcomeError,
     UsageError,
 )
 from sealpipe.flows import oversight
@@ -89,7 +89,7 @@ def mail_of(meta: Mapping[str, Any], states: Mapping[int, State]) -> Mail | None
 
 
 def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Flow[None]:
-    """Send what is not sent yet; what failed does not stop the others. Raises NotDelivered where anything is left."""
+    """Send what is not sent yet; what failed does not stop the others. Raises DeliveryError where anything is left."""
     if share.mail is None:
         return
     over = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
@@ -115,13 +115,13 @@ def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool
     dispatch = share.mail.dispatches[number]
     try:
         if dispatch.state == "sending" and not resend and not (yield Do(partial(_confirms, session, dispatch))):
-            return Unclear("an earlier try was cut off: it may have arrived, and may not")
+            return UnknownOutcomeError("an earlier try was cut off: it may have arrived, and may not")
         budget = session.budget()
         for tries in range(1, TRIES + 1):
             try:
                 yield Do(partial(_send, session, share, number))
                 return None
-            except Unavailable as error:
+            except UnavailableError as error:
                 pause = max(budget.back_off(tries), min(LONGEST_WAIT, error.retry_after or 0.0))
                 if tries == TRIES or pause >= budget.left():
                     raise
@@ -193,7 +193,7 @@ def _message(share: Deliverable, recipient: Recipient) -> Any:
 _ANEW = "drop what is left with `sealpipe resume ID --discard`, and share anew"
 
 
-def _not_delivered(share: Deliverable, left: Sequence[tuple[Dispatch, SealpipeError]]) -> NotDelivered:
+def _not_delivered(share: Deliverable, left: Sequence[tuple[Dispatch, SealpipeError]]) -> DeliveryError:
     """All that did not get out, each with its reason and its next step."""
     lines, unclear = [], False
     for dispatch, problem in left:
@@ -209,9 +209,9 @@ def _not_delivered(share: Deliverable, left: Sequence[tuple[Dispatch, SealpipeEr
     return _told(share, "; ".join(lines), rest)
 
 
-def _told(share: Deliverable, message: str, remedy: str) -> NotDelivered:
+def _told(share: Deliverable, message: str, remedy: str) -> DeliveryError:
     entry = None if share.entry is None else share.entry.id
     remedy = remedy.replace("ID", entry) if entry else f"the {share.kind} exists: its link is in the error's `share`"
-    error = NotDelivered(printable(message, 4000), remedy=remedy, outbox_id=entry)
+    error = DeliveryError(printable(message, 4000), remedy=remedy, outbox_id=entry)
     error.share = share
     return error

@@ -10,7 +10,7 @@ import io
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from sealpipe.errors import EncodingError, NotConfigured, PluginError
+from sealpipe.errors import EncodingError, NotConfiguredError, PluginError
 from sealpipe.flows.values import is_utf8
 from sealpipe.wire import jsontext
 
@@ -58,7 +58,7 @@ def _yaml(data: bytes, where: str) -> Any:
     except ImportError:
         yaml = None
     if yaml is None:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"{where}: reading YAML needs a package that is not installed",
             locator=where,
             remedy="pip install pyyaml",
@@ -69,14 +69,14 @@ def _yaml(data: bytes, where: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = "it is not YAML" if mark is None else f"line {mark.line + 1}"
-    except _NoMap as error:
+    except _NotAMapError as error:
         reason = f"line {error.line} repeats a key, or has one that is no text"
     except RecursionError:
         pass
     _refuse(where, "yaml", reason)
 
 
-class _NoMap(Exception):  # never leaves this module
+class _NotAMapError(Exception):  # never leaves this module
     def __init__(self, node: Any) -> None:
         self.line = node.start_mark.line + 1
 
@@ -98,6 +98,6 @@ def _yaml_value(node: Any, done: dict[int, Any]) -> Any:
     done[id(node)] = members
     for key, value in node.value:
         if not isinstance(key.value, str) or key.value in members:
-            raise _NoMap(key)
+            raise _NotAMapError(key)
         members[key.value] = _yaml_value(value, done)
     return members

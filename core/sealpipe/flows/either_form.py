@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from sealpipe.api import requests, shares
-from sealpipe.errors import Missing, UsageError
+from sealpipe.errors import NotFoundError, UsageError
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
@@ -83,7 +83,7 @@ def _is_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
             return True
     try:
         yield from call(shares.get(code), session.budget())
-    except Missing:
+    except NotFoundError:
         return False
     return True
 
@@ -96,6 +96,6 @@ def _is_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
             return True
     try:
         yield from call(requests.get(code), session.budget())
-    except Missing:
+    except NotFoundError:
         return False
     return True

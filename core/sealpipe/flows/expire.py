@@ -2,7 +2,8 @@
 
 A second DELETE answers 404/1, as for a code that never was. Only what proves that the share was this account's makes
 that a success: this machine's own note that it expired it, the share's metadata (they stay where it ended by time or
-views), or the service's list of what has ended. Without proof it is `Missing`: a mistyped code is never a success.
+views), or the service's list of what has ended. Without proof it is `NotFoundError`: a mistyped code is never a
+success.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sealpipe.api import shares
-from sealpipe.errors import Missing, OutcomeUnknown, ServiceError, StateError
+from sealpipe.errors import NotFoundError, OutcomeUnknownError, ServiceError, StateError
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
@@ -37,12 +38,12 @@ class EndedShare:
 def end_share(session: Session, short_code: str, budget: Budget | None = None) -> Flow[None]:
     """The share's link stops working now. Repeated where an answer is lost: doing it twice ends the same.
 
-    A part of something that policies were asked about already. Raises Missing where there is no such share, or it had
-    ended before; OutcomeUnknown where no try was settled.
+    A part of something that policies were asked about already. Raises NotFoundError where there is no such share, or it
+    had ended before; OutcomeUnknownError where no try was settled.
     """
     try:
         yield from call(shares.expire(short_code), budget or session.budget())
-    except OutcomeUnknown as error:
+    except OutcomeUnknownError as error:
         # "Not there" after a try of ours that may have got through: that try did it (DESIGN 6.4).
         if (error.status, error.error_code) != (404, 1):
             error.remedy = f"run `sealpipe shares expire -- {encoded(short_code)}` again: repeating it does no harm"
@@ -61,7 +62,7 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
     budget = session.budget()
     try:
         yield from end_share(session, short_code, budget)
-    except Missing as missing:
+    except NotFoundError as missing:
         if (missing.status, missing.error_code) != (404, 1):
             raise
         if not (yield from _was_ours(session, short_code, keep, budget)):

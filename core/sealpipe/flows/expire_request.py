@@ -29,9 +29,9 @@ from typing import Literal
 from sealpipe.api import requests as api
 from sealpipe.api.models import RequestInfo, Submission, Submissions
 from sealpipe.errors import (
-    Missing,
-    NotDelivered,
-    OutcomeUnknown,
+    DeliveryError,
+    NotFoundError,
+    OutcomeUnknownError,
     ProtocolError,
     SealpipeError,
     ServiceError,
@@ -159,7 +159,7 @@ class Ending:
         try:
             return (yield from self._keep(self._session.budget()))
         except SealpipeError as error:
-            raise NotDelivered(
+            raise DeliveryError(
                 f"request {self._code} has expired, but what was submitted last could not be kept: {error.message}",
                 remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again: it sends no DELETE, and keeps "
                 "what is left",
@@ -194,7 +194,7 @@ class Ending:
         yield from self._settle(done.outcome)
         if done.outcome != "expired":
             kept = f", in {self._record.place}" if self._record.place else ""
-            raise Missing(
+            raise NotFoundError(
                 f"request {self._code} was expired by somebody else at the same moment, and this DELETE has removed it "
                 f"for good; what had been submitted was read before{kept}"
             )
@@ -204,13 +204,13 @@ class Ending:
             yield Do(partial(self._record.settle, outcome))
 
     def _learn(self, error: ServiceError | None) -> Flow[None]:
-        """Only looks, until one finds it over; OutcomeUnknown where none does."""
+        """Only looks, until one finds it over; OutcomeUnknownError where none does."""
         budget = self._session.budget()
         trouble = "it was still active"
         for tries in range(1, TRIES + 1):
             try:
                 seen = yield from self._look(budget)
-            except Missing:
+            except NotFoundError:
                 yield from self._settle("gone")
                 raise
             except ServiceError as failed:
@@ -225,13 +225,13 @@ class Ending:
             yield Wait(pause)
         raise self._unknown(error, trouble)
 
-    def _unknown(self, error: ServiceError | None, trouble: str) -> OutcomeUnknown:
+    def _unknown(self, error: ServiceError | None, trouble: str) -> OutcomeUnknownError:
         sent = self._record.sent
         until = "" if sent is None else f" before {format_time(sent.at + GRACE)}"
         first = "it is not known whether a DELETE that was sent before has arrived" if error is None else error.message
         if self._record.over:
             first = "the service told before that it has expired, and now tells otherwise"
-        unknown = OutcomeUnknown(
+        unknown = OutcomeUnknownError(
             f"request {self._code}: {first}; at the last look, {trouble}",
             remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: it looks, and sends "
             f"no other DELETE{until}, because the first may still arrive and the two together would destroy the "

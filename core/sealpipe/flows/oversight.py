@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sealpipe.api.operation import Resend
-from sealpipe.errors import PluginError, PolicyRefused, SealpipeError
+from sealpipe.errors import PluginError, PolicyError, SealpipeError
 from sealpipe.exposure import WITHHELD
 from sealpipe.exposure import refused as refused_by_gate
 from sealpipe.flows.steps import Do, Flow, Send, Step
@@ -59,7 +59,7 @@ class Local(NamedTuple):
 def ask(session: Overseen, plan: Outgoing) -> Flow[None]:
     """Ask every policy, and tell nobody but of a refusal.
 
-    Raises PolicyRefused, PluginError, and UsageError where they would see the credential: then nothing happened.
+    Raises PolicyError, PluginError, and UsageError where they would see the credential: then nothing happened.
     """
     if session.overseers:
         yield Do(partial(_ask, session, plan))
@@ -150,7 +150,7 @@ def _ask(session: Overseen, plan: Outgoing) -> None:
     asked = [each for each in session.overseers if plan.complete or each.name in BY_LISTS]
     try:
         registry.check_outgoing(asked, plan)
-    except (PolicyRefused, PluginError) as error:
+    except (PolicyError, PluginError) as error:
         with suppress(PluginError):
             _tell(session, plan, {"outcome": "refused", "reason": error.message})
         raise
@@ -187,7 +187,7 @@ def _cleared(work: Flow[T]) -> Flow[T]:
 
 def _refuse_unasked(step: Step) -> Step:
     if isinstance(step, Send) and step.operation.resend is not Resend.READ and not step.cleared:
-        raise PolicyRefused(f"nobody who oversees this was asked whether it may {step.operation.name}")
+        raise PolicyError(f"nobody who oversees this was asked whether it may {step.operation.name}")
     return step
 
 

@@ -8,7 +8,7 @@ from shlex import quote
 
 from sealpipe.api import requests as api
 from sealpipe.api.operation import Resend
-from sealpipe.errors import Missing, ProtocolError, ServiceError, TriesSpent, UsageError
+from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.expire_request import Clock, EndedRequest, Ending, locked, utc_now
 from sealpipe.flows.retry import call
@@ -51,14 +51,14 @@ def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flo
     before = record.purging
     try:
         ended = yield from Ending(session, short_code, record, now).run()
-    except Missing:
+    except NotFoundError:
         if not before:
             raise
         # "Not there" after a DELETE of an earlier purge that may have got through: that one did it.
         yield Do(record.note_purged)
         return EndedRequest(short_code, "deleted", (), kept_in=record.place)
     if ended.outcome == "expiring" and ended.expires_at is not None:
-        raise TriesSpent(
+        raise RetriesExhaustedError(
             f"request {short_code} ends by itself at {format_time(ended.expires_at)}, too soon to be expired before",
             remedy="run it again after that; nothing was changed",
         )

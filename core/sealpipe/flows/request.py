@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import CreatedRequest, RequestInfo
-from sealpipe.errors import KeySwapped, Note, OutcomeUnknown, SealpipeError, ServiceError, StateError, UsageError
+from sealpipe.errors import (
+    Note,
+    OutcomeUnknownError,
+    PublicKeyMismatchError,
+    SealpipeError,
+    ServiceError,
+    StateError,
+    UsageError,
+)
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.planning import checked_passcode
@@ -118,7 +126,7 @@ def post(
         key = decode_base64url(meta["public_key"])
         try:
             created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
-        except KeySwapped as error:
+        except PublicKeyMismatchError as error:
             code = encoded(error.short_code)
             error.remedy = f"give nobody its link; end it with `sealpipe requests expire -- {code}`, and ask anew"
             raise
@@ -148,7 +156,7 @@ def _found(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Fl
             rows += [row for row in (yield from walk.next_page()) if row.public_key == meta["public_key"]]
     if meta["key"] == "new" and len(rows) == 1:
         return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
-    if rows and isinstance(error, OutcomeUnknown):
+    if rows and isinstance(error, OutcomeUnknownError):
         codes = ", ".join(row.short_code for row in rows[:CANDIDATES])
         error.message += f"; if it was made, it is one of these, newest first: {codes}"
         error.args = (error.message,)

@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import NamedTuple
 
-from sealpipe.errors import InvalidReference, PluginError, UsageError
+from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError
 from sealpipe.flows.request_planning import RequestPlan
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
@@ -93,6 +93,6 @@ def _readable(plan: RequestPlan) -> Reference:
 def _has_source(session: Session, reference: Reference) -> bool:
     try:
         session.registry().locate(reference)
-    except InvalidReference:
+    except ReferenceSyntaxError:
         return False
     return True

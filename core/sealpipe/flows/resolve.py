@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sealpipe.errors import BadReference, NotFound, PluginError, Unavailable, UsageError
+from sealpipe.errors import PluginError, ReferenceValueError, SecretNotFoundError, UnavailableError, UsageError
 from sealpipe.flows.mentions import Mentions
 from sealpipe.flows.retry import LONGEST_WAIT, Budget
 from sealpipe.flows.select import select
@@ -32,7 +32,7 @@ def resolve(
 ) -> Flow[list[Field]]:
     """The fields, in order; a Field stands as it is. `registry` is called only where there is a reference.
 
-    Raises InvalidReference before anything is fetched, the first PluginError in the order of the specs, and
+    Raises ReferenceSyntaxError before anything is fetched, the first PluginError in the order of the specs, and
     UsageError where optional fields fell away and none is left.
     """
     refs = [spec.ref for spec in specs if isinstance(spec, FieldSpec)]
@@ -69,7 +69,7 @@ def resolve_secret(
 def _one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
     fields: list[Field] = yield Do(partial(resolver.fields, [FieldSpec(None, ref)]))
     if len(fields) > 1:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{ref} gives {len(fields)} values where one belongs", locator=str(ref), remedy="name one key: #KEY"
         )
     if not fields:
@@ -124,7 +124,7 @@ class _Resolver:
         answer = self.cache[locator]
         if isinstance(answer, Document):
             return select(answer, spec.ref, label=spec.label, form=form)
-        if isinstance(answer, NotFound) and spec.ref.flag("optional"):
+        if isinstance(answer, SecretNotFoundError) and spec.ref.flag("optional"):
             return []
         raise answer
 
@@ -140,7 +140,7 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
         # By themselves: no lease runs out, and no deadline ends, while somebody types; none is made where nobody can.
         typed: Cache = yield Do(partial(found.fetch, asking))
         for answer in typed.values():
-            if isinstance(answer, PluginError) and not isinstance(answer, NotFound):
+            if isinstance(answer, PluginError) and not isinstance(answer, SecretNotFoundError):
                 raise answer
         resolver.cache.update(typed)
     budget = Budget(found.deadline)
@@ -159,12 +159,12 @@ def _again(answers: Cache) -> dict[str, list[Locator]]:
     """What to ask once more, by source: only where a backend did not answer, or asked to come back."""
     wanted: dict[str, list[Locator]] = {}
     for locator, answer in answers.items():
-        if isinstance(answer, Unavailable):
+        if isinstance(answer, UnavailableError):
             wanted.setdefault(locator.name, []).append(locator)
     return wanted
 
 
 def _pause(answers: Cache, tries: int) -> float:
-    asked = [answer.retry_after for answer in answers.values() if isinstance(answer, Unavailable)]
+    asked = [answer.retry_after for answer in answers.values() if isinstance(answer, UnavailableError)]
     seconds = [wait for wait in asked if isinstance(wait, int | float) and wait > 0]  # a plugin may say anything
     return max(Budget().back_off(tries), min(LONGEST_WAIT, max(seconds, default=0.0)))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.api.shares import without_wrap
-from sealpipe.errors import OutcomeUnknown, PolicyRefused, StateError
+from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import Posting, Share, custody_warnings, link_of, mail, posted
@@ -25,7 +25,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     """What an open entry is about, a share or a request: as answered before, else by sending the stored bytes again.
 
     `resend`: what may be stored already where nobody can read it back is stored again.
-    Raises StateError where the entry belongs to another service, OutcomeUnknown where it is too old to be
+    Raises StateError where the entry belongs to another service, OutcomeUnknownError where it is too old to be
     sent again, and whatever sending raises.
     """
     if entry.meta["base_url"] != session.base_url:
@@ -36,7 +36,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         )
     if session.fixed_link and entry.meta["link_base_url"] != session.link_base_url:
         entry.close()
-        raise PolicyRefused(
+        raise PolicyError(
             f"outbox entry {entry.id} was made for links to {entry.meta['link_base_url']}, and this machine fixes "
             f"{session.link_base_url}",
             remedy=f"drop it with `sealpipe resume {entry.id} --discard`, and make it anew",
@@ -61,7 +61,7 @@ def _told(made: Share | SecureRequest) -> Mapping[str, object]:
 def _refuse_old(entry: Entry) -> None:
     if entry.too_old(datetime.now(UTC)):
         entry.close()
-        error = OutcomeUnknown(
+        error = OutcomeUnknownError(
             f"outbox entry {entry.id} is older than 23 hours: sending it again could make a second one",
             remedy=f"look at `sealpipe {entry.meta['kind']}s list`, expire what nobody needs, "
             f"then `sealpipe resume {entry.id} --discard` and make it anew",

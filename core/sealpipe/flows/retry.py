@@ -11,13 +11,13 @@ from typing import Any, Generic, TypeVar
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import PROOF_OF_NOTHING, refusal
 from sealpipe.errors import (
-    KeySwapped,
-    OutcomeUnknown,
+    ConnectError,
+    OutcomeUnknownError,
     ProtocolError,
-    RateLimited,
+    PublicKeyMismatchError,
+    RateLimitError,
+    RetriesExhaustedError,
     ServiceError,
-    TriesSpent,
-    Unreachable,
 )
 from sealpipe.flows.steps import Flow, Send, Wait
 
@@ -73,7 +73,7 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, most
     `unclear` tells that an earlier process may have had it carried out already. On the error, `unclear` says
     the same of this one. `most` is how often it is sent at most.
     """
-    last: ServiceError = Unreachable(f"could not {operation.name}: there was no time for a single try")
+    last: ServiceError = ConnectError(f"could not {operation.name}: there was no time for a single try")
     for tries in range(1, most + 1):
         if budget.left() <= 0:
             break  # the machine slept through it
@@ -103,31 +103,31 @@ def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _
         return _Settled(operation.decode(result))
     except ProtocolError as error:
         # It was carried out. Reading it again, or replaying it, may bring an answer that can be used.
-        again = operation.resend is not Resend.NEVER and not isinstance(error, KeySwapped)
+        again = operation.resend is not Resend.NEVER and not isinstance(error, PublicKeyMismatchError)
         return _Problem(error, again=again, unclear=True)
 
 
 def _unanswered(operation: Operation[Any], failure: Failure) -> _Problem:
     if failure.retry_after is not None:
-        limited = RateLimited(f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after)
+        limited = RateLimitError(f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after)
         return _Problem(limited, again=False, unclear=False)
     if not failure.sent:
-        return _Problem(Unreachable(f"could not {operation.name}: {failure.detail}"), again=True, unclear=False)
-    error = OutcomeUnknown(f"no whole answer came: {failure.detail}")
+        return _Problem(ConnectError(f"could not {operation.name}: {failure.detail}"), again=True, unclear=False)
+    error = OutcomeUnknownError(f"no whole answer came: {failure.detail}")
     return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
 
 
 def _refused(operation: Operation[Any], error: ServiceError) -> _Problem:
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimitError):
         return _Problem(error, again=True, unclear=False)
-    if isinstance(error, OutcomeUnknown):
+    if isinstance(error, OutcomeUnknownError):
         return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
     # A redirect, or a status that is none of the service's: something else answered; what it did is not known.
     return _Problem(error, again=False, unclear=isinstance(error, ProtocolError))
 
 
 def _wait(error: ServiceError, budget: Budget, tries: int) -> float:
-    if isinstance(error, RateLimited) and error.retry_after is not None:
+    if isinstance(error, RateLimitError) and error.retry_after is not None:
         return error.retry_after
     # With little time left, one more try now is worth more than a longer pause and none.
     return min(budget.back_off(tries), max(0.0, budget.left() / 2))
@@ -135,11 +135,11 @@ def _wait(error: ServiceError, budget: Budget, tries: int) -> float:
 
 def _final(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
     last.unclear = unclear and operation.resend is not Resend.READ and last.error_code not in PROOF_OF_NOTHING
-    if operation.resend is Resend.READ and isinstance(last, OutcomeUnknown):
-        return _as(TriesSpent, f"could not {operation.name}: {last.message}", last)
+    if operation.resend is Resend.READ and isinstance(last, OutcomeUnknownError):
+        return _as(RetriesExhaustedError, f"could not {operation.name}: {last.message}", last)
     if last.unclear and not isinstance(last, ProtocolError):
         return _as(
-            OutcomeUnknown,
+            OutcomeUnknownError,
             f"it is not known whether the service could {operation.name}: {last.message}",
             last,
         )

@@ -1,7 +1,7 @@
 """From a document to the fields that a reference takes out of it. Pure.
 
-Errors name the reference and keys, never a value. What is missing or empty is NotFound; a reference that
-does not fit its document is BadReference; a value that cannot be text, PluginError.
+Errors name the reference and keys, never a value. What is missing or empty is SecretNotFoundError; a reference that
+does not fit its document is ReferenceValueError; a value that cannot be text, PluginError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
-from sealpipe.errors import BadReference, NotFound
+from sealpipe.errors import ReferenceValueError, SecretNotFoundError
 from sealpipe.flows.documents import parsed
 from sealpipe.flows.values import as_secret, decoded, scalar, trimmed
 from sealpipe.plugin import Document
@@ -59,7 +59,7 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
             hidden = document.secret and taken.key not in document.public
             fields.append(_field(label or taken.label, secret, value, ref, hidden=hidden))
         elif not ref.flag("optional"):
-            raise NotFound(
+            raise SecretNotFoundError(
                 f"{taken.where} is empty",
                 locator=str(ref),
                 remedy="give it a value, or add ?optional=1 to leave the field out",
@@ -67,9 +67,9 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
     return fields
 
 
-def missing(ref: Reference, what: str, remedy: str = "") -> NotFound:
+def missing(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
     """The error for something that is not there, with the way to leave it out."""
-    return NotFound(what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out")
+    return SecretNotFoundError(what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out")
 
 
 def _field(label: str, secret: Secret, value: bytes | str, ref: Reference, *, hidden: bool) -> Field:
@@ -155,4 +155,4 @@ def _shown(key: str) -> str:
 
 
 def _bad(what: str, remedy: str, ref: Reference) -> NoReturn:
-    raise BadReference(what, locator=str(ref), remedy=remedy)
+    raise ReferenceValueError(what, locator=str(ref), remedy=remedy)

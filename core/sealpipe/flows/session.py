@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sealpipe import settings
 from sealpipe.configuration import read_machine_config
 from sealpipe.credential import Credential
-from sealpipe.errors import CredentialError, PolicyRefused, SettingError, UsageError
+from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.exposure import CustodyGate
 from sealpipe.flows.retry import Budget
 from sealpipe.secret import Secret
@@ -125,7 +125,7 @@ def open_session(
     """A session from what was set, and from what the machine's config file enforces, whoever asks for it.
 
     `registry` is given the CA file, the gate and the deadline, `overseers` the machine's config. SettingError names
-    what is missing or wrong, and never a value; PolicyRefused what the machine fixes otherwise.
+    what is missing or wrong, and never a value; PolicyError what the machine fixes otherwise.
     """
     machine = read_machine_config()
     watching = overseers(machine)
@@ -139,7 +139,7 @@ def open_session(
 
         try:
             given = enforced.service(machine, given, os.environ)
-        except PolicyRefused as error:
+        except PolicyError as error:
             _tell_refused(watching, partial(registry, None, CustodyGate(), deadline), error)
             raise
         base_url, link_base_url, ca_file = given["base_url"], given["link_base_url"], given["ca_file"]
@@ -167,7 +167,7 @@ def open_session(
     )
 
 
-def _tell_refused(overseers: tuple[Overseer, ...], registry: Callable[[], Registry], error: PolicyRefused) -> None:
+def _tell_refused(overseers: tuple[Overseer, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
     if overseers:
         from sealpipe.flows import oversight  # which imports this module
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from sealpipe.api import shares
 from sealpipe.api.created import CreatedShare
 from sealpipe.errors import (
-    CustodyNotStored,
-    Invalid,
-    Missing,
+    CustodyError,
+    InvalidRequestError,
     Note,
-    OutcomeUnknown,
+    NotFoundError,
+    OutcomeUnknownError,
     PluginError,
     SealpipeError,
     ServiceError,
@@ -193,7 +193,7 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
     """Send; and once more, as a new share, where the key turns out to have custody none (DESIGN 6.1)."""
     try:
         return (yield from call(shares.create(posting.body, posting.key), budget, unclear=unclear))
-    except Invalid as error:
+    except InvalidRequestError as error:
         wrap_at = posting.meta["wrap_at"]
         refused_wrap = error.error_code == 19 and "item_key_wrap" in error.additional_data
         if not refused_wrap or wrap_at is None or posting.key != posting.meta["idempotency_key"]:
@@ -211,13 +211,13 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
 def _take_back(session: Session, created: CreatedShare) -> Flow[None]:
     try:
         yield from end_share(session, created.short_code)
-    except Missing:
+    except NotFoundError:
         pass  # an earlier try to take it back got through
     except ServiceError as error:
-        kept = OutcomeUnknown(f"the share {created.short_code} has not the custody required: {error.message}")
+        kept = OutcomeUnknownError(f"the share {created.short_code} has not the custody required: {error.message}")
         kept.unclear = True
         raise kept from None
-    raise CustodyNotStored(
+    raise CustodyError(
         f"custody was required and the service answered {created.custody!r}: the share {created.short_code} "
         "was expired again, its link was given to nobody"
     )

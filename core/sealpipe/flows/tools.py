@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sealpipe.api import mcp
 from sealpipe.api.mcp import Line, Tool, ToolResult
 from sealpipe.api.refusals import printable
-from sealpipe.errors import OutcomeUnknown, ProtocolError, ServiceError
+from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.retry import Budget, call
@@ -87,7 +87,7 @@ def _talk(session: Session, talk: Talk[T]) -> Flow[T]:
         # The service has ended our session, and did nothing of what we asked: once more, in a new one.
         line = yield from _greet(budget)
         return (yield from talk(line, budget))
-    except OutcomeUnknown as error:
+    except OutcomeUnknownError as error:
         error.remedy = "look whether the tool did its work before you call it again: it is never sent twice"
         raise
 

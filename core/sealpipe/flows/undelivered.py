@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.errors import KeySwapped, PluginError, ServiceError, StateError, UsageError
+from sealpipe.errors import PluginError, PublicKeyMismatchError, ServiceError, StateError, UsageError
 from sealpipe.state.entry import Entry
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def accounted(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
     """
     try:
         yield
-    except KeySwapped as error:
+    except PublicKeyMismatchError as error:
         error.unclear = False  # it is there, and of no use: nothing is left to find out
         nothing_to_keep(entry)
         raise

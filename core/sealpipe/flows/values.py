@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sealpipe.errors import BadReference, EncodingError, PluginError
+from sealpipe.errors import EncodingError, PluginError, ReferenceValueError
 from sealpipe.secret import Secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import decode_base64, decode_base64url
@@ -30,7 +30,7 @@ def scalar(value: Any, where: str) -> bytes | str:
         return value
     if isinstance(value, Mapping | list | tuple):
         kind = "a map" if isinstance(value, Mapping) else "a list"
-        raise BadReference(f"{where} is {kind}, not a value", locator=where, remedy="point into it: #/key/key")
+        raise ReferenceValueError(f"{where} is {kind}, not a value", locator=where, remedy="point into it: #/key/key")
     if isinstance(value, bool | int | float):
         try:
             return jsontext.dumps(value)

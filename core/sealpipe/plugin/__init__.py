@@ -1,6 +1,6 @@
 """All that the author of a plugin imports (DESIGN section 5).
 
-    from sealpipe.plugin import Document, Locator, NotFound, Source, SourceInfo, hookimpl
+    from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, SourceInfo, hookimpl
 
     @hookimpl
     def sealpipe_sources(register):
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.ci_systems import ADD_MASK, SET_SECRET, RunnerCommand, ci_system, runner_reads_stderr
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Conflict,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    PayloadTooLargeError,
     PluginError,
-    TooLarge,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
 )
 from sealpipe.loopback import in_clear, is_loopback
 from sealpipe.permissions import file_flaw
@@ -48,7 +48,7 @@ from sealpipe.plugin.info import (
     SourceInfo,
 )
 from sealpipe.plugin.opening import open_file, refuse_process_file
-from sealpipe.plugin.policy import Outgoing, Refusal
+from sealpipe.plugin.policy import Outgoing, VetoError
 from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored, missing
 from sealpipe.plugin.source import Source
 from sealpipe.secret import Secret
@@ -65,15 +65,13 @@ __all__ = [
     "PLAINTEXT_LIMIT",
     "SEGMENTS",
     "SET_SECRET",
-    "AuthFailed",
-    "BadReference",
+    "AccessDeniedError",
+    "BackendAuthError",
     "CIInfo",
     "Channel",
     "ChannelInfo",
-    "Conflict",
     "Context",
     "Delivery",
-    "Denied",
     "Document",
     "Health",
     "Info",
@@ -82,24 +80,26 @@ __all__ = [
     "Message",
     "Mode",
     "Network",
-    "NotConfigured",
-    "NotFound",
+    "NotConfiguredError",
     "Outgoing",
+    "PayloadTooLargeError",
     "PluginError",
     "Receipt",
-    "Refusal",
+    "ReferenceValueError",
     "Run",
     "RunnerCommand",
     "Secret",
+    "SecretNotFoundError",
     "Sink",
     "SinkInfo",
     "Source",
     "SourceInfo",
     "Stored",
-    "TooLarge",
-    "Unavailable",
-    "Unclear",
-    "Unsupported",
+    "UnavailableError",
+    "UnknownOutcomeError",
+    "UnsupportedError",
+    "VetoError",
+    "WriteConflictError",
     "ci_system",
     "file_flaw",
     "hookimpl",

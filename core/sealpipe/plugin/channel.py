@@ -46,13 +46,15 @@ class Channel(ABC):
 
     @abstractmethod
     def validate(self, to: str) -> None:
-        """BadReference where `to` is not exactly one recipient. Asks nobody, sends nothing."""
+        """ReferenceValueError where `to` is not exactly one recipient. Asks nobody, sends nothing."""
 
     @abstractmethod
     def send(self, message: Message, to: str) -> Delivery:
-        """Send it, once. Unclear where it is not known whether it was taken; a bare PluginError counts as that, too.
+        """Send it, once. UnknownOutcomeError where it is not known whether it was taken; a bare PluginError counts as
+        that, too.
 
-        Every other kind says that it was certainly not taken: the message is sent again, after Unavailable at once.
+        Every other kind says that it was certainly not taken: the message is sent again, after UnavailableError at
+        once.
         """
 
     def canonical(self, to: str) -> str:

@@ -39,7 +39,7 @@ class CI(ABC):
 
     @abstractmethod
     def set_output(self, name: str, value: str) -> None:
-        """Hand a value to later steps. Unsupported where there is no way."""
+        """Hand a value to later steps. UnsupportedError where there is no way."""
 
     @abstractmethod
     def summary(self, markdown: str) -> None:
@@ -50,4 +50,4 @@ class CI(ABC):
 
     @abstractmethod
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """A token that proves which run this is. NotConfigured says what the job lacks for it."""
+        """A token that proves which run this is. NotConfiguredError says what the job lacks for it."""

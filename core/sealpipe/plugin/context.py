@@ -40,7 +40,8 @@ class Network(Protocol):
         `ca_file` is trusted beside all else; `timeout` is in seconds, for each step. The plugin closes it. Raises
         OSError; one named ProxyError has the proxy's status as its text. It keeps the deadline: what is read and
         written until the next request is one exchange. `tcp://HOST:PORT` is for a protocol that turns TLS on itself,
-        `tls://HOST:PORT` for one that speaks it from the first byte. Writing what holds the credential raises Denied.
+        `tls://HOST:PORT` for one that speaks it from the first byte. Writing what holds the credential raises
+        AccessDeniedError.
         """
         ...
 
@@ -113,11 +114,12 @@ class Context:
         return self._network()
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """A token by which the CI run proves who it is. Raises NotConfigured where there is no CI that gives one."""
-        from sealpipe.errors import NotConfigured
+        """A token by which the CI run proves who it is. Raises NotConfiguredError where there is no CI that gives
+        one."""
+        from sealpipe.errors import NotConfiguredError
 
         if self._oidc is None:
-            raise NotConfigured("there is no CI here whose token could be used", remedy="log in another way")
+            raise NotConfiguredError("there is no CI here whose token could be used", remedy="log in another way")
         return self._oidc(audience)
 
     def new_file(self, path: Path, content: bytes) -> None:

@@ -12,14 +12,14 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from sealpipe.errors import BadReference
+from sealpipe.errors import ReferenceValueError
 
 _PROC: Final = 0x9FA0
 """The file system's number (Linux: `PROC_SUPER_MAGIC`)."""
 
 
 def open_file(path: str | Path, what: object) -> BinaryIO:
-    """The file, to be read. Raises OSError, and BadReference, naming `what`, where it tells of processes."""
+    """The file, to be read. Raises OSError, and ReferenceValueError, naming `what`, where it tells of processes."""
     stream: BinaryIO = open(path, "rb")  # noqa: PTH123, SIM115 - a path as it was given: Path would drop a leading ./
     try:
         refuse_process_file(stream.fileno(), what)
@@ -30,9 +30,9 @@ def open_file(path: str | Path, what: object) -> BinaryIO:
 
 
 def refuse_process_file(descriptor: int, what: object) -> None:
-    """BadReference where an open file is one by which the kernel tells of processes."""
+    """ReferenceValueError where an open file is one by which the kernel tells of processes."""
     if _tells_of_processes(descriptor):
-        raise BadReference(
+        raise ReferenceValueError(
             f"{what} is in /proc, which tells of processes, of this one's credential, too, and is never shared",
             remedy="name the file or the variable that the secret comes from",
         )

@@ -58,5 +58,5 @@ class Outgoing(NamedTuple):
     """False where sources were not read yet: labels, recipients and the expiry are not known then."""
 
 
-class Refusal(Exception):  # it is an answer, not an error of the program
+class VetoError(Exception):  # it is an answer, not an error of the program
     """Raised by a policy: the reason, for people, without anything secret."""

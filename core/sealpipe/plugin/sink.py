@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from sealpipe.errors import Conflict
+from sealpipe.errors import WriteConflictError
 from sealpipe.plugin.context import Context
 from sealpipe.plugin.document import Health, Locator
 from sealpipe.secret import Secret
@@ -51,7 +51,7 @@ class Sink(ABC):
 
     @abstractmethod
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """What `put` would do, in words, without asking anybody. BadReference for a target that cannot be."""
+        """What `put` would do, in words, without asking anybody. ReferenceValueError for a target that cannot be."""
 
     @abstractmethod
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
@@ -59,8 +59,9 @@ class Sink(ABC):
 
         The marker stands for one submission: up to 80 of A-Z a-z 0-9 . _ -, the same on every machine. With it, the
         same submission again stores nothing twice, and what was changed since is left as it is (`missing` decides).
-        Where the backend has no place for it, equal content does. Conflict where `mode` does not allow what is
-        there; Unclear where it cannot be told whether it was stored. BadReference for a key that cannot be one.
+        Where the backend has no place for it, equal content does. WriteConflictError where `mode` does not allow what
+        is there; UnknownOutcomeError where it cannot be told whether it was stored. ReferenceValueError for a key that
+        cannot be one.
         """
 
     def check(self) -> Health:
@@ -74,7 +75,7 @@ class Sink(ABC):
 def missing(
     there: Mapping[str, bytes] | None, wanted: Mapping[str, bytes], *, mode: Mode, marked: bool
 ) -> dict[str, bytes] | None:
-    """What a place must hold from now on; None where nothing has to be written. Raises Conflict.
+    """What a place must hold from now on; None where nothing has to be written. Raises WriteConflictError.
 
     `there` is what it holds (None: it does not exist), `marked` whether it carries this submission's marker: then
     its keys are ours, and their values may have been rotated since.
@@ -87,7 +88,7 @@ def missing(
     if after == there:
         return None
     if mode == "create":
-        raise Conflict(
+        raise WriteConflictError(
             "something else is stored there already",
             remedy="name another place, or say that it may change: ?mode=merge or ?mode=replace in the target",
         )

@@ -27,7 +27,7 @@ class Source(ABC):
 
     @abstractmethod
     def fetch(self, locator: Locator) -> Document:
-        """The whole document. NotFound where there is none, Denied where we may not know."""
+        """The whole document. SecretNotFoundError where there is none, AccessDeniedError where we may not know."""
 
     def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
         """The same for several, where the backend has a batch. What fails is answered with its error."""

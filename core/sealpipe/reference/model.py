@@ -25,7 +25,7 @@ class Reference:
 
     `name` is a source, a sink or a store of the config; `body` is the rest's text, without the optional `//`;
     `params` are pairs in the order given; `selector` None means the whole document.
-    `str()` is the canonical form. Raises InvalidReference for what cannot be written as a reference.
+    `str()` is the canonical form. Raises ReferenceSyntaxError for what cannot be written as a reference.
     """
 
     name: str

@@ -42,7 +42,7 @@ _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 def check_parameters(params: tuple[tuple[str, str], ...]) -> None:
-    """Raises InvalidReference for a repeated parameter, or a core one with a value that it does not take.
+    """Raises ReferenceSyntaxError for a repeated parameter, or a core one with a value that it does not take.
 
     A name is told only where it is one of ours: anything else may be part of a secret.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from sealpipe.errors import InvalidReference
+from sealpipe.errors import ReferenceSyntaxError
 from sealpipe.reference.model import FieldSpec, Reference, Target
 from sealpipe.reference.selector import parse_selector
 from sealpipe.reference.text import (
@@ -32,7 +32,7 @@ _SHOWN = 40  # no source has a longer name; a token before a colon may well be o
 
 
 def parse_field(text: str) -> FieldSpec:
-    """`[label=]ref` as a value. Raises InvalidReference."""
+    """`[label=]ref` as a value. Raises ReferenceSyntaxError."""
     if text.startswith('"'):
         label, end = read_quoted(text, 0, "the label")
         if text[end : end + 1] != "=":
@@ -51,7 +51,7 @@ def parse_field(text: str) -> FieldSpec:
 
 
 def parse(text: str, part: str = "the text") -> Reference:
-    """`name:[//]body[?key=value&...][#selector]` as a value. Raises InvalidReference.
+    """`name:[//]body[?key=value&...][#selector]` as a value. Raises ReferenceSyntaxError.
 
     `part` is what an error calls the text.
     """
@@ -59,13 +59,13 @@ def parse(text: str, part: str = "the text") -> Reference:
     reason = remedy = ""
     try:
         return _parse_rest(name, rest)
-    except InvalidReference as error:
+    except ReferenceSyntaxError as error:
         reason, remedy = error.message, error.remedy
-    raise InvalidReference(f"{name}: {reason}" if len(name) <= _SHOWN else reason, remedy=remedy)
+    raise ReferenceSyntaxError(f"{name}: {reason}" if len(name) <= _SHOWN else reason, remedy=remedy)
 
 
 def parse_target(text: str) -> Target:
-    """A channel and its target. Everything after the colon is the channel's own. Raises InvalidReference."""
+    """A channel and its target. Everything after the colon is the channel's own. Raises ReferenceSyntaxError."""
     if not looks_like_reference(text):
         refuse("the channel is no reference: it does not begin with a name and a colon", _CHANNEL)
     name, _, rest = text.partition(":")

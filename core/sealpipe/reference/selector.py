@@ -87,7 +87,7 @@ def print_selector(items: tuple[Item, ...]) -> str:
 
 
 def parse_selector(text: str) -> tuple[Item, ...]:
-    """The items of what stands after `#`. Raises InvalidReference."""
+    """The items of what stands after `#`. Raises ReferenceSyntaxError."""
     check_characters(text, "the selector")
     items: list[Item] = []
     position = 0

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from typing import NoReturn
 
-from sealpipe.errors import InvalidReference
+from sealpipe.errors import ReferenceSyntaxError
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 """Two characters at least, so that `C:\\x` is no reference."""
@@ -29,12 +29,12 @@ def looks_like_reference(text: str) -> bool:
 
 
 def refuse(what: str, remedy: str = "") -> NoReturn:
-    """Raise InvalidReference."""
-    raise InvalidReference(what, remedy=remedy)
+    """Raise ReferenceSyntaxError."""
+    raise ReferenceSyntaxError(what, remedy=remedy)
 
 
 def check_characters(text: str, part: str) -> str:
-    """The text itself. Raises InvalidReference for a control character or a lone surrogate in it."""
+    """The text itself. Raises ReferenceSyntaxError for a control character or a lone surrogate in it."""
     if text.isprintable():
         return text
     for character in text:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sealpipe import ci_systems
-from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
+from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.plugin import (
     CI,
     Channel,
@@ -110,11 +110,12 @@ class Registry:
         return self.catalog.problems
 
     def source_info(self, name: str) -> SourceInfo:
-        """The descriptor of the source behind a name, a plugin's or a store's. InvalidReference where there is none."""
+        """The descriptor of the source behind a name, a plugin's or a store's. ReferenceSyntaxError where there is
+        none."""
         return cast("SourceInfo", self._info("source", name))
 
     def source(self, name: str) -> Source:
-        """The source of that name, made once. Raises InvalidReference, NotConfigured, SettingError."""
+        """The source of that name, made once. Raises ReferenceSyntaxError, NotConfiguredError, SettingError."""
         return cast("Source", self._instance("source", name))
 
     def sink_info(self, name: str) -> SinkInfo:
@@ -145,7 +146,7 @@ class Registry:
         return None if system is None else cast("CI", self._instance("ci", _PLAIN))
 
     def identity(self, kind: str, name: str) -> str:
-        """What policies know a name by: `plugin/store`. InvalidReference where there is none of that kind."""
+        """What policies know a name by: `plugin/store`. ReferenceSyntaxError where there is none of that kind."""
         store = self.stores.get(name)
         plugin = name if store is None else store.plugin
         point = self.catalog.in_place(kind, plugin)
@@ -153,10 +154,10 @@ class Registry:
         return f"{plugin}{mark}/{name}{mark}"
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """The token of the CI around us. NotConfigured where there is none."""
+        """The token of the CI around us. NotConfiguredError where there is none."""
         found = self.ci()
         if found is None:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "there is no CI system here that gives tokens", remedy="log in another way: with a token, or AppRole"
             )
         return guarded("the CI", lambda: found.oidc_token(audience))
@@ -172,7 +173,7 @@ class Registry:
         return commands(self.catalog, group, taken)
 
     def check(self, kind: str, name: str) -> Health:
-        """What a plugin finds out about itself. Blocks. Raises InvalidReference, and PluginError where it fails."""
+        """What a plugin finds out about itself. Blocks. Raises ReferenceSyntaxError, and PluginError where it fails."""
         made = self._instance(kind, name)
         health = guarded(f"the {kind} {name}", made.check)
         if not isinstance(health, Health):
@@ -191,24 +192,25 @@ class Registry:
         return self._settings(kind, name, model) if filled else guarded(name, model, failed)
 
     def locate(self, ref: Reference, kind: str = "source") -> Locator:
-        """The document or target that a reference means. InvalidReference for a parameter that nobody knows."""
+        """The document or target that a reference means. ReferenceSyntaxError for a parameter that nobody knows."""
         info = cast("SourceInfo | SinkInfo", self._info(kind, ref.name))
         ours = TARGET_PARAMETERS if kind == "sink" else PARAMETERS
         own = tuple(sorted((key, value) for key, value in ref.params if key not in ours))
         for number, (key, _) in enumerate(ref.params, 1):
             if key not in ours and key not in info.params:
-                raise InvalidReference(
+                raise ReferenceSyntaxError(
                     f"{ref.name}: parameter {number} is unknown",
                     remedy=suggest(key, [*info.params, *ours], "parameters"),
                 )
         return Locator(ref.name, ref.body, own, str(Reference(ref.name, ref.body, own)))
 
     def fetch(self, wanted: Mapping[str, Sequence[Locator]]) -> dict[Locator, Document | PluginError]:
-        """What stores answer to their locators: all stores at once. Only TooLarge is raised, never a PluginError."""
+        """What stores answer to their locators: all stores at once. Only PayloadTooLargeError is raised, never a
+        PluginError."""
         return fetch_all(self.source, wanted)
 
     def check_outgoing(self, overseers: Sequence[Overseer], plan: Outgoing) -> None:
-        """Ask every policy. Raises PolicyRefused, or PluginError where one cannot say."""
+        """Ask every policy. Raises PolicyError, or PluginError where one cannot say."""
         if self.stores:
             self.catalog.third_parties()  # they are looked up for their names: a store may bear one
             check_names(self.stores, self.catalog.of_references())
@@ -227,7 +229,7 @@ class Registry:
             made, self._made = self._made, {}
         for (kind, name), each in made.items():
             if isinstance(each, Source | Sink):
-                with suppress(PluginError, TooLarge):
+                with suppress(PluginError, PayloadTooLargeError):
                     guarded(f"the {kind} {name}", each.close)
         network = getattr(self._network, "cache_info", None)
         if self._network is not None and network is not None and network().currsize:
@@ -270,9 +272,9 @@ class Registry:
             raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{wanted}")
         return made
 
-    def _unusable(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfigured]:
+    def _unusable(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfiguredError]:
         remedy = pip_install(info) or "see `sealpipe doctor` for what it needs"
-        return lambda why: NotConfigured(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
+        return lambda why: NotConfiguredError(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
 
     def _settings(self, kind: str, name: str, model: Any) -> Any:
         from sealpipe.registry.settings import filled  # pydantic: only where a backend has settings

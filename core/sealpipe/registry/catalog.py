@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import pluggy
 
 from sealpipe import hookspecs
-from sealpipe.errors import InvalidReference, NotConfigured, PluginError, TooLarge
+from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
 from sealpipe.reference import PARAMETERS
 from sealpipe.reference.text import NAME
@@ -94,13 +94,13 @@ class Catalog:
             self._add(name, partial(import_module, name))
 
     def info(self, kind: str, name: str) -> Info:
-        """The descriptor. InvalidReference where there is none."""
+        """The descriptor. ReferenceSyntaxError where there is none."""
         with self._lock:
             if ((kind, name) not in self._found or name in self._preferred) and not self._looked:
                 self._look()
             preferred = self._preferred.get(name)
             if preferred is not None and not self._manager.has_plugin(preferred):
-                raise NotConfigured(
+                raise NotConfiguredError(
                     f"the config takes {name} from the plugin {preferred}, which {self._why_not(preferred)}",
                     locator=f"{name}:",
                     remedy=f"install it, or take `from` out of [plugins.{name}]",
@@ -108,7 +108,7 @@ class Catalog:
             if (kind, name) in self._found:
                 return self._found[kind, name].info
             if name in self.problems:
-                raise NotConfigured(
+                raise NotConfiguredError(
                     f"the plugin {name} {self.problems[name]}",
                     locator=f"{name}:",
                     remedy="install it anew with all that it needs, or ask its author",
@@ -150,14 +150,14 @@ class Catalog:
             return dict(self._origins)
 
     def module(self, plugin: str) -> ModuleType:
-        """A third party's module, by its entry point. NotConfigured where it is not installed, or broken."""
+        """A third party's module, by its entry point. NotConfiguredError where it is not installed, or broken."""
         with self._lock:
             if not self._looked:
                 self._look()
             found: ModuleType | None = self._manager.get_plugin(plugin)
             if found is None:
                 why = self._why_not(plugin)
-                raise NotConfigured(f"the plugin {plugin} {why}, and the config names it", locator=f"{plugin}:")
+                raise NotConfiguredError(f"the plugin {plugin} {why}, and the config names it", locator=f"{plugin}:")
             return found
 
     def only(self, module: ModuleType, hook: str) -> Any:
@@ -198,8 +198,8 @@ class Catalog:
             return [self._unfit(plugin, kind, info) for kind, info in found]
 
         try:
-            problems = guarded(plugin, ask, lambda kind: NotConfigured(f"could not be loaded ({kind})"))
-        except (PluginError, TooLarge) as error:
+            problems = guarded(plugin, ask, lambda kind: NotConfiguredError(f"could not be loaded ({kind})"))
+        except (PluginError, PayloadTooLargeError) as error:
             if not origin[0]:
                 raise
             # Half of a plugin is none: nothing that it registered before it failed is taken.
@@ -234,14 +234,14 @@ class Catalog:
     def _why_not(self, plugin: str) -> str:
         return self.problems.get(plugin, "is not installed")
 
-    def _unknown(self, kind: str, name: str) -> InvalidReference:
+    def _unknown(self, kind: str, name: str) -> ReferenceSyntaxError:
         shown = f"there is no {kind} named {name}" if len(name) <= _SHOWN else f"there is no such {kind}"
         remedy = suggest(name, self.names(kind), f"{kind}s")
         if kind == "source":  # it may have been meant as a label
             remedy += (" A" if remedy.endswith("?") else "; a") + ' label that has a colon goes in "quotes"'
         if self.problems:
             remedy += "; not loaded whole: " + ", ".join(f"{k} {v}" for k, v in self.problems.items())
-        return InvalidReference(shown, remedy=remedy)
+        return ReferenceSyntaxError(shown, remedy=remedy)
 
 
 def _note(found: list[tuple[str, Any]], kind: str, info: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from sealpipe.errors import PluginError, TooLarge
+from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.registry.catalog import Catalog
 from sealpipe.registry.guard import guarded
 
@@ -45,7 +45,7 @@ def commands(catalog: Catalog, group: Callable[[], G], taken: Callable[[str], bo
         module = catalog.module(plugin)
         try:
             guarded(plugin, partial(catalog.only(module, HOOK), group=own), _told)
-        except (PluginError, TooLarge) as error:
+        except (PluginError, PayloadTooLargeError) as error:
             catalog.problems[plugin] = error.message
             continue
         for name, command in own.commands.items():

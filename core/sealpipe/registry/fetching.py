@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from sealpipe.errors import PluginError, TooLarge
+from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Document, Locator, Source
 from sealpipe.registry.guard import guarded
 
@@ -19,7 +19,7 @@ MOST_CALLS = 32
 
 
 def fetch_all(source: Callable[[str], Source], wanted: Mapping[str, Sequence[Locator]]) -> Answers:
-    """What every store answers. Blocks. Only TooLarge is raised, never a PluginError."""
+    """What every store answers. Blocks. Only PayloadTooLargeError is raised, never a PluginError."""
     jobs = [partial(_fetch, source, name, locators) for name, locators in wanted.items()]
     answers: Answers = {}
     for part in _at_once(jobs, MOST_STORES):
@@ -69,7 +69,7 @@ def _ask(made: Source, name: str, locators: Sequence[Locator]) -> Answers:
     try:
         answers = guarded(f"the source {name}", lambda: made.fetch_many(locators))
         return {locator: _checked(locator, answers) for locator in locators}
-    except TooLarge:
+    except PayloadTooLargeError:
         raise
     except PluginError as error:
         return _failed(error, locators)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, TypeVar
 
-from sealpipe.errors import PluginError, TooLarge
+from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Info
 
 T = TypeVar("T")
@@ -23,10 +23,10 @@ def imported(spec: str) -> Any:
 
 def guarded(what: str, call: Callable[[], T], failed: Callable[[str], PluginError] | None = None) -> T:
     """Let a plugin do something. Only errors of the contract come out, without the errors behind them."""
-    kept: PluginError | TooLarge
+    kept: PluginError | PayloadTooLargeError
     try:
         return call()
-    except (PluginError, TooLarge) as error:
+    except (PluginError, PayloadTooLargeError) as error:
         kept = error
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, its text stays inside
         kind = type(error).__name__

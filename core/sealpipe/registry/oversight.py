@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sealpipe.errors import NotConfigured, PluginError, PolicyRefused
-from sealpipe.plugin import Outgoing, Refusal
+from sealpipe.errors import NotConfiguredError, PluginError, PolicyError
+from sealpipe.plugin import Outgoing, VetoError
 from sealpipe.registry.configured import tables
 from sealpipe.registry.guard import guarded
 
@@ -37,14 +37,14 @@ class Overseer(NamedTuple):
 
 
 def check(catalog: Catalog, overseers: Sequence[Overseer], plan: Outgoing) -> None:
-    """Ask every policy. Raises PolicyRefused, or PluginError where one cannot say: then nothing may leave either."""
+    """Ask every policy. Raises PolicyError, or PluginError where one cannot say: then nothing may leave either."""
     for overseer in overseers:
         try:
             _call(catalog, overseer, "sealpipe_check_outgoing", plan=plan, enforced=overseer.enforced)
-        except _Refused as refused:
+        except _GuardedVetoError as refused:
             own = "the policy" if overseer.name == "policy" else f"the policy {overseer.name}"
             whose = "this machine's policy" if overseer.enforced else own
-            raise PolicyRefused(f"{whose} does not allow this: {refused}") from None
+            raise PolicyError(f"{whose} does not allow this: {refused}") from None
 
 
 def tell(catalog: Catalog, overseers: Sequence[Overseer], event: Mapping[str, Any]) -> None:
@@ -59,8 +59,8 @@ def tell(catalog: Catalog, overseers: Sequence[Overseer], event: Mapping[str, An
         raise failed
 
 
-class _Refused(PluginError):
-    """A Refusal on its way through the guard, which lets only errors of the contract pass."""
+class _GuardedVetoError(PluginError):
+    """A VetoError on its way through the guard, which lets only errors of the contract pass."""
 
 
 def _call(catalog: Catalog, overseer: Overseer, hook: str, **values: Any) -> None:
@@ -75,19 +75,20 @@ def _call(catalog: Catalog, overseer: Overseer, hook: str, **values: Any) -> Non
 def _ask(call: Any, values: Mapping[str, Any]) -> None:
     try:
         call(**values)
-    except Refusal as refusal:
-        raise _Refused(str(refusal)) from None
+    except VetoError as refusal:
+        raise _GuardedVetoError(str(refusal)) from None
 
 
 def overseers(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[Overseer, ...]:
-    """Who oversees, by the two config files, the machine's first. SettingError, NotConfigured for what is no table."""
+    """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
+    table."""
     enforced = tables(machine, "enforce")
     found = [Overseer(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
     found += [Overseer(name, user[name]) for name in BUILT_IN if name in user]
     found += [Overseer(name, table) for name, table in tables(user, "oversight").items()]
     for overseer in found:
         if not isinstance(overseer.table, Mapping):
-            raise NotConfigured(f"the config's {overseer.name} is no table", remedy=f"write [{overseer.name}]")
+            raise NotConfiguredError(f"the config's {overseer.name} is no table", remedy=f"write [{overseer.name}]")
     return tuple(found)
 
 
@@ -108,6 +109,7 @@ def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
 
 
 def audit_verified(file: Path, key: Any, head: str | None) -> Any:
-    """What an audit log's chain is like (`sealpipe_plugins.audit_verify.Verified`). Raises OSError, NotConfigured."""
+    """What an audit log's chain is like (`sealpipe_plugins.audit_verify.Verified`). Raises OSError,
+    NotConfiguredError."""
     opened = None if key is None else guarded("audit", lambda: import_module(AUDIT).key_of(key))
     return import_module(f"{AUDIT}_verify").verify(file, opened, head)

@@ -9,7 +9,8 @@ from sealpipe.registry.guard import guarded
 
 
 def checked(registry: Registry, name: str, to: str) -> str:
-    """The recipient, as the channel spells it. Sends nothing. Raises PluginError, InvalidReference, SettingError."""
+    """The recipient, as the channel spells it. Sends nothing. Raises PluginError, ReferenceSyntaxError,
+    SettingError."""
     channel = registry.channel(name)
 
     def ask() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from sealpipe.errors import PluginError, TooLarge
+from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Locator, Mode, Receipt, Stored
 from sealpipe.registry import Registry
 from sealpipe.registry.guard import guarded
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def describe(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
-    """What the sink would do. Nobody is asked. Raises PluginError, InvalidReference, SettingError."""
+    """What the sink would do. Nobody is asked. Raises PluginError, ReferenceSyntaxError, SettingError."""
     sink = registry.sink(name)
     return str(_located(name, locator, lambda: sink.describe(locator, mode)))
 
@@ -37,7 +37,7 @@ def _located(name: str, locator: Locator, call: Callable[[], T]) -> T:
     failed: PluginError
     try:
         return guarded(f"the sink {name}", call)
-    except TooLarge as error:
+    except PayloadTooLargeError as error:
         failed = PluginError(error.message, remedy=error.remedy)
     except PluginError as error:
         failed = error

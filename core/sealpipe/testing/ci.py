@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from sealpipe.errors import NotConfigured, PluginError
+from sealpipe.errors import NotConfiguredError, PluginError
 from sealpipe.plugin import CI, CIInfo, Run
 from sealpipe.registry import Registry
 from sealpipe.testing.contract import Contract
@@ -43,7 +43,7 @@ class CIContract(Contract):
         assert ci is not None
         with pytest.raises(PluginError) as lacking:
             ci.oidc_token("an-audience")
-        assert isinstance(lacking.value, NotConfigured)
+        assert isinstance(lacking.value, NotConfiguredError)
         assert lacking.value.remedy
 
     def test_it_says_of_itself_whether_it_can_be_used(self, registry: Registry) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from sealpipe.errors import Conflict, PluginError
+from sealpipe.errors import PluginError, WriteConflictError
 from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Sink, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -102,7 +102,7 @@ class SinkContract(Contract):
     def test_create_never_replaces(self, registry: Registry) -> None:
         body = self.target()
         self.put(registry, body, self.values("first-value"), "create")
-        with pytest.raises(Conflict):
+        with pytest.raises(WriteConflictError):
             self.put(registry, body, self.values("second-value"), "create", marker="m2")
         assert dict(self.stored(body)) == _bytes(self.values("first-value"))
 
@@ -110,7 +110,7 @@ class SinkContract(Contract):
         body, values = self.target(), self.values("some-value")
         first = self.put(registry, body, values, "create")
         if self._blind(registry):
-            with pytest.raises(Conflict):
+            with pytest.raises(WriteConflictError):
                 self.put(registry, body, values, "create")
         else:
             again = self.put(registry, body, values, "create")
@@ -177,7 +177,7 @@ class SinkContract(Contract):
         listen(caplog)
         body = self.target()
         receipt = self.put(registry, body, self.values(self.canary), "create")
-        with pytest.raises(Conflict) as conflict:
+        with pytest.raises(WriteConflictError) as conflict:
             self.put(registry, body, self.values(self.canary + "2"), "create", marker="m2")
         assert not shows(repr(receipt) + told(conflict.value) + logged(caplog), [self.canary, *self.secrets()])
 

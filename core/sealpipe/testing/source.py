@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from sealpipe.errors import Denied, NotFound, PluginError, Unavailable
+from sealpipe.errors import AccessDeniedError, PluginError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -94,7 +94,7 @@ class SourceContract(Contract):
 
     def test_what_is_not_there_is_not_found_and_named(self, registry: Registry) -> None:
         error = self.get(registry, self.missing())
-        assert isinstance(error, NotFound), error
+        assert isinstance(error, SecretNotFoundError), error
         assert error.locator.startswith(f"{self.name}:")
         assert error.remedy
 
@@ -103,7 +103,7 @@ class SourceContract(Contract):
         if body is None:
             pytest.skip(f"{self.name} knows no such thing")
         error = self.get(registry, body)
-        assert isinstance(error, Denied), error
+        assert isinstance(error, AccessDeniedError), error
         assert error.remedy
 
     def test_a_batch_answers_what_single_calls_answer(self, registry: Registry) -> None:
@@ -168,7 +168,7 @@ class SourceContract(Contract):
         if environ is None:
             pytest.skip(f"{self.name} does not talk HTTP")
         error = self.get(self.registry_in(environ), self.missing())
-        assert isinstance(error, Unavailable), error
+        assert isinstance(error, UnavailableError), error
         assert not shows(told(error) + logged(caplog), self.secrets())
         if how == "429":
             assert error.retry_after == server.retry_after

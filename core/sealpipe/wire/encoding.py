@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
-from sealpipe.errors import EncodingError, TooLarge, WireError
+from sealpipe.errors import EncodingError, PayloadTooLargeError, WireError
 
 PLAINTEXT_LIMIT = 16 * 1024 * 1024
 """Bytes of plaintext that we seal at most. The service states no limit (gaps: "plaintext size")."""
@@ -79,12 +79,12 @@ def exactly(size: int, value: object, error: type[WireError], reason: str, what:
 def within_limit(
     chunks: Iterable[bytes | bytearray | memoryview],
 ) -> Iterator[bytes | bytearray | memoryview]:
-    """The chunks as they come; TooLarge before the first one that passes PLAINTEXT_LIMIT bytes in all."""
+    """The chunks as they come; PayloadTooLargeError before the first one that passes PLAINTEXT_LIMIT bytes in all."""
     total = 0
     for chunk in chunks:
         total += memoryview(chunk).nbytes
         if total > PLAINTEXT_LIMIT:
-            raise TooLarge(f"more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB of plaintext")
+            raise PayloadTooLargeError(f"more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB of plaintext")
         yield chunk
 
 

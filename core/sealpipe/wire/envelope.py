@@ -39,7 +39,7 @@ def seal(
     """The plaintext as an envelope in standard base64: the `data` of a share.
 
     `content_key` 32 bytes; `salt` (16) and `iv` (12) exist for test vectors, and are drawn afresh where left
-    out. Raises EnvelopeError (`bad-content-key`, `bad-salt`, `bad-iv`), PasscodeError, TooLarge.
+    out. Raises EnvelopeError (`bad-content-key`, `bad-salt`, `bad-iv`), PasscodeError, PayloadTooLargeError.
     """
     out = bytearray()
     seal_chunks(content_key, (plaintext,), passcode, salt=salt, iv=iv, out=out)

@@ -30,7 +30,7 @@ def chunks(fields: Iterable[Field]) -> Iterator[bytes]:
 
     A value is escaped slice by slice, a Secret made from bytes from its bytes: it is never copied whole.
     Raises FieldError with reason `lone-surrogate`, `not-utf8`, `not-finite`, `too-deep` or
-    `not-a-json-value`, and TooLarge as soon as PLAINTEXT_LIMIT is passed.
+    `not-a-json-value`, and PayloadTooLargeError as soon as PLAINTEXT_LIMIT is passed.
     """
     for chunk in within_limit(_gathered(_pieces(fields))):
         yield bytes(chunk)

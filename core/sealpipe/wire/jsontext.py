@@ -31,7 +31,7 @@ _MESSAGES = {
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class _Refused(Exception):  # never leaves this module; carries a reason and no text
+class _RejectedError(Exception):  # never leaves this module; carries a reason and no text
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
@@ -50,7 +50,7 @@ def loads(data: bytes) -> object:
         _check(value, escaped_surrogates=_SURROGATE_ESCAPE.search(text) is not None)
     except UnicodeDecodeError:
         reason = "not-utf8"
-    except _Refused as refused:
+    except _RejectedError as refused:
         reason = refused.reason
     except RecursionError:
         reason = "too-deep"
@@ -141,16 +141,16 @@ def _check(value: object, *, escaped_surrogates: bool) -> None:
         for item in level:
             if isinstance(item, dict):
                 if escaped_surrogates and not all(map(is_text, item)):
-                    raise _Refused("lone-surrogate")
+                    raise _RejectedError("lone-surrogate")
                 below.extend(item.values())
             elif isinstance(item, list):
                 below.extend(item)
             elif escaped_surrogates and isinstance(item, str) and not is_text(item):
-                raise _Refused("lone-surrogate")
+                raise _RejectedError("lone-surrogate")
             else:
                 continue
             if depth == DEPTH_LIMIT and isinstance(item, dict | list):
-                raise _Refused("too-deep")
+                raise _RejectedError("too-deep")
         if not below:
             return
         level = below
@@ -159,12 +159,12 @@ def _check(value: object, *, escaped_surrogates: bool) -> None:
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _Refused("duplicate-member")
+        raise _RejectedError("duplicate-member")
     return members
 
 
 def _not_finite(_: str) -> NoReturn:
-    raise _Refused("not-finite")
+    raise _RejectedError("not-finite")
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -8,8 +8,8 @@ import sys
 from datetime import timedelta
 
 import pytest
-from sealpipe import ScopeMissing
-from sealpipe_rehearsal import NotOpened, Rehearsal
+from sealpipe import MissingScopeError
+from sealpipe_rehearsal import LinkRefusedError, Rehearsal
 
 import handover
 
@@ -25,7 +25,7 @@ def test_the_colleague_sees_who_they_are_and_the_password(sealpipe_rehearsal: Re
 def test_the_link_opens_once(sealpipe_rehearsal: Rehearsal) -> None:
     link = handover.hand_over(sealpipe_rehearsal.client(), "ada", PASSWORD)
     sealpipe_rehearsal.recipient.open_link(link)
-    with pytest.raises(NotOpened) as told:
+    with pytest.raises(LinkRefusedError) as told:
         sealpipe_rehearsal.recipient.open_link(link)
     assert told.value.reason == "views"
 
@@ -33,7 +33,7 @@ def test_the_link_opens_once(sealpipe_rehearsal: Rehearsal) -> None:
 def test_after_a_day_the_link_is_dead(sealpipe_rehearsal: Rehearsal) -> None:
     link = handover.hand_over(sealpipe_rehearsal.client(), "ada", PASSWORD)
     sealpipe_rehearsal.advance(timedelta(days=1))
-    with pytest.raises(NotOpened) as told:
+    with pytest.raises(LinkRefusedError) as told:
         sealpipe_rehearsal.recipient.open_link(link)
     assert told.value.reason == "time"
 
@@ -46,7 +46,7 @@ def test_the_service_never_sees_the_password(sealpipe_rehearsal: Rehearsal) -> N
 
 def test_a_key_that_may_only_read_hands_nothing_over(sealpipe_rehearsal: Rehearsal) -> None:
     client = sealpipe_rehearsal.client(sealpipe_rehearsal.credential(scopes=["shares:read"]))
-    with pytest.raises(ScopeMissing):
+    with pytest.raises(MissingScopeError):
         handover.hand_over(client, "ada", PASSWORD)
     assert list(client.iter_shares()) == []
 

@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 
-from sealpipe.plugin import AuthFailed, Denied, NotConfigured, NotFound, PluginError, Unavailable, Unclear
+from sealpipe.plugin import (
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 
 LOOK: Final = "look there before it is sent again"
 """What to do where nobody knows whether a message was taken."""
@@ -53,10 +61,14 @@ Refusals = Mapping[int, tuple[type[PluginError], str, str]]
 """What a status means: kind, reason and remedy."""
 
 _USUAL: Final[Refusals] = {
-    401: (AuthFailed, "refused the token", "check that it is whole, not expired, and this system's"),
-    403: (Denied, "does not let this token do that", "give it the permission that the documentation names"),
-    404: (NotFound, "has no such thing, or hides it from this token", "check the name, and what the token may see"),
-    410: (NotFound, "has it no more", "check the name"),
+    401: (BackendAuthError, "refused the token", "check that it is whole, not expired, and this system's"),
+    403: (AccessDeniedError, "does not let this token do that", "give it the permission that the documentation names"),
+    404: (
+        SecretNotFoundError,
+        "has no such thing, or hides it from this token",
+        "check the name, and what the token may see",
+    ),
+    410: (SecretNotFoundError, "has it no more", "check the name"),
     413: (PluginError, "takes no message as long as that", "shorten it"),
 }
 
@@ -70,12 +82,12 @@ def require(reply: Reply, refusals: Refusals | None = None) -> Reply:
         kind, why, remedy = (refusals or {})[status]
         raise kind(f"{system} {why} ({status})", remedy=remedy)
     if status in (429, 503):
-        raise Unavailable(f"{system} asks to come back later ({status})", retry_after=reply.retry_after)
+        raise UnavailableError(f"{system} asks to come back later ({status})", retry_after=reply.retry_after)
     if status >= 500 or status == 408:
         # A gateway answers so, too, where the system behind it has done its work.
         raise _failed(reply)
     if 300 <= status < 400:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"{system} answered with a redirect ({status}), which is never followed",
             remedy="set the address that it has now",
         )
@@ -85,5 +97,5 @@ def require(reply: Reply, refusals: Refusals | None = None) -> Reply:
 
 def _failed(reply: Reply) -> PluginError:
     if reply.wrote:
-        return Unclear(f"{reply.system} failed while it had the message ({reply.status})", remedy=LOOK)
-    return Unavailable(f"{reply.system} failed ({reply.status})")
+        return UnknownOutcomeError(f"{reply.system} failed while it had the message ({reply.status})", remedy=LOOK)
+    return UnavailableError(f"{reply.system} failed ({reply.status})")

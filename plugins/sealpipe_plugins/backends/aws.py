@@ -15,7 +15,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.session import Session
 
-from sealpipe.plugin import Context, Health, NotConfigured, PluginError, Unavailable, in_clear
+from sealpipe.plugin import Context, Health, NotConfiguredError, PluginError, UnavailableError, in_clear
 from sealpipe_plugins.backends.aws_errors import FAILURES, code_of, told
 from sealpipe_plugins.backends.aws_login import logged_in
 from sealpipe_plugins.backends.aws_meanings import READ, Doing
@@ -102,7 +102,7 @@ class Aws:
             within(self._context.deadline, self._log_in)
             return
         except TimeoutError:
-            failure = Unavailable(
+            failure = UnavailableError(
                 f"{self._context.store}: what gives AWS's credentials did not answer in time",
                 remedy="look at the profile's credential_process, or at the metadata of this machine or container",
             )
@@ -160,7 +160,7 @@ def _action(service: str, operation: str) -> str:
 
 
 def _check(client: Any, settings: AwsSettings, context: Context) -> None:
-    """NotConfigured where the address that the SDK has settled on is not https, or loopback."""
+    """NotConfiguredError where the address that the SDK has settled on is not https, or loopback."""
     parts = urlsplit(client.meta.endpoint_url)
     if parts.hostname and not in_clear(parts.scheme, parts.hostname):
         return
@@ -172,7 +172,7 @@ def _check(client: Any, settings: AwsSettings, context: Context) -> None:
         setting = set_here[0]
     else:
         setting = f"the endpoint_url in AWS's config file, for {context.store}"
-    raise NotConfigured(
+    raise NotConfiguredError(
         f"{setting} is not an https address: credentials and secrets would travel in clear",
         remedy="let it begin with https://; http:// is for this machine itself only",
     )

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
-from sealpipe.plugin import PluginError, Unavailable, Unclear
+from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError
 from sealpipe_plugins.backends.aws_meanings import (
     CODES,
     DELETED,
@@ -61,11 +61,11 @@ def _answered(response: Mapping[str, Any], about: object, action: str, doing: Do
     code = str(given.get("Code", ""))
     status, wait = meta.get("HTTPStatusCode", 0), meta.get("HTTPHeaders", {}).get("retry-after", "")
     failure = refused(code, str(given.get("Message", "")), about, action, doing)
-    if status >= 500 and not isinstance(failure, Unavailable | Unclear):
+    if status >= 500 and not isinstance(failure, UnavailableError | UnknownOutcomeError):
         failure = _said(FAILED, about, action, code, doing, failed=True)
-    elif status == 429 and not isinstance(failure, Unavailable):
+    elif status == 429 and not isinstance(failure, UnavailableError):
         failure = _said(LATER, about, action, code, doing)
-    if isinstance(failure, Unavailable) and re.fullmatch("[0-9]{1,6}", wait):
+    if isinstance(failure, UnavailableError) and re.fullmatch("[0-9]{1,6}", wait):
         failure.retry_after = float(wait)
     return failure
 
@@ -80,7 +80,9 @@ def _said(
     meaning: Meaning | None, about: object, action: str, code: str, doing: Doing, *, failed: bool = False
 ) -> PluginError:
     if failed and doing.unsure:
-        return Unclear(f"{about}: AWS failed while it was {doing.word}", remedy="run it again: it looks first")
+        return UnknownOutcomeError(
+            f"{about}: AWS failed while it was {doing.word}", remedy="run it again: it looks first"
+        )
     if meaning is None:
         shown = code if _CODE.fullmatch(code) else "an unknown code"
         return PluginError(f"{about} cannot be {doing.word}: AWS answered {shown}", remedy="see AWS's list of errors")

@@ -13,7 +13,7 @@ from botocore.credentials import CredentialResolver, Credentials, DeferredRefres
 from botocore.exceptions import ProfileNotFound
 from botocore.session import Session
 
-from sealpipe.plugin import AuthFailed, Context, NotConfigured, PluginError
+from sealpipe.plugin import BackendAuthError, Context, NotConfiguredError, PluginError
 from sealpipe_plugins.backends.aws_errors import FAILURES, code_of, told
 from sealpipe_plugins.backends.aws_sending import send_by
 from sealpipe_plugins.backends.aws_settings import AwsSettings
@@ -39,7 +39,7 @@ def logged_in(settings: AwsSettings, context: Context, make: Make) -> Session:
     found = None if by_token else _found(session, settings, context)
     if settings.role_arn is None:
         if settings.audience is not None:
-            raise NotConfigured(f"{context.store} has an audience and no role_arn", remedy="set role_arn, too")
+            raise NotConfiguredError(f"{context.store} has an audience and no role_arn", remedy="set role_arn, too")
         return session if found is None else _with(session, found)
     base = session if found is None else _with(session, found)
 
@@ -65,7 +65,7 @@ def _check_profile(session: Session, profile: str, context: Context) -> None:
         return
     except ProfileNotFound:
         pass
-    raise NotConfigured(
+    raise NotConfiguredError(
         f"{context.store}: there is no AWS profile {profile}", remedy="see `aws configure list-profiles`"
     )
 
@@ -76,13 +76,13 @@ def _found(session: Session, settings: AwsSettings, context: Context) -> Any:
     if key is not None and secret is not None:
         return Credentials(key.reveal(), secret.reveal(), token.reveal() if token else None, method="sealpipe")
     if key is not None or secret is not None:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"{context.store} has one half of an AWS access key", remedy="set access_key_id and secret_access_key"
         )
     if settings.credential_source is not None:
         return _from(session, settings.credential_source, context)
     if context.named and settings.profile is None:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"the store {context.store} has no AWS credentials: AWS_* variables serve the default store only",
             remedy="set its profile, its role_arn with audience (the CI's own token), its access_key_id and "
             "secret_access_key, or credential_source = Environment to mean those variables",
@@ -94,7 +94,7 @@ def _from(session: Session, source: str, context: Context) -> Any:
     providers = session.get_component("credential_provider").providers
     found = next((p.load() for p in providers if source == p.CANONICAL_NAME), None)
     if found is None:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"{context.store}: its credential_source {source} gives no credentials here",
             remedy="choose another one, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for Environment",
         )
@@ -146,7 +146,7 @@ def _refused(error: Exception, settings: AwsSettings, context: Context, *, by_to
     code = code_of(error)
     if code in ("AccessDenied", "AccessDeniedException", "InvalidIdentityToken", "IDPRejectedClaim"):
         whom = "the CI's token" if by_token else "these credentials"
-        return AuthFailed(
+        return BackendAuthError(
             f"AWS does not let {whom} assume the role {settings.role_arn} ({code})",
             remedy="check the role's trust policy: the identity provider, its audience and the subject that it names"
             if by_token

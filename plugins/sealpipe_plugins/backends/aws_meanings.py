@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 from botocore import exceptions as boto
 
 from sealpipe.plugin import (
-    AuthFailed,
-    BadReference,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
-    Unavailable,
-    Unsupported,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
 )
 
 
@@ -44,40 +44,46 @@ class Meaning(NamedTuple):
 
 
 _MISSING = Meaning(
-    NotFound, "is not there", "check its name, its version or stage, the region and the account (`sealpipe doctor`)"
+    SecretNotFoundError,
+    "is not there",
+    "check its name, its version or stage, the region and the account (`sealpipe doctor`)",
 )
-DELETED = Meaning(NotFound, "is marked for deletion", "restore it, or name another one")
+DELETED = Meaning(SecretNotFoundError, "is marked for deletion", "restore it, or name another one")
 DENIED = Meaning(
-    Denied,
+    AccessDeniedError,
     "may not be {done}: AWS does not allow {action} to this identity",
     "allow {action} on it in the identity's policy; `sealpipe doctor` says who is asking",
 )
 KEY = Meaning(
-    Denied,
+    AccessDeniedError,
     "cannot be {coded}: its KMS key may not be used, or is not there",
     "allow {key} on the key that it is encrypted with",
 )
 _STRANGER = Meaning(
-    AuthFailed,
+    BackendAuthError,
     "cannot be asked for: AWS does not know the access key",
     "check the access key; a temporary one needs its session token",
 )
-_EXPIRED = Meaning(AuthFailed, "cannot be asked for: the AWS session has expired", "log in to AWS anew")
+_EXPIRED = Meaning(BackendAuthError, "cannot be asked for: the AWS session has expired", "log in to AWS anew")
 _SIGNATURE = Meaning(
-    AuthFailed,
+    BackendAuthError,
     "cannot be asked for: AWS does not accept the signature",
     "check the secret access key, and this machine's clock",
 )
-_MALFORMED = Meaning(BadReference, "is nothing that AWS takes", "check the name, and the parameters behind ?")
-LATER = Meaning(Unavailable, "cannot be {done} now: AWS asks to come back later", "run it again later")
+_MALFORMED = Meaning(ReferenceValueError, "is nothing that AWS takes", "check the name, and the parameters behind ?")
+LATER = Meaning(UnavailableError, "cannot be {done} now: AWS asks to come back later", "run it again later")
 FAILED = LATER._replace(remedy="run it again later; AWS has trouble of its own")
 _FULL = Meaning(
-    Unsupported, "cannot be {done}: the account, or this place, has as many as AWS allows", "delete what nobody needs"
+    UnsupportedError,
+    "cannot be {done}: the account, or this place, has as many as AWS allows",
+    "delete what nobody needs",
 )
 _PATTERN = Meaning(
-    Unsupported, "cannot be {done}: its AllowedPattern does not match the value", "ask for another value, or change it"
+    UnsupportedError,
+    "cannot be {done}: its AllowedPattern does not match the value",
+    "ask for another value, or change it",
 )
-_NOT_HERE = Meaning(Unsupported, "cannot be asked for: this endpoint does not know {action}", "check endpoint_url")
+_NOT_HERE = Meaning(UnsupportedError, "cannot be asked for: this endpoint does not know {action}", "check endpoint_url")
 
 CODES: Final[Mapping[str, Meaning]] = {
     code: meaning
@@ -111,36 +117,43 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     (
         boto.NoCredentialsError,
         Meaning(
-            NotConfigured,
+            NotConfiguredError,
             "cannot be asked for: there are no AWS credentials here",
             "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or role_arn with audience for the CI's token",
         ),
     ),
     (
         boto.PartialCredentialsError,
-        Meaning(NotConfigured, "cannot be asked for: half of the AWS credentials is missing", "set both halves"),
+        Meaning(NotConfiguredError, "cannot be asked for: half of the AWS credentials is missing", "set both halves"),
     ),
     (
         boto.NoRegionError,
-        Meaning(NotConfigured, "cannot be asked for: no AWS region is set", "set AWS_REGION, or the store's region"),
+        Meaning(
+            NotConfiguredError, "cannot be asked for: no AWS region is set", "set AWS_REGION, or the store's region"
+        ),
     ),
     (
         boto.InvalidRegionError,
-        Meaning(NotConfigured, "cannot be asked for: the AWS region is none", "check AWS_REGION, or the region in it"),
+        Meaning(
+            NotConfiguredError, "cannot be asked for: the AWS region is none", "check AWS_REGION, or the region in it"
+        ),
     ),
     (
         boto.ProfileNotFound,
-        Meaning(NotConfigured, "cannot be asked for: there is no such AWS profile", "check AWS_PROFILE"),
+        Meaning(NotConfiguredError, "cannot be asked for: there is no such AWS profile", "check AWS_PROFILE"),
     ),
     (
         boto.ConfigParseError,
-        Meaning(NotConfigured, "cannot be asked for: AWS's config file cannot be read", "check ~/.aws/config"),
+        Meaning(NotConfiguredError, "cannot be asked for: AWS's config file cannot be read", "check ~/.aws/config"),
     ),
     (boto.ParamValidationError, _MALFORMED),
     (boto.UnauthorizedSSOTokenError, _EXPIRED),
-    (boto.SSOError, Meaning(AuthFailed, "cannot be asked for: there is no SSO login to AWS", _LOGIN)),
-    (boto.TokenRetrievalError, Meaning(AuthFailed, "cannot be asked for: the login to AWS failed", _LOGIN)),
-    (boto.CredentialRetrievalError, Meaning(AuthFailed, "cannot be asked for: the login to AWS failed", _LOGIN)),
-    (boto.ReadTimeoutError, Meaning(Unavailable, "cannot be {done} now: AWS did not answer in time", _REACH)),
-    (boto.ConnectionClosedError, Meaning(Unavailable, "cannot be {done} now: AWS hung up without an answer", _REACH)),
+    (boto.SSOError, Meaning(BackendAuthError, "cannot be asked for: there is no SSO login to AWS", _LOGIN)),
+    (boto.TokenRetrievalError, Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOGIN)),
+    (boto.CredentialRetrievalError, Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOGIN)),
+    (boto.ReadTimeoutError, Meaning(UnavailableError, "cannot be {done} now: AWS did not answer in time", _REACH)),
+    (
+        boto.ConnectionClosedError,
+        Meaning(UnavailableError, "cannot be {done} now: AWS hung up without an answer", _REACH),
+    ),
 )

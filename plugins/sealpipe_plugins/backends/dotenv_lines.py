@@ -52,7 +52,7 @@ _WORDS = frozenset({
 })  # fmt: skip
 
 
-class Unreadable(Exception):
+class DotenvSyntaxError(Exception):
     """A file that cannot be changed safely: `line`, from 1, and why. Never a part of the text."""
 
     def __init__(self, line: int, why: str) -> None:
@@ -92,7 +92,7 @@ def odd(value: str, quote: str) -> str | None:
 
 
 def pieces(data: bytes, wanted: Mapping[str, str]) -> list[Piece]:
-    """A file, as whole assignments. Raises Unreadable where readers disagree about where one ends.
+    """A file, as whole assignments. Raises DotenvSyntaxError where readers disagree about where one ends.
 
     That is so, too, where a line in the midst of a value looks to Docker as if it set a wanted key.
     """
@@ -101,28 +101,30 @@ def pieces(data: bytes, wanted: Mapping[str, str]) -> list[Piece]:
     except UnicodeDecodeError:
         text = None
     if text is None:
-        raise Unreadable(1, "the file is not UTF-8")
+        raise DotenvSyntaxError(1, "the file is not UTF-8")
     for bad in ("\0", "\r"):
         odd = text.replace("\r\n", "\n") if bad == "\r" else text
         if bad in odd:
-            raise Unreadable(odd[: odd.index(bad)].count("\n") + 1, "it has a control character")
+            raise DotenvSyntaxError(odd[: odd.index(bad)].count("\n") + 1, "it has a control character")
     if text.startswith("\ufeff"):
-        raise Unreadable(1, "it begins with a byte order mark, which a shell takes for a part of the first name")
+        raise DotenvSyntaxError(1, "it begins with a byte order mark, which a shell takes for a part of the first name")
     found = []
     for binding in parse_stream(io.StringIO(text, newline="")):
         original = binding.original
         if binding.error:
-            raise Unreadable(original.line + _lines(original.string), "it is not NAME=VALUE, or a quote is not closed")
+            raise DotenvSyntaxError(
+                original.line + _lines(original.string), "it is not NAME=VALUE, or a quote is not closed"
+            )
         found.append(_piece(original.string, original.line, binding.key, wanted))
     if "".join(piece.text for piece in found) != text:
-        raise Unreadable(1, "it is not read as it is written")
+        raise DotenvSyntaxError(1, "it is not read as it is written")
     return found
 
 
 def merged(found: list[Piece], wanted: Mapping[str, str]) -> Iterator[str]:
     """The file's text with other values, as they are spelled, or more. Every other line stays as it is.
 
-    Raises Unreadable.
+    Raises DotenvSyntaxError.
     """
     left, line = dict(wanted), 1
     last = ""
@@ -131,7 +133,7 @@ def merged(found: list[Piece], wanted: Mapping[str, str]) -> Iterator[str]:
             value = wanted[piece.key]
             left.pop(piece.key, None)
             if piece.export and value[:1] not in ("'", '"') and not _EXPANDED.isdisjoint(value):
-                raise Unreadable(line + piece.lead.count("\n"), "a shell would expand the value behind `export`")
+                raise DotenvSyntaxError(line + piece.lead.count("\n"), "a shell would expand the value behind `export`")
             last = f"{piece.lead}{piece.export}{piece.key}={value}\n"
         else:
             last = piece.text
@@ -160,21 +162,21 @@ def _piece(text: str, line: int, key: str | None, wanted: Mapping[str, str]) -> 
         return Piece(text)
     match = _ASSIGNMENT.fullmatch(body.removesuffix("\n"))
     if match is None or key is None or match["key"] != key:
-        raise Unreadable(line, "it is not NAME=VALUE")
+        raise DotenvSyntaxError(line, "it is not NAME=VALUE")
     if match["export"] and not KEY.fullmatch(key):
-        raise Unreadable(line, "a shell may stop there: it exports what is no variable")
+        raise DotenvSyntaxError(line, "a shell may stop there: it exports what is no variable")
     if match["rest"] is None:
         if key in _WORDS:
-            raise Unreadable(line, "it is a word of the shell")
+            raise DotenvSyntaxError(line, "it is a word of the shell")
         return Piece(text, _blank(before), match["export"] or "", key)
     raw = match["rest"][1:]
     if key in NEVER_READ_BACK:
-        raise Unreadable(line, "a shell keeps that variable for itself, and may stop there")
+        raise DotenvSyntaxError(line, "a shell keeps that variable for itself, and may stop there")
     if _reads_on(raw, exported=bool(match["export"])):
-        raise Unreadable(line, "a shell would not end the value where other readers do")
+        raise DotenvSyntaxError(line, "a shell would not end the value where other readers do")
     for number, each in enumerate(raw.split("\n")[1:], line + 1):
         if each.partition("=")[0].strip() in wanted:
-            raise Unreadable(number, "to Docker it sets a key that is to be written")
+            raise DotenvSyntaxError(number, "to Docker it sets a key that is to be written")
     return Piece(text, _blank(before), match["export"] or "", key, raw)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sealpipe.plugin import Context, NotConfigured, Secret, Unavailable
+from sealpipe.plugin import Context, NotConfiguredError, Secret, UnavailableError
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.backends.answers import Refusals, Reply, require
 from sealpipe_plugins.backends.posting import Endpoint
@@ -27,7 +27,7 @@ class GitHub:
 
     def __init__(self, settings: GitHubSettings, context: Context) -> None:
         if settings.token is None:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "there is no token for GitHub", remedy="set GITHUB_TOKEN, or the setting token of the store"
             )
         headers: dict[str, str | Secret] = {
@@ -46,12 +46,12 @@ class GitHub:
         return _required(self._endpoint.post(path, members), refusals)
 
     def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool) -> Reply:
-        """Make or change something. With `once`, what may have been done and may not is Unclear."""
+        """Make or change something. With `once`, what may have been done and may not is UnknownOutcomeError."""
         return _required(self._endpoint.put(path, members, writes=once), refusals)
 
 
 def _required(reply: Reply, refusals: Refusals | None) -> Reply:
-    # Both of GitHub's rate limits may answer 403, which means Denied otherwise.
+    # Both of GitHub's rate limits may answer 403, which means AccessDeniedError otherwise.
     if reply.status in (403, 429):
         spent = reply.headers.get("x-ratelimit-remaining") == "0"
         if spent or "retry-after" in reply.headers:
@@ -59,5 +59,5 @@ def _required(reply: Reply, refusals: Refusals | None) -> Reply:
             reset = reply.headers.get("x-ratelimit-reset", "")
             if wait is None and spent and reset.isascii() and reset.isdigit():
                 wait = max(0.0, int(reset[:12]) - time.time())
-            raise Unavailable(f"GitHub's rate limit is reached ({reply.status})", retry_after=wait)
+            raise UnavailableError(f"GitHub's rate limit is reached ({reply.status})", retry_after=wait)
     return require(reply, refusals)

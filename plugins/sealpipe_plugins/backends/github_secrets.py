@@ -9,7 +9,15 @@ from typing import Any, Final, NamedTuple
 
 from nacl.public import PublicKey, SealedBox
 
-from sealpipe.plugin import AuthFailed, Denied, NotFound, PluginError, Unavailable, Unclear, Unsupported
+from sealpipe.plugin import (
+    AccessDeniedError,
+    BackendAuthError,
+    PluginError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
 from sealpipe_plugins.backends.answers import Refusals, Reply
 from sealpipe_plugins.backends.github import GitHub
 
@@ -47,7 +55,8 @@ class Secrets:
         self._key = self.newest_key()
 
     def newest_key(self) -> Key:
-        """The key as GitHub has it now. NotFound for an owner that is not there, or that the token cannot see."""
+        """The key as GitHub has it now. SecretNotFoundError for an owner that is not there, or that the token cannot
+        see."""
         reply = self._github.get(f"{self.owner.path}/public-key", _refusals(self.owner))
         number, text = reply.member("key_id"), reply.member("key")
         try:
@@ -62,7 +71,7 @@ class Secrets:
         """What GitHub tells of a secret; None where there is none."""
         try:
             found = self._github.get(f"{self.owner.path}/{name}", _refusals(self.owner)).json
-        except NotFound:
+        except SecretNotFoundError:
             return None
         if not isinstance(found, dict) or str(found.get("name")).upper() != name:
             raise PluginError(f"what answers in GitHub's place told nothing of {name} of {self.owner.what}")
@@ -78,10 +87,10 @@ class Secrets:
         )
 
     def write(self, name: str, value: bytes, more: Mapping[str, Any], *, once: bool) -> bool:
-        """Store a value. Whether there was none before. With `once`, what may have been done is Unclear."""
+        """Store a value. Whether there was none before. With `once`, what may have been done is UnknownOutcomeError."""
         try:
             return self._put(name, value, more, once=once)
-        except Unsupported as error:
+        except UnsupportedError as error:
             refused = error
         # Where the owner's key was changed after it was asked for, nothing was stored.
         before, self._key = self._key, self.newest_key()
@@ -102,7 +111,7 @@ class Secrets:
             ids += rows
             if len(rows) < PAGE:
                 return ids
-        raise Unsupported(
+        raise UnsupportedError(
             f"{name} of {self.owner.what} is for more than {PAGE * PAGES} repositories one by one",
             remedy="store it by hand, or make it for all private repositories",
         )
@@ -118,23 +127,23 @@ def _repositories(reply: Reply, name: str) -> list[int]:
 
 def _refusals(owner: Owner, name: str = "", *, once: bool = False) -> Refusals:
     what, needs = owner.what, owner.needs
-    lost = (Unclear, "failed while it had the secret", "")
+    lost = (UnknownOutcomeError, "failed while it had the secret", "")
     return {
-        401: (AuthFailed, "refused the token", "check that it is whole, not expired, and this GitHub's"),
+        401: (BackendAuthError, "refused the token", "check that it is whole, not expired, and this GitHub's"),
         403: (
-            Denied,
+            AccessDeniedError,
             f"does not let this token write the secrets of {what}",
             f"give it {needs}; a job's own GITHUB_TOKEN can never have that",
         ),
         404: (
-            NotFound,
+            SecretNotFoundError,
             f"does not find {what}, or hides it from this token",
             f"check the name, and that the token has {needs}",
         ),
-        409: (Unavailable, f"is at work on {name or 'the secrets'} of {what} already", ""),
-        413: (Unsupported, f"does not take a value as long as that for {name}", "a secret has at most 48 KB"),
+        409: (UnavailableError, f"is at work on {name or 'the secrets'} of {what} already", ""),
+        413: (UnsupportedError, f"does not take a value as long as that for {name}", "a secret has at most 48 KB"),
         422: (
-            Unsupported,
+            UnsupportedError,
             f"does not take {name or 'that'} as a secret of {what}",
             "a repository or an environment holds 100 secrets, an organisation 1,000: delete some, or check the name",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sealpipe.plugin import Context, NotConfigured, Secret
+from sealpipe.plugin import Context, NotConfiguredError, Secret
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.backends.answers import Refusals, Reply, require
 from sealpipe_plugins.backends.posting import Endpoint
@@ -33,7 +33,7 @@ class GitLab:
 
     def __init__(self, settings: GitLabSettings, context: Context) -> None:
         if settings.token is None:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "there is no token for GitLab",
                 remedy="set GITLAB_TOKEN, or the setting token of the store, to an access token with the scope api "
                 "(a job's own token, CI_JOB_TOKEN, may write neither notes nor variables)",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from sealpipe.plugin import AuthFailed, Denied, NotFound, PluginError, Unsupported
+from sealpipe.plugin import AccessDeniedError, BackendAuthError, PluginError, SecretNotFoundError, UnsupportedError
 from sealpipe_plugins.backends.answers import Refusals
 from sealpipe_plugins.backends.gitlab import GitLab
 
@@ -85,7 +85,7 @@ class Variables:
         """What is there. None for nothing, and for an owner that is not there: writing tells of that."""
         try:
             found = self._gitlab.get(f"{self._path}/{key}{self._filter}", _refusals(self.owner, key)).json
-        except NotFound:
+        except SecretNotFoundError:
             return None
         value = found.get("value") if isinstance(found, dict) and found.get("key") == key else 0
         if not isinstance(value, str) and (value is not None or found.get("hidden") is not True):
@@ -96,7 +96,7 @@ class Variables:
         return Variable(value, masked, protected, raw, _description(found))
 
     def add(self, key: str, members: Mapping[str, Any]) -> None:
-        """Make one. Raises Unsupported where GitLab refuses it, one that is there meanwhile included."""
+        """Make one. Raises UnsupportedError where GitLab refuses it, one that is there meanwhile included."""
         whole = {"key": key, "environment_scope": self.scope, **members}
         reply = self._gitlab.post(self._path, whole, _refusals(self.owner, key))
         if (reply.member("environment_scope") or "*") != self.scope:
@@ -107,7 +107,7 @@ class Variables:
             )
 
     def change(self, key: str, members: Mapping[str, Any]) -> None:
-        """Change one that is there. Raises NotFound where it is there no more."""
+        """Change one that is there. Raises SecretNotFoundError where it is there no more."""
         self._gitlab.put(f"{self._path}/{key}{self._filter}", members, _refusals(self.owner, key))
 
 
@@ -119,26 +119,32 @@ def _refusals(owner: Owner, key: str) -> Refusals:
     what = owner.what
     needs: Sequence[str] = (f"the role {owner.role}", "the scope api")
     return {
-        400: (Unsupported, f"does not take {key} of {what}", _TAKES),
+        400: (UnsupportedError, f"does not take {key} of {what}", _TAKES),
         401: (
-            AuthFailed,
+            BackendAuthError,
             "refused the token",
             f"it is an access token with {' and '.join(needs)}, not expired; a job's own CI_JOB_TOKEN writes none",
         ),
-        403: (Denied, f"does not let this token write the variables of {what}", f"give it {' and '.join(needs)}"),
+        403: (
+            AccessDeniedError,
+            f"does not let this token write the variables of {what}",
+            f"give it {' and '.join(needs)}",
+        ),
         404: (
-            NotFound,
+            SecretNotFoundError,
             f"does not find {what}, or hides it from this token",
             "check the path, and the token's project",
         ),
         409: (
-            Unsupported,
+            UnsupportedError,
             f"cannot tell the variables {key} of {what} apart by their environment",
             "use GitLab 16.9 or newer for a group's, or leave one there",
         ),
-        413: (Unsupported, f"does not take a value as long as that for {key}", "store it elsewhere"),
-        422: (Unsupported, f"does not take {key} of {what}", _TAKES),
-        **dict.fromkeys((301, 302, 307, 308), (NotFound, f"says that {what} has moved", "name it as it is called now")),
+        413: (UnsupportedError, f"does not take a value as long as that for {key}", "store it elsewhere"),
+        422: (UnsupportedError, f"does not take {key} of {what}", _TAKES),
+        **dict.fromkeys(
+            (301, 302, 307, 308), (SecretNotFoundError, f"says that {what} has moved", "name it as it is called now")
+        ),
     }
 
 

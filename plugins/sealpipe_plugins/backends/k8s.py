@@ -12,7 +12,15 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from sealpipe.plugin import AuthFailed, Context, NotConfigured, PluginError, Secret, Unavailable, Unclear
+from sealpipe.plugin import (
+    BackendAuthError,
+    Context,
+    NotConfiguredError,
+    PluginError,
+    Secret,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from sealpipe_plugins.backends.answers import Reply
 from sealpipe_plugins.backends.k8s_access import Access, access, text_of
 from sealpipe_plugins.backends.k8s_settings import K8sSettings
@@ -60,9 +68,9 @@ class Cluster:
         return urlsplit(self._open().access.server).netloc
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, wrote: bool = False) -> Reply:
-        """One call. Raises Unavailable, NotConfigured where the way is wrong, and AuthFailed for 401.
+        """One call. Raises UnavailableError, NotConfiguredError where the way is wrong, and BackendAuthError for 401.
 
-        `wrote` tells that it changes something: Unclear where it is not known whether it did.
+        `wrote` tells that it changes something: UnknownOutcomeError where it is not known whether it did.
         """
         way = self._open()
         try:
@@ -75,7 +83,7 @@ class Cluster:
             httpx.WriteError,
         ) as e:
             late = " in time" if isinstance(e, httpx.TimeoutException) else ""
-            failure: PluginError = (Unclear if wrote else Unavailable)(
+            failure: PluginError = (UnknownOutcomeError if wrote else UnavailableError)(
                 f"Kubernetes at {self.host} did not answer{late}", remedy="check the cluster and the network"
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -115,23 +123,23 @@ class Cluster:
     def _checked(self, reply: Reply) -> Reply:
         status = reply.status
         if status >= 500 and reply.wrote:
-            raise Unclear(
+            raise UnknownOutcomeError(
                 f"Kubernetes at {self.host} failed while it was written ({status})",
                 remedy="run it again: it looks first",
             )
         if status == 429 or status >= 500:
-            raise Unavailable(
+            raise UnavailableError(
                 f"Kubernetes at {self.host} asks to come back later ({status})",
                 remedy="run it again later",
                 retry_after=reply.retry_after,
             )
         if status == 401:
-            raise AuthFailed(
+            raise BackendAuthError(
                 f"Kubernetes at {self.host} does not accept the login (401)",
                 remedy="the token may have expired, or be another cluster's: make a new one (`kubectl create token`)",
             )
         if 300 <= status < 400:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"Kubernetes at {self.host} answered with a redirect ({status}), which is never followed",
                 remedy="set the server's own address",
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from sealpipe.plugin import Context, NotConfigured, Secret, in_clear
+from sealpipe.plugin import Context, NotConfiguredError, Secret, in_clear
 from sealpipe_plugins.backends.k8s_settings import K8sSettings
 
 
@@ -27,7 +27,7 @@ class Access(NamedTuple):
 
 
 def access(settings: K8sSettings, context: Context) -> Access:
-    """What the settings mean here. Raises NotConfigured."""
+    """What the settings mean here. Raises NotConfiguredError."""
     found = _access(settings, context)
     if settings.ca_file is not None:
         found = found._replace(authorities=text_of(settings.ca_file, "the certificate authority's file").reveal())
@@ -36,7 +36,7 @@ def access(settings: K8sSettings, context: Context) -> Access:
     found = found._replace(server=found.server.rstrip("/"))
     parts = urlsplit(found.server)
     if in_clear(parts.scheme, parts.hostname or "") or not parts.hostname or parts.username is not None:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"the server of {context.store} is not an https address",
             remedy="write https://HOST:PORT; http is for this machine's own addresses only (kubectl proxy)",
         )
@@ -49,17 +49,19 @@ def text_of(path: Path, what: str) -> Secret:
         return Secret(path.expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-    raise NotConfigured(f"{what} {path} cannot be read: {reason}", remedy="check the path, and who may read it")
+    raise NotConfiguredError(f"{what} {path} cannot be read: {reason}", remedy="check the path, and who may read it")
 
 
 def _access(settings: K8sSettings, context: Context) -> Access:
     token, file = settings.token, settings.token_file
     if token is not None and file is not None:
-        raise NotConfigured(f"{context.store} has both a token and a token_file", remedy="keep one of them")
+        raise NotConfiguredError(f"{context.store} has both a token and a token_file", remedy="keep one of them")
     own = token is not None or file is not None
     if settings.server is not None:
         if not own:
-            raise NotConfigured(f"{context.store} has a server and no token", remedy="set its token, or token_file")
+            raise NotConfiguredError(
+                f"{context.store} has a server and no token", remedy="set its token, or token_file"
+            )
         return Access(settings.server, token=token, token_file=file)
     files = _kubeconfigs(settings, context)
     if files:
@@ -71,7 +73,7 @@ def _access(settings: K8sSettings, context: Context) -> Access:
         inside = _in_cluster(settings.service_account, context)
         if inside is not None:
             return inside._replace(token=token, token_file=file) if own else inside
-    raise NotConfigured(
+    raise NotConfiguredError(
         f"nothing says which cluster {context.store} is",
         remedy="set its server and token, or its kubeconfig or context"
         + ("" if context.named else "; in a pod its service account is taken, outside ~/.kube/config"),

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from sealpipe.plugin import NotConfigured, Secret, Unsupported
+from sealpipe.plugin import NotConfiguredError, Secret, UnsupportedError
 from sealpipe_plugins.backends.k8s_access import Access, text_of
 
 _NO_CLUSTER: Final = {
@@ -24,13 +24,13 @@ _NO_USER: Final = dict.fromkeys(("exec", "auth-provider", "username", "password"
 def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bool) -> Access:
     """The cluster of a context (None: the current one), its user, too, where `with_user`.
 
-    Of several files the first that has a name counts, as kubectl has it. Raises NotConfigured, Unsupported.
+    Of several files the first that has a name counts, as kubectl has it. Raises NotConfiguredError, UnsupportedError.
     """
     configs = [(file, _read(file)) for file in files]
     where = files[0] if len(files) == 1 else "the kubeconfig files"
     chosen = context or next((str(each["current-context"]) for _, each in configs if each.get("current-context")), None)
     if chosen is None:
-        raise NotConfigured(f"{where} has no current context", remedy="set the store's context")
+        raise NotConfiguredError(f"{where} has no current context", remedy="set the store's context")
     _, names = _entry(configs, "context", chosen)
     home, cluster = _entry(configs, "cluster", str(names.get("cluster", "")))
     _refuse(cluster, _NO_CLUSTER, f"the cluster of the context {chosen}")
@@ -55,7 +55,9 @@ def _as_user(found: Access, user: Mapping[str, Any], home: Path, chosen: str) ->
     if user.get("token"):
         return found._replace(token=Secret(str(user["token"])))
     if found.certificate is None:
-        raise NotConfigured(f"the user of the context {chosen} has neither a token nor a certificate", remedy=_TOKEN)
+        raise NotConfiguredError(
+            f"the user of the context {chosen} has neither a token nor a certificate", remedy=_TOKEN
+        )
     return found
 
 
@@ -65,14 +67,14 @@ def _read(file: Path) -> Mapping[str, Any]:
     except ImportError:
         yaml = None
     if yaml is None:
-        raise NotConfigured("reading a kubeconfig needs PyYAML", remedy="pip install 'sealpipe[yaml]'")
+        raise NotConfiguredError("reading a kubeconfig needs PyYAML", remedy="pip install 'sealpipe[yaml]'")
     text = text_of(file, "the kubeconfig")
     try:
         config = yaml.safe_load(text.reveal())
     except (yaml.YAMLError, RecursionError, ValueError):
         config = None
     if not isinstance(config, Mapping):
-        raise NotConfigured(f"the kubeconfig {file} is not YAML that kubectl would take", remedy="mend it")
+        raise NotConfiguredError(f"the kubeconfig {file} is not YAML that kubectl would take", remedy="mend it")
     return config
 
 
@@ -83,13 +85,13 @@ def _entry(configs: Sequence[tuple[Path, Mapping[str, Any]]], kind: str, name: s
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, Mapping) and entry.get("name") == name and isinstance(entry.get(kind), Mapping):
                 return file.parent, entry[kind]
-    raise NotConfigured(f"the kubeconfig has no {kind} {name[:100]!r}", remedy="see `kubectl config view`")
+    raise NotConfiguredError(f"the kubeconfig has no {kind} {name[:100]!r}", remedy="see `kubectl config view`")
 
 
 def _refuse(entry: Mapping[str, Any], unsupported: Mapping[str, str], whose: str) -> None:
     for name, remedy in unsupported.items():
         if entry.get(name):
-            raise Unsupported(f"{whose} has {name}, which sealpipe does not do", remedy=remedy)
+            raise UnsupportedError(f"{whose} has {name}, which sealpipe does not do", remedy=remedy)
 
 
 def _pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:
@@ -99,5 +101,5 @@ def _pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:
             return base64.b64decode(str(data), validate=True).decode("ascii")
         except (binascii.Error, ValueError):
             pass
-        raise NotConfigured(f"{name}-data of the kubeconfig is not base64 of PEM", remedy="mend it")
+        raise NotConfiguredError(f"{name}-data of the kubeconfig is not base64 of PEM", remedy="mend it")
     return text_of(home / str(entry[name]), name).reveal() if entry.get(name) else None

@@ -7,7 +7,7 @@ import binascii
 import re
 from typing import Final
 
-from sealpipe.plugin import BadReference, Health, Locator, NotFound, PluginError
+from sealpipe.plugin import Health, Locator, PluginError, ReferenceValueError, SecretNotFoundError
 from sealpipe_plugins.backends.answers import Reply
 from sealpipe_plugins.backends.k8s import Cluster
 
@@ -17,10 +17,10 @@ _LONGEST: Final = 253
 
 
 def parts(locator: Locator) -> tuple[str, str]:
-    """Namespace (empty: the store's own) and name. Raises BadReference."""
+    """Namespace (empty: the store's own) and name. Raises ReferenceValueError."""
     space, slash, name = locator.body.rpartition("/")
     if not (_NAMESPACE.fullmatch(space) or not slash) or not _NAME.fullmatch(name) or len(name) > _LONGEST:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator} names no Secret that there could be",
             remedy=f"write {locator.name}:NAMESPACE/NAME#KEY: small letters, digits, - and, in the name, dots",
         )
@@ -46,21 +46,21 @@ def values(reply: Reply, locator: Locator) -> dict[str, bytes]:
     raise PluginError(f"{locator} has a value that is not base64", remedy="mend the Secret")
 
 
-def missing_one(cluster: Cluster, locator: Locator, space: str, name: str) -> NotFound:
+def missing_one(cluster: Cluster, locator: Locator, space: str, name: str) -> SecretNotFoundError:
     """Whether the Secret is not there, or its namespace. Kubernetes says the same of both."""
     status = cluster.ask("GET", f"/api/v1/namespaces/{space}").status
     if status == 404:
         return no_namespace(cluster, locator, space)
     doubt = "" if status == 200 else ", or no such namespace"
-    return NotFound(
+    return SecretNotFoundError(
         f"{locator} is not there: the namespace {space} has no Secret {name}{doubt}",
         remedy=f"see `kubectl get secrets -n {space}`",
     )
 
 
-def no_namespace(cluster: Cluster, locator: Locator, space: str) -> NotFound:
+def no_namespace(cluster: Cluster, locator: Locator, space: str) -> SecretNotFoundError:
     """The error where the namespace is not there."""
-    return NotFound(
+    return SecretNotFoundError(
         f"{locator} is not there: the cluster at {cluster.host} has no namespace {space}",
         remedy="check the namespace, and that it is the right cluster",
     )

@@ -14,7 +14,16 @@ from keyring import core
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked, PasswordSetError
 
-from sealpipe.plugin import BadReference, Denied, Locator, NotConfigured, PluginError, Unavailable, Unclear, Unsupported
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Locator,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.backends.within import within
 
@@ -54,14 +63,15 @@ class Keyrings:
         self._deadline = deadline
 
     def password(self, service: str, username: str) -> bytes | str | None:
-        """What is stored, exactly; None for nothing. Raises Denied where it is locked."""
+        """What is stored, exactly; None for nothing. Raises AccessDeniedError where it is locked."""
         return self._in_time(lambda: self._found(service, username)[1])
 
     def store(self, service: str, username: str, value: bytes) -> None:
-        """Store it where it is found, else in the keyring that is asked first. Raises as `writable`, and Unclear."""
-        self._in_time(lambda: self._store(service, username, value), Unclear)
+        """Store it where it is found, else in the keyring that is asked first. Raises as `writable`, and
+        UnknownOutcomeError."""
+        self._in_time(lambda: self._store(service, username, value), UnknownOutcomeError)
 
-    def _in_time(self, work: Callable[[], T], late: type[PluginError] = Unavailable) -> T:
+    def _in_time(self, work: Callable[[], T], late: type[PluginError] = UnavailableError) -> T:
         """A keyring is somebody else's program, behind a socket of its own."""
         try:
             return within(self._deadline, work)
@@ -82,7 +92,7 @@ class Keyrings:
         except UnicodeError:
             text = None
         if text is None:
-            raise Unsupported(
+            raise UnsupportedError(
                 f"{kind} stores text, and the value is not UTF-8",
                 remedy="have it sent as base64 text, store that, and read it with decode=base64",
             )
@@ -90,9 +100,9 @@ class Keyrings:
         try:
             backend.set_password(service, username, text)
         except KeyringLocked:
-            failure = Denied("the keyring is locked", remedy="unlock it first")
+            failure = AccessDeniedError("the keyring is locked", remedy="unlock it first")
         except (PasswordSetError, NotImplementedError):
-            failure = Denied(
+            failure = AccessDeniedError(
                 f"{kind} did not take it", remedy="check that it can be written, and how large a value may be"
             )
         else:
@@ -100,7 +110,7 @@ class Keyrings:
         raise failure
 
     def writable(self) -> str:
-        """As `state`, for who stores. Raises Unsupported, too, where it would be kept in plain text."""
+        """As `state`, for who stores. Raises UnsupportedError, too, where it would be kept in plain text."""
         told = self.state()
         self._in_time(lambda: _sealing(self._backends()[0]))
         return told
@@ -115,7 +125,8 @@ class Keyrings:
         return backends[0], None
 
     def state(self) -> str:
-        """What is asked, for people. Raises NotConfigured where there is nothing to ask, Denied where it is locked."""
+        """What is asked, for people. Raises NotConfiguredError where there is nothing to ask, AccessDeniedError where
+        it is locked."""
         return self._in_time(self._state)
 
     def _state(self) -> str:
@@ -133,13 +144,15 @@ class Keyrings:
         for each in found:
             name = _name(each)
             if name == "keyring.backends.null.Keyring":
-                raise NotConfigured("keyring is switched off here (its null backend)", remedy=_NO_BACKEND)
+                raise NotConfiguredError("keyring is switched off here (its null backend)", remedy=_NO_BACKEND)
             if name == "keyring.backends.fail.Keyring":
-                raise NotConfigured("there is no keyring here", remedy=_NO_BACKEND)
+                raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
             if name in _ASKING:
-                raise Unsupported(f"{_ASKING[name]} asks for a password, and nobody is asked here", remedy=_NO_BACKEND)
+                raise UnsupportedError(
+                    f"{_ASKING[name]} asks for a password, and nobody is asked here", remedy=_NO_BACKEND
+                )
         if not found:
-            raise NotConfigured("there is no keyring here", remedy=_NO_BACKEND)
+            raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
         return found
 
     def _chosen(self) -> KeyringBackend:
@@ -151,7 +164,7 @@ class Keyrings:
             reason = "there is no such keyring backend here"
         except RuntimeError:  # keyring's own way to say that it cannot be used
             reason = "the keyring backend that is set cannot be used here"
-        raise NotConfigured(f"{reason}: {self._name[:80]}", remedy=_NO_BACKEND)
+        raise NotConfiguredError(f"{reason}: {self._name[:80]}", remedy=_NO_BACKEND)
 
 
 def _members(chosen: KeyringBackend) -> Iterator[KeyringBackend]:
@@ -170,7 +183,7 @@ def _sealing(backend: KeyringBackend) -> str:
     """The name of a backend that may be given something."""
     name = _name(backend)
     if name in _PLAIN:
-        raise Unsupported(f"{name} keeps everything in plain text", remedy=_NO_BACKEND)
+        raise UnsupportedError(f"{name} keeps everything in plain text", remedy=_NO_BACKEND)
     return name
 
 
@@ -183,14 +196,14 @@ def _read(backend: KeyringBackend, service: str, username: str) -> bytes | str |
 
 
 def entry(locator: Locator) -> tuple[str, str]:
-    """Service and user name that a locator means. BadReference where one is missing."""
+    """Service and user name that a locator means. ReferenceValueError where one is missing."""
     username = locator.param("username")
     service = locator.body
     if username is None:
         # The last slash: a service is often an address, a user name seldom has one.
         service, _, username = service.rpartition("/")
     if not service or not username:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator.name}: needs a service and a user name",
             remedy=f"write {locator.name}:SERVICE/USERNAME, or {locator.name}:SERVICE?username=NAME",
         )

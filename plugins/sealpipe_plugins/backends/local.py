@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from sealpipe.plugin import (
     PLAINTEXT_LIMIT,
-    BadReference,
-    Conflict,
+    AccessDeniedError,
     Context,
-    Denied,
     Locator,
     Mode,
-    NotFound,
     PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
     Stored,
-    Unavailable,
-    Unsupported,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
 )
 
 _TRIES = 100
@@ -44,30 +44,31 @@ Decide = Callable[[bytes | None], bytes | None]
 
 
 def path_of(locator: Locator) -> Path:
-    """The path of a target. BadReference where it cannot be a file's."""
+    """The path of a target. ReferenceValueError where it cannot be a file's."""
     body = locator.body
     if not body.strip() or not body.isprintable() or body.rpartition("/")[2] in _NO_NAMES:
-        raise BadReference(f"{locator.name}: names no file", remedy=f"write {locator.name}:PATH")
+        raise ReferenceValueError(f"{locator.name}: names no file", remedy=f"write {locator.name}:PATH")
     return Path(body)
 
 
 def unique(fields: Sequence[Stored]) -> dict[str, Stored]:
-    """The fields by their keys. BadReference where two have the same, or where there are none."""
+    """The fields by their keys. ReferenceValueError where two have the same, or where there are none."""
     found = {field.key: field for field in fields}
     if len(found) != len(fields) or not fields:
-        raise BadReference("every value needs a key of its own", remedy="name each key once: #KEY=PROMPT")
+        raise ReferenceValueError("every value needs a key of its own", remedy="name each key once: #KEY=PROMPT")
     return found
 
 
 def content_of(field: Stored) -> bytes:
-    """A value's bytes. Unsupported for text that has none: a lone surrogate."""
+    """A value's bytes. UnsupportedError for text that has none: a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return field.value.reveal_bytes()
-    raise Unsupported("a value is no text that can be written (a lone surrogate)", remedy="ask for it once more")
+    raise UnsupportedError("a value is no text that can be written (a lone surrogate)", remedy="ask for it once more")
 
 
 def look(locator: Locator, path: Path) -> Found | None:
-    """What is there; None for nothing. Conflict for a link, a folder, a device: none is ever written through."""
+    """What is there; None for nothing. WriteConflictError for a link, a folder, a device: none is ever written
+    through."""
     with told(locator):
         try:
             # Looked at before it is opened: opening a device may do something.
@@ -79,7 +80,7 @@ def look(locator: Locator, path: Path) -> Found | None:
             about = os.fstat(descriptor)
             content = file.read(PLAINTEXT_LIMIT + 1)
     if len(content) > PLAINTEXT_LIMIT:
-        raise Unsupported(
+        raise UnsupportedError(
             f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB", remedy="remove it, or name another file"
         )
     return Found(content, about.st_uid == os.geteuid() and not stat.S_IMODE(about.st_mode) & 0o077)
@@ -95,7 +96,7 @@ def settle(context: Context, locator: Locator, path: Path, mode: Mode, decide: D
                 _on_disk(path)  # a try that was cut off after the last step but one may have left it in the cache
                 return True
             if mode == "create":
-                raise Conflict(
+                raise WriteConflictError(
                     f"{locator} holds the same, but others may read it, or own it",
                     remedy="take it away from them (chmod 600), or say --mode replace",
                 )
@@ -103,7 +104,7 @@ def settle(context: Context, locator: Locator, path: Path, mode: Mode, decide: D
         with told(locator):
             if _written(context, path, content, there):
                 return False
-    raise Unavailable(f"{locator} is changed by others all the time", remedy="run it again when they are done")
+    raise UnavailableError(f"{locator} is changed by others all the time", remedy="run it again when they are done")
 
 
 def _written(context: Context, path: Path, content: bytes, there: Found | None) -> bool:
@@ -133,10 +134,12 @@ def _opened(locator: Locator, path: Path) -> int:
 
 def _plain(locator: Locator, mode: int) -> None:
     if stat.S_ISLNK(mode):
-        raise Conflict(f"{locator} is a symbolic link, and none is followed", remedy="name the file it leads to")
+        raise WriteConflictError(
+            f"{locator} is a symbolic link, and none is followed", remedy="name the file it leads to"
+        )
     if not stat.S_ISREG(mode):
         what = "a folder" if stat.S_ISDIR(mode) else "no plain file"
-        raise Conflict(f"{locator} is {what}", remedy="name a file, or a place where nothing is")
+        raise WriteConflictError(f"{locator} is {what}", remedy="name a file, or a place where nothing is")
 
 
 def _on_disk(path: Path) -> None:
@@ -157,11 +160,17 @@ def told(locator: Locator) -> Iterator[None]:
         return
     except (FileNotFoundError, NotADirectoryError):
         home = "~ is not expanded here: write $HOME/... in the shell" if locator.body.startswith("~") else ""
-        kept: PluginError = NotFound(f"the folder of {locator} is not there", remedy=home or "make the folder")
+        kept: PluginError = SecretNotFoundError(
+            f"the folder of {locator} is not there", remedy=home or "make the folder"
+        )
     except PermissionError:
-        kept = Denied(f"{locator} may not be written by this user", remedy="give this user the right to its folder")
+        kept = AccessDeniedError(
+            f"{locator} may not be written by this user", remedy="give this user the right to its folder"
+        )
     except TimeoutError:
-        kept = Unavailable(f"others are writing in the folder of {locator}", remedy="run it again when they are done")
+        kept = UnavailableError(
+            f"others are writing in the folder of {locator}", remedy="run it again when they are done"
+        )
     except OSError as error:
         kept = _FAILURES.get(error.errno or 0, _other)(locator, error)
     raise kept
@@ -181,14 +190,14 @@ def _read_only(locator: Locator, _: OSError) -> PluginError:
 
 
 def _no_locks(locator: Locator, _: OSError) -> PluginError:
-    return Unsupported(
+    return UnsupportedError(
         f"the folder of {locator} cannot be locked, so nothing that is there is replaced",
         remedy="name a place on a local disk, or a new file",
     )
 
 
 def _too_long(locator: Locator, _: OSError) -> PluginError:
-    return BadReference(f"{locator}: the name is too long", remedy="name a shorter path")
+    return ReferenceValueError(f"{locator}: the name is too long", remedy="name a shorter path")
 
 
 _FAILURES: dict[int, Callable[[Locator, OSError], PluginError]] = {

@@ -17,16 +17,16 @@ import httpx
 
 from sealpipe.plugin import (
     PLAINTEXT_LIMIT,
-    AuthFailed,
-    BadReference,
+    AccessDeniedError,
+    BackendAuthError,
     Context,
-    Denied,
-    NotConfigured,
-    NotFound,
+    NotConfiguredError,
+    PayloadTooLargeError,
     PluginError,
+    ReferenceValueError,
     Secret,
-    TooLarge,
-    Unavailable,
+    SecretNotFoundError,
+    UnavailableError,
     in_clear,
 )
 from sealpipe_plugins.backends.answers import Refusals, Reply, require
@@ -39,8 +39,12 @@ _LONGEST: Final = 60.0
 _NAME: Final = "1Password Connect"
 
 _REFUSALS: Final[Refusals] = {
-    401: (AuthFailed, "refused the token", "check that OP_CONNECT_TOKEN is whole, not expired, and this server's"),
-    403: (Denied, "does not let this token read that vault", "give the token access to the vault"),
+    401: (
+        BackendAuthError,
+        "refused the token",
+        "check that OP_CONNECT_TOKEN is whole, not expired, and this server's",
+    ),
+    403: (AccessDeniedError, "does not let this token read that vault", "give the token access to the vault"),
 }
 
 
@@ -50,12 +54,12 @@ class Connect:
     def __init__(self, context: Context, host: str, token: Secret) -> None:
         parts = urlsplit(host)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"{context.store}'s connect_host is no http(s) address",
                 remedy="set OP_CONNECT_HOST to the server's address, such as https://connect.example.com",
             )
         if in_clear(parts.scheme, parts.hostname):
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"{context.store}'s connect_host (OP_CONNECT_HOST) has http:// to another machine: token and secrets "
                 "would travel in clear",
                 remedy="let it begin with https://; http:// is for this machine itself only",
@@ -69,7 +73,8 @@ class Connect:
         self._known: dict[tuple[str, ...], Any] = {}
 
     def item(self, vault: str, title: str) -> Mapping[str, Any]:
-        """An item, whole; both parts are ids or names. Raises NotFound, BadReference where a name is not unique."""
+        """An item, whole; both parts are ids or names. Raises SecretNotFoundError, ReferenceValueError where a name is
+        not unique."""
         vault_id = self._vault_id(vault)
         return self._once(("item", vault_id, title), lambda: self._item(vault_id, title))
 
@@ -98,7 +103,7 @@ class Connect:
         if _ID.fullmatch(title):
             try:
                 return _object(self._json(f"{path}/{title}"))
-            except NotFound:
+            except SecretNotFoundError:
                 pass  # a title may look like an id
         # What the filter's language would have to escape is compared here instead; so is all else once more.
         plain = not {'"', "\\"} & set(title)
@@ -147,17 +152,17 @@ class Connect:
         for piece in response.iter_raw():
             body += piece
             if len(body) > PLAINTEXT_LIMIT:
-                raise TooLarge(f"{_NAME} answered with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+                raise PayloadTooLargeError(f"{_NAME} answered with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
             if time.monotonic() > end:
                 raise self._silent()
         return bytes(body)
 
     def _silent(self) -> PluginError:
-        return Unavailable(f"{_NAME} at {self._host} did not answer in time", remedy="check how that server is")
+        return UnavailableError(f"{_NAME} at {self._host} did not answer in time", remedy="check how that server is")
 
     def _failed(self, error: Exception) -> PluginError:
         if isinstance(error, UnicodeEncodeError):
-            return NotConfigured("the Connect token is no text of a header", remedy="set OP_CONNECT_TOKEN anew")
+            return NotConfiguredError("the Connect token is no text of a header", remedy="set OP_CONNECT_TOKEN anew")
         return not_sent(error, _NAME, self._host)
 
 
@@ -165,8 +170,8 @@ def _only(found: list[str], what: str, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise BadReference(f"{len(found)} {what}s have that {name}", remedy=f"name the {what} by its id")
-    raise NotFound(
+        raise ReferenceValueError(f"{len(found)} {what}s have that {name}", remedy=f"name the {what} by its id")
+    raise SecretNotFoundError(
         f"there is no {what} of that {name}, or the token may not see it",
         remedy=f"check the {name}: it is compared exactly; or name the {what} by its id",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sealpipe.plugin import BadReference, NotFound
+from sealpipe.plugin import ReferenceValueError, SecretNotFoundError
 
 
 class Part(NamedTuple):
@@ -37,20 +37,20 @@ def parts(item: Mapping[str, Any]) -> list[Part]:
 
 
 def chosen(found: Sequence[Part], path: Sequence[str]) -> Part:
-    """The one that `field` or `section/field` means, by id or name. Raises NotFound, BadReference."""
+    """The one that `field` or `section/field` means, by id or name. Raises SecretNotFoundError, ReferenceValueError."""
     *section, name = path
     fitting = [p for p in found if name in p.names and (not section or section[0] in p.section)]
     if not section and len(fitting) > 1:
         fitting = [p for p in fitting if not p.section] or fitting
     if len(fitting) > 1:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{len(fitting)} fields of the item have that name", remedy="write Vault/Item/section/field, or their ids"
         )
     if fitting:
         return fitting[0]
     if section and not any(section[0] in p.section for p in found):
-        raise NotFound("the item has no section of that name", remedy="check the section's name or id")
-    raise NotFound("the item has no field of that name there", remedy="check the field's name or id")
+        raise SecretNotFoundError("the item has no section of that name", remedy="check the section's name or id")
+    raise SecretNotFoundError("the item has no field of that name there", remedy="check the field's name or id")
 
 
 def whole(found: Sequence[Part]) -> dict[str, str]:

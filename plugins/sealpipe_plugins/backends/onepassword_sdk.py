@@ -12,60 +12,73 @@ from importlib import import_module
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    AuthFailed,
-    BadReference,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
+    ReferenceValueError,
     Secret,
-    Unavailable,
-    Unsupported,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
 )
 
 _Kind = type[PluginError]
 
 _TYPED: Final[Mapping[str, tuple[_Kind, str, str]]] = {
-    "parsing": (BadReference, "is no reference of 1Password", "write op://Vault/Item/field, or .../section/field"),
-    "vaultNotFound": (NotFound, "names a vault that is not there, or hidden from this account", "check the vault"),
-    "itemNotFound": (NotFound, "names an item that is not there", "check the item's title"),
-    "noMatchingSections": (NotFound, "names a section that is not there", "check the section's name"),
-    "fieldNotFound": (NotFound, "names a field that is not there", "check the field's name"),
-    "tooManyVaults": (BadReference, "names several vaults", "name the vault by its id"),
-    "tooManyItems": (BadReference, "names several items", "name the item by its id"),
-    "tooManyMatchingFields": (BadReference, "names several fields", "name the section, too, or ids"),
-    "incompatibleTOTPQueryParameterField": (BadReference, "is no one-time password", "leave attribute= out"),
+    "parsing": (
+        ReferenceValueError,
+        "is no reference of 1Password",
+        "write op://Vault/Item/field, or .../section/field",
+    ),
+    "vaultNotFound": (
+        SecretNotFoundError,
+        "names a vault that is not there, or hidden from this account",
+        "check the vault",
+    ),
+    "itemNotFound": (SecretNotFoundError, "names an item that is not there", "check the item's title"),
+    "noMatchingSections": (SecretNotFoundError, "names a section that is not there", "check the section's name"),
+    "fieldNotFound": (SecretNotFoundError, "names a field that is not there", "check the field's name"),
+    "tooManyVaults": (ReferenceValueError, "names several vaults", "name the vault by its id"),
+    "tooManyItems": (ReferenceValueError, "names several items", "name the item by its id"),
+    "tooManyMatchingFields": (ReferenceValueError, "names several fields", "name the section, too, or ids"),
+    "incompatibleTOTPQueryParameterField": (ReferenceValueError, "is no one-time password", "leave attribute= out"),
     "unableToGenerateTotpCode": (PluginError, "has no usable one-time password", "mend the field in 1Password"),
-    "sSHKeyMetadataNotFound": (BadReference, "is no SSH key", "leave ssh-format= out"),
-    "incompatibleSshKeyQueryParameterField": (BadReference, "is no SSH key", "leave ssh-format= out"),
+    "sSHKeyMetadataNotFound": (ReferenceValueError, "is no SSH key", "leave ssh-format= out"),
+    "incompatibleSshKeyQueryParameterField": (ReferenceValueError, "is no SSH key", "leave ssh-format= out"),
     "unableToParsePrivateKey": (PluginError, "is no SSH key that can be read", "leave ssh-format= out"),
     "unableToFormatPrivateKeyToOpenSsh": (PluginError, "has no OpenSSH form", "leave ssh-format= out"),
-    "unsupportedFileFormat": (Unsupported, "is a file that is no text", "use Connect, which gives a file's bytes"),
+    "unsupportedFileFormat": (UnsupportedError, "is a file that is no text", "use Connect, which gives a file's bytes"),
 }
 
 _SAID: Final[tuple[tuple[str, _Kind, str, str], ...]] = (
     (
         r"token was not specified|had invalid format|base64 decoding failed|deserialization failed",
-        NotConfigured,
+        NotConfiguredError,
         "what is set as the token of 1Password's service account is none",
         "set OP_SERVICE_ACCOUNT_TOKEN to the token as it was shown once; it begins with ops_",
     ),
     (
         r"rate limit|too many requests|RateLimit",
-        Unavailable,
+        UnavailableError,
         "1Password asks to come back later: the account's rate limit is reached",
         "wait, or use a Connect server, which has none",
     ),
     (
         r"unauthori[sz]ed|authentication|invalid service account|\b401\b|deleted|expired",
-        AuthFailed,
+        BackendAuthError,
         "1Password refused the service account's token",
         "check that it is not revoked or expired, and of this account",
     ),
-    (r"forbidden|permission|\b403\b", Denied, "1Password does not let this service account read that", "grant it"),
+    (
+        r"forbidden|permission|\b403\b",
+        AccessDeniedError,
+        "1Password does not let this service account read that",
+        "grant it",
+    ),
     (
         r"network|connect|timed? ?out|dns|unreachable|request|internet",
-        Unavailable,
+        UnavailableError,
         "1Password could not be reached",
         "check the network; the SDK has a way out of its own, and takes neither sealpipe's CA nor its proxy",
     ),
@@ -88,7 +101,9 @@ class Sdk:
         try:
             return answers(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
         except TimeoutError:
-            failure = Unavailable(f"1Password had not answered after {self._timeout:g} s", remedy="try again later")
+            failure = UnavailableError(
+                f"1Password had not answered after {self._timeout:g} s", remedy="try again later"
+            )
         except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
             failure = said(error)
         raise failure

@@ -11,7 +11,15 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from sealpipe.plugin import Context, NotConfigured, PluginError, Secret, Unavailable, Unclear, in_clear
+from sealpipe.plugin import (
+    Context,
+    NotConfiguredError,
+    PluginError,
+    Secret,
+    UnavailableError,
+    UnknownOutcomeError,
+    in_clear,
+)
 from sealpipe_plugins.backends.answers import LOOK, Reply
 from sealpipe_plugins.backends.reasons import not_sent
 
@@ -25,8 +33,8 @@ LONGEST: Final = 60.0
 class Endpoint:
     """A system's interface: `name` for people, its address, and what every request says in its headers.
 
-    The address is https, or plain to loopback: NotConfigured names `setting` where it is not. With `hidden` it is a
-    secret itself, as a webhook's is: only its host is ever told, or logged by a library.
+    The address is https, or plain to loopback: NotConfiguredError names `setting` where it is not. With `hidden` it is
+    a secret itself, as a webhook's is: only its host is ever told, or logged by a library.
     """
 
     def __init__(
@@ -47,14 +55,15 @@ class Endpoint:
         self._host = _host(self._url, f"the setting {setting} of {context.store}")
         for header in self._headers.values():
             if isinstance(header, Secret) and not re.fullmatch(r"[!-~]+( [!-~]+)?", header.reveal()):
-                raise NotConfigured(f"the token of {context.store} has characters that no token has")
+                raise NotConfiguredError(f"the token of {context.store} has characters that no token has")
 
     def get(self, path: str) -> Reply:
-        """Read. Raises Unavailable where no answer came."""
+        """Read. Raises UnavailableError where no answer came."""
         return self._ask("GET", path, None)
 
     def post(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
-        """Send JSON, once. Raises Unavailable where nothing was sent, Unclear where no answer came to what writes."""
+        """Send JSON, once. Raises UnavailableError where nothing was sent, UnknownOutcomeError where no answer came to
+        what writes."""
         return self._ask("POST", path, json.dumps(members).encode(), writes=writes)
 
     def put(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
@@ -106,8 +115,10 @@ class Endpoint:
 
     def _lost(self, late: str, *, writes: bool) -> PluginError:
         if writes:
-            return Unclear(f"{self.name} at {self._host} was sent the message and did not answer{late}", remedy=LOOK)
-        return Unavailable(f"{self.name} at {self._host} did not answer{late}")
+            return UnknownOutcomeError(
+                f"{self.name} at {self._host} was sent the message and did not answer{late}", remedy=LOOK
+            )
+        return UnavailableError(f"{self.name} at {self._host} did not answer{late}")
 
 
 class _HiddenURL(httpx.URL):
@@ -131,7 +142,7 @@ def _host(url: Secret, setting: str) -> str:
     except ValueError:
         host = None
     if not host or not re.fullmatch(r"[!-~]+", url.reveal()) or "@" in parts.netloc or parts.fragment:
-        raise NotConfigured(f"{setting} is no address", remedy="it looks like https://host/path")
+        raise NotConfiguredError(f"{setting} is no address", remedy="it looks like https://host/path")
     if in_clear(parts.scheme, host):
-        raise NotConfigured(f"{setting} has to be an https address", remedy="http is for this machine itself only")
+        raise NotConfiguredError(f"{setting} has to be an https address", remedy="http is for this machine itself only")
     return host if port is None else f"{host}:{port}"

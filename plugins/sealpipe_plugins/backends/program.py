@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Final, NamedTuple
 
-from sealpipe.plugin import PLAINTEXT_LIMIT, NotConfigured, TooLarge
+from sealpipe.plugin import PLAINTEXT_LIMIT, NotConfiguredError, PayloadTooLargeError
 
 _ERRORS_KEPT: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
@@ -44,19 +44,19 @@ class Ran(NamedTuple):
         return f"was ended by signal {-self.status}"
 
 
-class TimedOut(Exception):
+class ProgramTimeoutError(Exception):
     """It had not ended in time, and was killed. Callers say it in their own words."""
 
 
 def find(program: str, environ: Mapping[str, str], remedy: str) -> str:
-    """The program's absolute path. NotConfigured where there is none.
+    """The program's absolute path. NotConfiguredError where there is none.
 
     A name is looked up on PATH; what an entry of PATH finds relative to the working directory is not taken: a
     checkout would choose the program.
     """
     found = shutil.which(program, path=environ.get("PATH", os.defpath)) if program else None
     if found is None or not found.startswith("/"):
-        raise NotConfigured(f"the program {program} is not on PATH", remedy=remedy)
+        raise NotConfiguredError(f"the program {program} is not on PATH", remedy=remedy)
     return found
 
 
@@ -68,7 +68,8 @@ def patience(timeout: float, deadline: float, *, asked: bool) -> float:
 def run(argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: float) -> Ran:
     """Start a program and read what it writes to stdout, up to 16 MiB. `name` is what errors call it.
 
-    Raises TimedOut after `timeout` seconds, TooLarge, and NotConfigured where it cannot be started.
+    Raises ProgramTimeoutError after `timeout` seconds, PayloadTooLargeError, and NotConfiguredError where it cannot be
+    started.
     """
     reason = ""
     try:
@@ -83,7 +84,9 @@ def run(argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: 
     except OSError as error:
         reason = error.strerror or type(error).__name__
     if reason:
-        raise NotConfigured(f"{name} cannot be started: {reason}", remedy="check that it is a program of this machine")
+        raise NotConfiguredError(
+            f"{name} cannot be started: {reason}", remedy="check that it is a program of this machine"
+        )
     _running.add(process)
     try:
         return _read(process, name, time.monotonic() + timeout)
@@ -101,7 +104,7 @@ def _read(process: subprocess.Popen[bytes], name: str, end: float) -> Ran:
             left = end - time.monotonic()  # looked at each time: one that never stops talking is late, too
             ready = selector.select(left) if left > 0 else ()
             if not ready:
-                raise TimedOut
+                raise ProgramTimeoutError
             for key, _ in ready:
                 piece = os.read(key.fd, _PIECE)
                 if not piece:
@@ -112,11 +115,11 @@ def _read(process: subprocess.Popen[bytes], name: str, end: float) -> Ran:
                     length += len(piece)
                     errors += piece[: _ERRORS_KEPT - len(errors)]
             if len(out) > PLAINTEXT_LIMIT:
-                raise TooLarge(f"{name} gave more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+                raise PayloadTooLargeError(f"{name} gave more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
         try:
             status = process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise TimedOut from None
+            raise ProgramTimeoutError from None
         os.set_blocking(_pipe(process.stderr).fileno(), False)
         with suppress(BlockingIOError):
             while time.monotonic() < end and (piece := os.read(_pipe(process.stderr).fileno(), _PIECE)):

@@ -1,4 +1,5 @@
-"""The Secret Service, read and written as keyring's backend does it, but where that would ask this raises Denied."""
+"""The Secret Service, read and written as keyring's backend does it, but where that would ask this raises
+AccessDeniedError."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import secretstorage
 from secretstorage import exceptions
 
-from sealpipe.plugin import Denied, NotConfigured, Unavailable
+from sealpipe.plugin import AccessDeniedError, NotConfiguredError, UnavailableError
 
 T = TypeVar("T")
 
@@ -40,12 +41,13 @@ def read(entry: Entry) -> bytes | None:
 
     try:
         return _opened(entry, look)
-    except NotConfigured:
+    except NotConfiguredError:
         return None  # no default collection: nothing was ever stored
 
 
 def write(entry: Entry, value: bytes) -> None:
-    """Store it: in the entry that is there, or in a new one, as keyring makes them. NotConfigured without a keyring."""
+    """Store it: in the entry that is there, or in a new one, as keyring makes them. NotConfiguredError without a
+    keyring."""
 
     def put(collection: Any) -> None:
         item = _item(collection, entry)
@@ -62,27 +64,27 @@ def write(entry: Entry, value: bytes) -> None:
 def _item(collection: Any, entry: Entry) -> Any:
     for item in collection.search_items(dict(entry.attributes)):
         if item.is_locked():
-            raise Denied("the keyring's entry is locked", remedy=UNLOCK)
+            raise AccessDeniedError("the keyring's entry is locked", remedy=UNLOCK)
         return item
     return None
 
 
 def _opened(entry: Entry, work: Callable[[Any], T]) -> T:
     path = getattr(entry.backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION)
-    failure: Denied | NotConfigured | Unavailable
+    failure: AccessDeniedError | NotConfiguredError | UnavailableError
     try:
         with closing(secretstorage.dbus_init()) as connection:
             # get_default_collection() would make one, with a dialog for its password.
             collection = secretstorage.Collection(connection, path)
             if collection.is_locked():
-                raise Denied("the keyring is locked", remedy=UNLOCK)
+                raise AccessDeniedError("the keyring is locked", remedy=UNLOCK)
             return work(collection)
     except exceptions.ItemNotFoundException:
-        failure = NotConfigured("the Secret Service has no default keyring", remedy=_MAKE_ONE)
+        failure = NotConfiguredError("the Secret Service has no default keyring", remedy=_MAKE_ONE)
     except (exceptions.LockedException, exceptions.PromptDismissedException):
-        failure = Denied("the keyring is locked", remedy=UNLOCK)
+        failure = AccessDeniedError("the keyring is locked", remedy=UNLOCK)
     except exceptions.SecretStorageException:
-        failure = Unavailable(
+        failure = UnavailableError(
             "the Secret Service did not answer", remedy="check the D-Bus session, and restart the keyring"
         )
     raise failure

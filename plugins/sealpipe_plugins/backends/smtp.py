@@ -11,16 +11,16 @@ from typing import ClassVar, Final, Literal
 from pydantic import Field
 
 from sealpipe.plugin import (
-    AuthFailed,
-    BadReference,
+    AccessDeniedError,
+    BackendAuthError,
     Context,
-    Denied,
-    NotConfigured,
+    NotConfiguredError,
     PluginError,
+    ReferenceValueError,
     Secret,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
     is_loopback,
 )
 from sealpipe.plugin.settings import PluginSettings
@@ -56,16 +56,18 @@ class Server:
         self._port = settings.port or (_TLS if self._security == "tls" else _SUBMISSION)
         self._at = f"the mail server at {settings.host}:{self._port}"
         if self._security == "none" and not is_loopback(settings.host):
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"mail would go to {settings.host} in clear",
                 remedy="use starttls or tls; none is for loopback only. For a relay inside your network that has no "
                 f'TLS, write security = "{_INTERNAL}" into the config file',
             )
         if (settings.username is None) != (settings.password is None):
             lacks = "password" if settings.password is None else "username"
-            raise NotConfigured(f"the login of {context.store} lacks its {lacks}", remedy=f"set {lacks}, or neither")
+            raise NotConfiguredError(
+                f"the login of {context.store} lacks its {lacks}", remedy=f"set {lacks}, or neither"
+            )
         if self._security == _INTERNAL and settings.username is not None and not is_loopback(settings.host):
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"the login of {context.store} would go to {settings.host} in clear",
                 remedy="unset username and password, or use a server with TLS",
             )
@@ -92,9 +94,9 @@ class Server:
         finally:
             smtp.close()
         if whole:
-            raise Unclear(f"{self._at} was sent the message and did not answer{late}", remedy=LOOK)
+            raise UnknownOutcomeError(f"{self._at} was sent the message and did not answer{late}", remedy=LOOK)
         said = f"did not answer{late}" if late else "broke off"
-        raise Unavailable(f"{self._at} {said} before it had the message")
+        raise UnavailableError(f"{self._at} {said} before it had the message")
 
     def check(self) -> str:
         """Connect, log in, and go. Says how."""
@@ -122,7 +124,7 @@ class Server:
         except smtplib.SMTPException as error:
             late = any(isinstance(each, TimeoutError) for each in chain(error))
             said = "did not answer in time" if late else "broke off, or speaks no SMTP"
-            failure = Unavailable(f"{self._at} {said}", remedy="check host, port and security")
+            failure = UnavailableError(f"{self._at} {said}", remedy="check host, port and security")
         except OSError as error:
             failure = not_sent(error, "the mail server", f"{self._settings.host}:{self._port}")
         if smtp is not None:
@@ -139,7 +141,7 @@ class Server:
         if self._security != "starttls":
             return
         if not smtp.has_extn("starttls"):
-            raise Unsupported(
+            raise UnsupportedError(
                 f"{self._at} offers no STARTTLS", remedy="use security = tls with its port (465), or another server"
             )
         smtp.starttls(context=self._context.network.tls_context())
@@ -155,17 +157,17 @@ class Server:
             return
         except smtplib.SMTPAuthenticationError as error:
             code = error.smtp_code
-            failure = AuthFailed(f"{self._at} refused the login ({code})", remedy="check username and password")
+            failure = BackendAuthError(f"{self._at} refused the login ({code})", remedy="check username and password")
             if 400 <= code < 500:
-                failure = Unavailable(f"{self._at} cannot check the login now ({code})")
+                failure = UnavailableError(f"{self._at} cannot check the login now ({code})")
         except smtplib.SMTPServerDisconnected:
-            failure = Unavailable(f"{self._at} broke off during the login")
+            failure = UnavailableError(f"{self._at} broke off during the login")
         except smtplib.SMTPException:
-            failure = Unsupported(
+            failure = UnsupportedError(
                 f"{self._at} offers no login that we know", remedy="set neither username nor password"
             )
         except UnicodeError:
-            failure = NotConfigured("username or password are not ASCII, as SMTP's logins want them")
+            failure = NotConfiguredError("username or password are not ASCII, as SMTP's logins want them")
         raise failure
 
 
@@ -180,7 +182,7 @@ _Answer = tuple[int, bytes]
 
 def _envelope(smtp: smtplib.SMTP, at: str, sender: str, to: str, size: int, *, utf8: bool) -> None:
     if utf8 and not smtp.has_extn("smtputf8"):
-        raise Unsupported(f"{at} takes no addresses beyond ASCII (SMTPUTF8)", remedy="use an address in ASCII")
+        raise UnsupportedError(f"{at} takes no addresses beyond ASCII (SMTPUTF8)", remedy="use an address in ASCII")
     options = [f"SIZE={size}"] if smtp.has_extn("size") else []
     _expect(
         smtp.mail(sender, [*options, *(["SMTPUTF8", "BODY=8BITMIME"] if utf8 else [])]),
@@ -191,7 +193,7 @@ def _envelope(smtp: smtplib.SMTP, at: str, sender: str, to: str, size: int, *, u
     answer = smtp.rcpt(to)
     code, reason = answer[0], re.match(rb"5\.(\d{1,3})\.", answer[1])
     if 500 <= code < 600 and (reason[1] == b"1" if reason else code in _NO_MAILBOX):
-        raise BadReference(f"{at} knows no mailbox {to} ({code})", remedy="check the address")
+        raise ReferenceValueError(f"{at} knows no mailbox {to} ({code})", remedy="check the address")
     _expect(answer, (250, 251), at, f"takes no mail for {to}")
 
 
@@ -203,7 +205,7 @@ def _expect(answer: _Answer, codes: tuple[int, ...], at: str, otherwise: str) ->
 def _refusal(answer: _Answer, at: str, what: str) -> PluginError:
     code = answer[0]
     if code in _LOGIN_FIRST:
-        return AuthFailed(f"{at} wants a login first ({code})", remedy="set username and password")
+        return BackendAuthError(f"{at} wants a login first ({code})", remedy="set username and password")
     if 400 <= code < 500:
-        return Unavailable(f"{at} asks to come back later ({code})")
-    return Denied(f"{at} {what} ({code})", remedy="ask whoever runs it, with the number")
+        return UnavailableError(f"{at} asks to come back later ({code})")
+    return AccessDeniedError(f"{at} {what} ({code})", remedy="ask whoever runs it, with the number")

@@ -7,7 +7,7 @@ import smtplib
 import socket
 from typing import IO, Any, Final
 
-from sealpipe.plugin import Network, NotConfigured, is_loopback
+from sealpipe.plugin import Network, NotConfiguredError, is_loopback
 
 _LINES: Final = 1000
 """Of a conversation: more than any server has to say. One that never stops would fill the memory."""
@@ -16,7 +16,7 @@ _LINES: Final = 1000
 class Line(smtplib.SMTP):
     """A conversation over a socket of `network`, with TLS from its first byte where `tls`. `timeout` is for a step.
 
-    With `here` it is for this machine only: NotConfigured where the host's name has led to another, before a byte.
+    With `here` it is for this machine only: NotConfiguredError where the host's name has led to another, before a byte.
     """
 
     def __init__(self, network: Network, host: str, port: int, *, tls: bool, timeout: float, here: bool) -> None:
@@ -36,7 +36,7 @@ class Line(smtplib.SMTP):
         address = str(line.getpeername()[0])
         if self._here and not is_loopback(address):
             self.close()
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"the name {host} leads to another machine ({address}): mail would go there in clear",
                 remedy="use starttls or tls, or mend what says where that name leads (/etc/hosts)",
             )

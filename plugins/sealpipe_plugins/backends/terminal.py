@@ -23,14 +23,14 @@ _PASTED: Final = 0.05
 _ONE_AT_A_TIME: Final = threading.Lock()
 
 
-class TooMuch(Exception):
+class InputTooLongError(Exception):
     """More was typed than one line that a terminal takes whole."""
 
 
 def ask(prompt: str) -> bytes:
     """The line that a person types, without its end; empty where nothing was typed.
 
-    The terminal shows again afterwards, whatever happens. Raises OSError where there is none, TooMuch.
+    The terminal shows again afterwards, whatever happens. Raises OSError where there is none, InputTooLongError.
     """
     with _ONE_AT_A_TIME:
         descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -100,7 +100,7 @@ class _Asking:
                 typed += part
         more, _, _ = select.select([self._descriptor], [], [], _PASTED if typed.endswith(b"\n") else 0)
         if more or len(typed.rstrip(b"\n")) >= _longest(self._descriptor):
-            raise TooMuch
+            raise InputTooLongError
         return typed.removesuffix(b"\n")
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import Context, NotConfigured, NotFound, PluginError, Unsupported, in_clear
+from sealpipe.plugin import Context, NotConfiguredError, PluginError, SecretNotFoundError, UnsupportedError, in_clear
 from sealpipe_plugins.backends.vault_adapter import OurAdapter, member, number
 from sealpipe_plugins.backends.vault_entry import Entry
 from sealpipe_plugins.backends.vault_lines import Lines
@@ -59,7 +59,7 @@ class Vault:
         if mount.versioned:
             return self._read_versioned(place, mount.path), None
         if place.version is not None:
-            raise Unsupported(
+            raise UnsupportedError(
                 f"{place.where}: the engine at {mount.path}/ keeps no versions", remedy="leave version= out"
             )
         return self._read_any(place)
@@ -147,7 +147,7 @@ class Vault:
         return Lease(min(ends), "; ".join(doubts))
 
     def mount(self, place: Place) -> Mount:
-        """The engine that a path belongs to. Raises NotFound where there is none."""
+        """The engine that a path belongs to. Raises SecretNotFoundError where there is none."""
         with self._lock:  # the first one looks, and all that wait find it
             known = self._mounts.setdefault(place.namespace, [])
             for mount in known:
@@ -180,9 +180,9 @@ class Vault:
         raise failure
 
 
-def _no_mount(place: Place) -> NotFound:
+def _no_mount(place: Place) -> SecretNotFoundError:
     inside = f"the namespace {place.namespace}" if place.namespace else "Vault"
-    return NotFound(
+    return SecretNotFoundError(
         f"{place.where}: {inside} has no secrets engine there, or none that the token may know of",
         remedy="check the beginning of the path (`vault secrets list`), the namespace, and the token's policy",
     )
@@ -191,11 +191,13 @@ def _no_mount(place: Place) -> NotFound:
 def _map(data: Any, place: Place) -> dict[str, Any]:
     if isinstance(data, dict):
         return data
-    raise NotFound(f"{place.where}: Vault answers without any data", remedy="check the path: it may be a folder")
+    raise SecretNotFoundError(
+        f"{place.where}: Vault answers without any data", remedy="check the path: it may be a folder"
+    )
 
 
 def _address(addr: str, context: Context) -> tuple[str, str]:
-    """Host (a port with it) and path of the address. NotConfigured where a token would travel in clear."""
+    """Host (a port with it) and path of the address. NotConfiguredError where a token would travel in clear."""
     where = f"the setting addr of {context.store}"
     try:
         parts = urlsplit(addr)
@@ -203,9 +205,9 @@ def _address(addr: str, context: Context) -> tuple[str, str]:
     except ValueError:
         host = port = None
     if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
-        raise NotConfigured(f"{where} is no address", remedy="it looks like https://vault.example.com:8200")
+        raise NotConfiguredError(f"{where} is no address", remedy="it looks like https://vault.example.com:8200")
     if in_clear(parts.scheme, host):
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"{where} has http:// to another machine: token and secrets would travel in clear",
             remedy="let it begin with https://; http:// is for this machine itself only",
         )

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from hvac.adapters import Adapter
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import NotConfigured, Secret
+from sealpipe.plugin import NotConfiguredError, Secret
 from sealpipe_plugins.backends.http11 import Answer
 from sealpipe_plugins.backends.vault_lines import Lines
 
@@ -53,11 +53,11 @@ class OurAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
 
 
 def read(answer: Answer, method: str, url: str) -> Any:
-    """What an answer says. VaultError where it refuses, NotConfigured where it is not Vault's."""
+    """What an answer says. VaultError where it refuses, NotConfiguredError where it is not Vault's."""
     text = _loaded(answer.body)
     if 200 <= answer.status < 300:
         if answer.body and not isinstance(text, dict):
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "what answers at Vault's address is not Vault: its answer is not JSON",
                 remedy="check the setting addr, and whether a proxy answers in its place",
             )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import AuthFailed, Context, Denied, NotConfigured, PluginError
+from sealpipe.plugin import AccessDeniedError, BackendAuthError, Context, NotConfiguredError, PluginError
 from sealpipe_plugins.backends import vault_login
 from sealpipe_plugins.backends.vault_adapter import OurAdapter, member, number
 from sealpipe_plugins.backends.vault_lines import Lines, again
@@ -43,7 +43,7 @@ class Entry:
         self._trusted = 0.0
 
     def adapter(self, namespace: str) -> OurAdapter:
-        """hvac's way in, with our token. Raises NotConfigured, AuthFailed, Unavailable."""
+        """hvac's way in, with our token. Raises NotConfiguredError, BackendAuthError, UnavailableError."""
         return OurAdapter(self.lines, self.login().token, namespace)
 
     def login(self) -> Login:
@@ -54,7 +54,7 @@ class Entry:
             if self._login is None or _is_over(self._login.ends):
                 try:
                     self._login = self._log_in()
-                except (AuthFailed, NotConfigured) as error:
+                except (BackendAuthError, NotConfiguredError) as error:
                     self._refused = error
                     raise
             return self._login
@@ -72,7 +72,7 @@ class Entry:
             return login
 
     def look(self) -> dict[str, Any] | None:
-        """What Vault knows of the token; None where the token may not ask. AuthFailed where it is none."""
+        """What Vault knows of the token; None where the token may not ask. BackendAuthError where it is none."""
         try:
             found = self.adapter(self.namespace).get("/v1/auth/token/lookup-self")
         except VaultError as error:
@@ -95,7 +95,7 @@ class Entry:
         inside = f" in the namespace {namespace}" if namespace else ""
         # Whoever writes needs all three: to look first, for the first version, and for those after it.
         needs = '["read"]' if right == "read" else '["create", "read", "update"]'
-        return Denied(
+        return AccessDeniedError(
             f"{where}: the token has no right to {right} {path}{inside}",
             remedy=f'its policy needs: path "{path}" {{ capabilities = {needs} }}',
         )
@@ -124,8 +124,8 @@ class Entry:
         self._trusted = time.monotonic() + TRUSTED
         return True
 
-    def _is_none(self) -> AuthFailed:
-        return AuthFailed(
+    def _is_none(self) -> BackendAuthError:
+        return BackendAuthError(
             f"Vault does not know the token of {self._context.store}: it has expired, was revoked, or is another "
             "Vault's",
             remedy="log in anew (vault login), or set role_id, or a role for the CI's own token",

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import PluginError, Unavailable, Unclear, Unsupported
+from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError, UnsupportedError
 from sealpipe_plugins.backends.vault import Vault
 from sealpipe_plugins.backends.vault_adapter import OurAdapter, member, number, spelled
 from sealpipe_plugins.backends.vault_place import Place
@@ -50,16 +50,16 @@ class Plain:
     def write(self, before: Found, after: Mapping[str, Any]) -> int | None:
         """Store it: the number of its version, 0 for none. None where another was quicker: then look again.
 
-        Raises Unavailable where it is not there, Unclear where that cannot be told.
+        Raises UnavailableError where it is not there, UnknownOutcomeError where that cannot be told.
         """
-        lost: Unavailable
+        lost: UnavailableError
         try:
             return self._write(before, after)
-        except Unavailable as error:
+        except UnavailableError as error:
             lost = error
         found = self._look_for(before)
         if found is None:
-            raise Unclear(
+            raise UnknownOutcomeError(
                 f"{self.place.where}: Vault's answer to the write was lost, and it does not tell whether it is there",
                 remedy="run it again once Vault answers: what is there is not stored twice",
             )
@@ -83,7 +83,7 @@ class Plain:
                 f"{where}: what Vault gives back is not what was stored",
                 remedy="somebody may have written at the same time, or Vault keeps some text otherwise: look at it",
             )
-        raise Unclear(
+        raise UnknownOutcomeError(
             f"{where}: Vault took the write and does not show it",
             remedy="see whether it was deleted at once; run it again: what is there is not stored twice",
         )
@@ -172,16 +172,16 @@ class Versioned(Plain):
 
 
 def keeper(vault: Vault, place: Place) -> Plain:
-    """The engine that a place is in, for writing. Unsupported where it is not a key-value engine."""
+    """The engine that a place is in, for writing. UnsupportedError where it is not a key-value engine."""
     mount = vault.mount(place)
     if mount.kind in ("kv", "generic"):
         return (Versioned if mount.versioned else Plain)(vault, place, mount.path)
     if mount.kind == "cubbyhole":
-        raise Unsupported(
+        raise UnsupportedError(
             f"{place.where}: a cubbyhole ends with its token, and nobody else can read it",
             remedy="name a path in a key-value engine: see `vault secrets list`",
         )
-    raise Unsupported(
+    raise UnsupportedError(
         f"{place.where}: the engine at {mount.path}/ is no key-value engine, which alone stores what it is given",
         remedy="name a path in one: see `vault secrets list`",
     )

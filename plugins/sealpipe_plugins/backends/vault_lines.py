@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPException, RemoteDisconnected
 from typing import Final
 
-from sealpipe.plugin import NotConfigured, PluginError, Unavailable
+from sealpipe.plugin import NotConfiguredError, PluginError, UnavailableError
 from sealpipe_plugins.backends.http11 import Answer, Line
 from sealpipe_plugins.backends.reasons import not_sent
 
@@ -31,7 +31,7 @@ class Lines:
         self._down: tuple[float, PluginError] | None = None
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
-        """One request. Raises Unavailable or NotConfigured where no answer came."""
+        """One request. Raises UnavailableError or NotConfiguredError where no answer came."""
         if self._down is not None and time.monotonic() - self._down[0] < _PAUSE:
             raise again(self._down[1])
         try:
@@ -40,7 +40,7 @@ class Lines:
             failure = self._failure(error)
         except ValueError:
             # Before anything is sent: a namespace, or a token, that would break out of its header.
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "a namespace or a token has characters that none can have", remedy="check both"
             ) from None
         self._down = time.monotonic(), failure
@@ -94,9 +94,11 @@ class Lines:
     def _failure(self, error: Exception) -> PluginError:
         at = f"Vault at {self._host}"
         if isinstance(error, TimeoutError):
-            return Unavailable(f"{at} did not answer in time", remedy="check the address; the setting timeout")
+            return UnavailableError(f"{at} did not answer in time", remedy="check the address; the setting timeout")
         if isinstance(error, HTTPException | ConnectionResetError | BrokenPipeError):
-            return Unavailable(f"{at} broke off the connection", remedy="check the address, and what stands before it")
+            return UnavailableError(
+                f"{at} broke off the connection", remedy="check the address, and what stands before it"
+            )
         failure = not_sent(error, "Vault", self._host)
         if "SEALPIPE_CA_FILE" in failure.remedy:
             failure.remedy = "name the CA's file in VAULT_CACERT (the setting ca_file), or in SEALPIPE_CA_FILE"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from hvac.api.auth_methods import JWT, AppRole, Kubernetes, Userpass
 
-from sealpipe.plugin import Context, NotConfigured, Secret
+from sealpipe.plugin import Context, NotConfiguredError, Secret
 from sealpipe_plugins.backends.vault_adapter import OurAdapter, member, number
 from sealpipe_plugins.backends.vault_settings import VaultSettings
 
@@ -32,7 +32,7 @@ class Login(NamedTuple):
 
 
 def method(settings: VaultSettings, context: Context) -> str:
-    """Which method is meant. NotConfigured where nothing is set that any could use."""
+    """Which method is meant. NotConfiguredError where nothing is set that any could use."""
     if settings.auth is not None:
         return settings.auth
     for name, is_meant in _SIGNS:
@@ -40,7 +40,7 @@ def method(settings: VaultSettings, context: Context) -> str:
             return name
     if _usual_token_file(context) is not None:
         return "token"
-    raise NotConfigured(
+    raise NotConfiguredError(
         f"there is no login for {context.store}",
         remedy="set VAULT_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for the CI's own token (auth = jwt)",
     )
@@ -57,14 +57,14 @@ _SIGNS: tuple[tuple[str, Callable[[VaultSettings], object]], ...] = (
 
 
 def log_in(name: str, settings: VaultSettings, context: Context, adapter: OurAdapter) -> Login:
-    """Log in by a method. `adapter` has no token. Raises NotConfigured, VaultError."""
+    """Log in by a method. `adapter` has no token. Raises NotConfiguredError, VaultError."""
     if name == "token":
         return Login(_given_token(settings, context))
     begun = datetime.now(UTC)
     auth = member(_METHODS[name](settings, context, adapter), "auth")
     token = member(auth, "client_token")
     if not isinstance(token, str) or not token:
-        raise NotConfigured(
+        raise NotConfiguredError(
             f"Vault let us log in by {name} and gave no token: it wants a second factor", remedy="use another role"
         )
     lives = number(member(auth, "lease_duration"))
@@ -122,7 +122,7 @@ def _given_token(settings: VaultSettings, context: Context) -> Secret:
     if token is None:
         raise _lacks(context, "token", "VAULT_TOKEN")
     if not token.reveal().isascii() or not token.reveal().isprintable():
-        raise NotConfigured(f"the token of {context.store} has characters that no token has")
+        raise NotConfiguredError(f"the token of {context.store} has characters that no token has")
     return token
 
 
@@ -149,7 +149,7 @@ def _file(file: Path | None, setting: str, context: Context) -> Secret | None:
         reason = f"cannot be read: {os.strerror(error.errno or 0).lower()}"
     except (UnicodeDecodeError, RuntimeError):
         reason = "is not text, or names a home that is not there"
-    raise NotConfigured(f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}")
+    raise NotConfiguredError(f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}")
 
 
 def path(settings: VaultSettings, usual: str) -> str:
@@ -157,6 +157,8 @@ def path(settings: VaultSettings, usual: str) -> str:
     return settings.auth_path.strip("/").removeprefix("auth/") or usual
 
 
-def _lacks(context: Context, setting: str, variable: str = "") -> NotConfigured:
+def _lacks(context: Context, setting: str, variable: str = "") -> NotConfiguredError:
     own = f", or {variable}" if variable and not context.named else ""
-    return NotConfigured(f"the login of {context.store} lacks its {setting}", remedy=f"set the setting {setting}{own}")
+    return NotConfiguredError(
+        f"the login of {context.store} lacks its {setting}", remedy=f"set the setting {setting}{own}"
+    )

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import PluginError, Unavailable
+from sealpipe.plugin import PluginError, UnavailableError
 from sealpipe_plugins.backends.vault_adapter import Number, OurAdapter, member
 from sealpipe_plugins.backends.vault_keeping import Plain
 from sealpipe_plugins.backends.vault_refusals import has
@@ -46,7 +46,7 @@ def listed(there: Sequence[str], marker: str) -> str:
 
 
 def mark(kept: Plain, marker: str, custom: Mapping[str, str]) -> bool:
-    """Put a mark beside what is stored; False where the token may not, or there is no room. Raises Unavailable.
+    """Put a mark beside what is stored; False where the token may not, or there is no room. Raises UnavailableError.
 
     `custom` is what was last seen. With check-and-set where the server has it for metadata; elsewhere the mark is
     looked for afterwards, so that of two that write at once one may still lose the other's.
@@ -68,7 +68,7 @@ def mark(kept: Plain, marker: str, custom: Mapping[str, str]) -> bool:
         if marker in marks(now):
             return True
         custom = now
-    raise Unavailable(
+    raise UnavailableError(
         f"{kept.place.where}: it is stored, and others change its metadata all the time",
         remedy="run it again: it is not stored twice",
     )
@@ -106,7 +106,7 @@ def _look(kept: Plain) -> _Seen | None:
         found = kept.vault.asked(kept.place, "", lambda adapter: adapter.get(url), through=_REFUSED)
     except VaultError:
         return None
-    except Unavailable:
+    except UnavailableError:
         raise
     except PluginError:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from sealpipe.plugin import BadReference, Locator
+from sealpipe.plugin import Locator, ReferenceValueError
 
 
 class Place(NamedTuple):
@@ -22,13 +22,17 @@ class Place(NamedTuple):
 
 
 def place(locator: Locator, namespace: str) -> Place:
-    """What a locator means; `namespace` is that of the settings. BadReference where it means nothing."""
+    """What a locator means; `namespace` is that of the settings. ReferenceValueError where it means nothing."""
     mount, version = locator.param("mount"), locator.param("version")
     path = _path(locator.body, locator, "the path")
     if mount is None and "/" not in path:
-        raise BadReference(f"{locator} has no path in an engine", remedy="write vault:secret/app/db, the mount first")
+        raise ReferenceValueError(
+            f"{locator} has no path in an engine", remedy="write vault:secret/app/db, the mount first"
+        )
     if version is not None and not re.fullmatch(r"[1-9][0-9]{0,8}", version):
-        raise BadReference(f"{locator}: a version is a number from 1", remedy="leave version= out for the newest")
+        raise ReferenceValueError(
+            f"{locator}: a version is a number from 1", remedy="leave version= out for the newest"
+        )
     if mount is not None:
         mount = _path(mount, locator, "mount=")
         path = f"{mount}/{path}"
@@ -40,5 +44,7 @@ def place(locator: Locator, namespace: str) -> Place:
 def _path(text: str, locator: Locator, what: str) -> str:
     stripped = text.strip("/")
     if not stripped or any(part in ("", ".", "..") for part in stripped.split("/")):
-        raise BadReference(f"{locator}: {what} is empty, or has an empty part, . or ..", remedy="write MOUNT/PATH")
+        raise ReferenceValueError(
+            f"{locator}: {what} is empty, or has an empty part, . or ..", remedy="write MOUNT/PATH"
+        )
     return stripped

@@ -7,33 +7,52 @@ from typing import Any, Final
 
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import AuthFailed, NotConfigured, NotFound, PluginError, Unavailable, Unsupported
+from sealpipe.plugin import (
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
 from sealpipe_plugins.backends.vault_adapter import member
 
 _Meaning = tuple[type[PluginError], str, str]
 
-_SEALED: Final = (Unavailable, "Vault is sealed", "have it unsealed (vault operator unseal)")
-_OVER: Final = (Unavailable, "Vault has a fault, or what stands behind this path has one", "look into Vault's own log")
+_SEALED: Final = (UnavailableError, "Vault is sealed", "have it unsealed (vault operator unseal)")
+_OVER: Final = (
+    UnavailableError,
+    "Vault has a fault, or what stands behind this path has one",
+    "look into Vault's own log",
+)
 
 _BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     400: (PluginError, "Vault takes the request for a wrong one", "try `vault read` with the same path"),
-    405: (Unsupported, "Vault cannot read this path, only write it", "name a path that `vault read` can read"),
-    407: (NotConfigured, "the proxy on the way to Vault wants a login", "write user and password into HTTP_PROXY"),
-    412: (Unavailable, "Vault has not caught up with a write", ""),
-    429: (Unavailable, "Vault's limit of requests is reached", ""),
-    472: (Unavailable, "this Vault is a standby of another site", "set addr to the active one"),
-    473: (Unavailable, "this Vault is a standby", "set addr to the active one"),
+    405: (UnsupportedError, "Vault cannot read this path, only write it", "name a path that `vault read` can read"),
+    407: (NotConfiguredError, "the proxy on the way to Vault wants a login", "write user and password into HTTP_PROXY"),
+    412: (UnavailableError, "Vault has not caught up with a write", ""),
+    429: (UnavailableError, "Vault's limit of requests is reached", ""),
+    472: (UnavailableError, "this Vault is a standby of another site", "set addr to the active one"),
+    473: (UnavailableError, "this Vault is a standby", "set addr to the active one"),
     500: _OVER,
-    501: (NotConfigured, "Vault is not initialised", "initialise it (vault operator init)"),
-    502: (Unavailable, "what stands before Vault, or behind this path, does not answer", ""),
-    503: (Unavailable, "Vault is not available", "see `vault status`: it may be sealed, or without a leader"),
-    504: (Unavailable, "what stands before Vault got no answer from it", ""),
+    501: (NotConfiguredError, "Vault is not initialised", "initialise it (vault operator init)"),
+    502: (UnavailableError, "what stands before Vault, or behind this path, does not answer", ""),
+    503: (UnavailableError, "Vault is not available", "see `vault status`: it may be sealed, or without a leader"),
+    504: (UnavailableError, "what stands before Vault got no answer from it", ""),
 }
-_TOO_LARGE: Final[_Meaning] = (Unsupported, "it is larger than this Vault takes", "store it elsewhere: file:, aws-sm:")
+_TOO_LARGE: Final[_Meaning] = (
+    UnsupportedError,
+    "it is larger than this Vault takes",
+    "store it elsewhere: file:, aws-sm:",
+)
 _BY_WRITE: Final[Mapping[int, _Meaning]] = {
     400: (PluginError, "Vault takes the write for a wrong one", "try `vault kv put` with the same path"),
-    404: (NotFound, "there is nothing that takes a write at this path", "check the path, its mount and the namespace"),
-    405: (Unsupported, "Vault cannot write this path, only read it", "name a path in a key-value engine"),
+    404: (
+        SecretNotFoundError,
+        "there is nothing that takes a write at this path",
+        "check the path, its mount and the namespace",
+    ),
+    405: (UnsupportedError, "Vault cannot write this path, only read it", "name a path in a key-value engine"),
 }
 _MAKE_ONE: Final = "check both, or make a new secret_id: it may be over or used up"
 _LOGINS: Final = (
@@ -56,12 +75,12 @@ def refused(error: VaultError, where: str, namespace: str) -> PluginError:
     """The error for a read. `where` is the reference, to be named in it. Not for 403: that takes a second look."""
     answer = error.answer
     if answer.status == 404 and has(error, "namespace not found"):
-        return NotFound(
+        return SecretNotFoundError(
             f"{where}: Vault has no namespace {namespace}", remedy="check namespace=, and the setting namespace"
         )
     kind, reason, remedy = _meaning(answer.status, answer.body, error)
     made = kind(f"{where}: {reason} ({answer.status})", remedy=remedy)
-    if isinstance(made, Unavailable):
+    if isinstance(made, UnavailableError):
         made.retry_after = _seconds(answer.headers.get("retry-after"))
     return made
 
@@ -72,7 +91,7 @@ def not_written(error: VaultError, where: str, namespace: str) -> PluginError:
     if status == 413 or has(error, "too large"):
         kind, reason, remedy = _TOO_LARGE
     elif has(error, "upgrading"):
-        kind, reason, remedy = Unavailable, "Vault is still upgrading this engine to one with versions", ""
+        kind, reason, remedy = UnavailableError, "Vault is still upgrading this engine to one with versions", ""
     elif status in _BY_WRITE:
         kind, reason, remedy = _BY_WRITE[status]
     else:
@@ -89,8 +108,8 @@ def login_refused(error: VaultError, store: str, method: str, path: str, namespa
     place = f"auth/{path}" + (f" in the namespace {namespace}" if namespace else "")
     for word, reason, remedy in _LOGINS:
         if has(error, word):
-            return AuthFailed(f"Vault refused the login of {store} by {method}: {reason}", remedy=remedy)
-    return AuthFailed(
+            return BackendAuthError(f"Vault refused the login of {store} by {method}: {reason}", remedy=remedy)
+    return BackendAuthError(
         f"Vault refused the login of {store} by {method}",
         remedy=f"check that {method} is mounted at {place} (the setting auth_path), the role, and what we log in with",
     )
@@ -101,33 +120,41 @@ def has(error: VaultError, words: str) -> bool:
     return any(words in each.lower() for each in error.errors or ())
 
 
-def nothing_there(error: VaultError, where: str, version: str | None, path: str) -> NotFound:
+def nothing_there(error: VaultError, where: str, version: str | None, path: str) -> SecretNotFoundError:
     """The error for a read of a key-value engine that found nothing."""
     kept = member(error.json, "data", "metadata")
     number = member(kept, "version")
     if member(kept, "destroyed") is True:
-        return NotFound(f"{where}: version {number} is destroyed", remedy="name another version: ?version=N")
+        return SecretNotFoundError(f"{where}: version {number} is destroyed", remedy="name another version: ?version=N")
     if member(kept, "deletion_time"):
-        return NotFound(
+        return SecretNotFoundError(
             f"{where}: version {number} is deleted",
             remedy="name another version (?version=N), or undelete it (vault kv undelete)",
         )
     if path.startswith("data/"):
-        return NotFound(
+        return SecretNotFoundError(
             f"{where}: there is no such key", remedy="leave data/ out: it belongs to the API's path, not to the key's"
         )
     if version is not None:
-        return NotFound(f"{where}: there is no such key, or not in this version", remedy="see `vault kv metadata get`")
-    return NotFound(f"{where}: there is no such key", remedy="check the path; `vault kv list` shows what there is")
+        return SecretNotFoundError(
+            f"{where}: there is no such key, or not in this version", remedy="see `vault kv metadata get`"
+        )
+    return SecretNotFoundError(
+        f"{where}: there is no such key", remedy="check the path; `vault kv list` shows what there is"
+    )
 
 
 def _meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginError], str, str]:
     if 300 <= status < 400:
-        return NotConfigured, "Vault points to another address, and we do not follow", "set addr to the active Vault"
+        return (
+            NotConfiguredError,
+            "Vault points to another address, and we do not follow",
+            "set addr to the active Vault",
+        )
     if status == 400 and b"HTTPS server" in body:
-        return NotConfigured, "Vault speaks TLS there", "let addr begin with https://"
+        return NotConfiguredError, "Vault speaks TLS there", "let addr begin with https://"
     if status == 404:
-        return NotFound, "there is nothing at this path", "check the path, its mount and the namespace"
+        return SecretNotFoundError, "there is nothing at this path", "check the path, its mount and the namespace"
     if status == 503 and (has(error, "sealed") or member(error.json, "sealed") is True):
         return _SEALED
     if status in _BY_STATUS:

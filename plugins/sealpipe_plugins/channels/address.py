@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Final
 
-from sealpipe.plugin import BadReference
+from sealpipe.plugin import ReferenceValueError
 
 _LOCAL: Final = re.compile(r"[A-Za-z0-9#$&'*+/=^_{}~-]+(?:\.[A-Za-z0-9#$&'*+/=^_{}~-]+)*")
 _MOST_LOCAL, _MOST = 64, 254
@@ -25,7 +25,7 @@ _HINTS: Final = {
 
 
 def address(text: str) -> str:
-    """The address with its domain in ASCII. BadReference says what is wrong, never what was given."""
+    """The address with its domain in ASCII. ReferenceValueError says what is wrong, never what was given."""
     for sign in text:
         if not sign.isprintable() or sign.isspace():
             raise _bad("white space, or a character that cannot be seen")
@@ -62,5 +62,7 @@ def _domain(domain: str) -> str:
     return encoded
 
 
-def _bad(what: str) -> BadReference:
-    return BadReference(f"the recipient is not one address: it has {what}", remedy="write it as email:name@example.com")
+def _bad(what: str) -> ReferenceValueError:
+    return ReferenceValueError(
+        f"the recipient is not one address: it has {what}", remedy="write it as email:name@example.com"
+    )

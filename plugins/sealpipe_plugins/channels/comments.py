@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from sealpipe.plugin import Delivery, PluginError, Unclear
+from sealpipe.plugin import Delivery, PluginError, UnknownOutcomeError
 from sealpipe_plugins.backends.answers import LOOK, Reply
 
 T = TypeVar("T")
@@ -34,13 +34,14 @@ class Place(Protocol):
 
 
 def deliver(place: Place, body: str) -> Delivery:
-    """Make a comment, unless it is there: its text is its own mark. Raises Unclear where it may still turn up."""
+    """Make a comment, unless it is there: its text is its own mark. Raises UnknownOutcomeError where it may still turn
+    up."""
     there = place.find(body)
     if there is not None:
         return Delivery(there, confirmed=True)
     try:
         made = place.make(body)
-    except Unclear as error:
+    except UnknownOutcomeError as error:
         unclear = error
     else:
         return Delivery(made, confirmed=_quietly(lambda: place.reads(made, body)) is True)
@@ -51,10 +52,10 @@ def deliver(place: Place, body: str) -> Delivery:
 
 
 def number(reply: Reply) -> str:
-    """The number of what was made. Unclear where the answer has none."""
+    """The number of what was made. UnknownOutcomeError where the answer has none."""
     found = reply.member("id")
     if not isinstance(found, int):
-        raise Unclear(f"what answers in {reply.system}'s place is not {reply.system}", remedy=LOOK)
+        raise UnknownOutcomeError(f"what answers in {reply.system}'s place is not {reply.system}", remedy=LOOK)
     return str(found)
 
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from email.utils import format_datetime, make_msgid
 
-from sealpipe.plugin import BadReference, Channel, Context, Delivery, Health, Message, NotConfigured
+from sealpipe.plugin import Channel, Context, Delivery, Health, Message, NotConfiguredError, ReferenceValueError
 from sealpipe_plugins.backends.smtp import Server, SmtpSettings
 from sealpipe_plugins.channels.address import address
 from sealpipe_plugins.channels.mail import Box, Header, Token, write
@@ -61,6 +61,6 @@ def _own(text: str, setting: str) -> Box:
     try:
         if match is not None and text.isprintable():
             return Box((match[1] or "").strip(), address(match[2] or match[3]))
-    except BadReference:
+    except ReferenceValueError:
         pass
-    raise NotConfigured(f"the setting {setting} is not one address", remedy="write Name <name@example.com>")
+    raise NotConfiguredError(f"the setting {setting} is not one address", remedy="write Name <name@example.com>")

@@ -5,23 +5,31 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sealpipe.plugin import BadReference, Channel, Conflict, Delivery, Denied, Message, PluginError
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Channel,
+    Delivery,
+    Message,
+    PluginError,
+    ReferenceValueError,
+    WriteConflictError,
+)
 
 
 class FileChannel(Channel):
     """New files of this machine. It reads back what it wrote, so that nothing is written twice."""
 
     def validate(self, to: str) -> None:
-        """BadReference where no new file can be made there."""
+        """ReferenceValueError where no new file can be made there."""
         if not to.strip() or not to.isprintable() or to.endswith(("/", "/.", "/..")) or to in (".", ".."):
-            raise BadReference("the path names no file", remedy="write file:PATH")
+            raise ReferenceValueError("the path names no file", remedy="write file:PATH")
         path = Path(self.canonical(to))
         if os.path.lexists(path):
-            raise BadReference("something is there already", remedy="remove it, or name another file")
+            raise ReferenceValueError("something is there already", remedy="remove it, or name another file")
         if not path.parent.is_dir():
-            raise BadReference("its folder is not there", remedy="make the folder, or name another")
+            raise ReferenceValueError("its folder is not there", remedy="make the folder, or name another")
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise BadReference("its folder cannot be written", remedy="name a file in a folder of this user's")
+            raise ReferenceValueError("its folder cannot be written", remedy="name a file in a folder of this user's")
 
     def canonical(self, to: str) -> str:
         """The absolute path."""
@@ -36,13 +44,17 @@ class FileChannel(Channel):
         except FileExistsError:
             pass  # by an earlier try of ours, perhaps
         except PermissionError:
-            raise Denied("this user may not write there", remedy="give this user the right to write there") from None
+            raise AccessDeniedError(
+                "this user may not write there", remedy="give this user the right to write there"
+            ) from None
         except OSError as error:
             why = error.strerror or type(error).__name__
         if why:
             raise PluginError(f"it cannot be written: {why}", remedy="check the disk that it is on")
         if not _holds(path, content):
-            raise Conflict("something else is there already", remedy="remove it; what is here is never written over")
+            raise WriteConflictError(
+                "something else is there already", remedy="remove it; what is here is never written over"
+            )
         return Delivery(str(path), confirmed=True)
 
 

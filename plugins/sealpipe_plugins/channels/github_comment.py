@@ -6,7 +6,16 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from sealpipe.plugin import BadReference, Channel, Context, Delivery, Denied, Health, Message, NotFound
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Channel,
+    Context,
+    Delivery,
+    Health,
+    Message,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
 from sealpipe_plugins.backends.answers import Refusals
 from sealpipe_plugins.backends.github import GitHub, GitHubSettings
 from sealpipe_plugins.channels.comments import PAGE, PAGES, deliver, number
@@ -32,11 +41,11 @@ class GitHubChannel(Channel):
         _target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Make the comment and read it back. Denied in a public repository."""
+        """Make the comment and read it back. AccessDeniedError in a public repository."""
         repo, issue = _target(to)
         found = self._github.get(f"/repos/{repo}", _refusals(f"repository {repo}"))
         if found.member("private") is not True and not self.settings.public:
-            raise Denied(
+            raise AccessDeniedError(
                 f"the repository {repo} is public: everybody could read the comment",
                 remedy="send it in another way, or allow it with the setting public",
             )
@@ -80,7 +89,7 @@ class _Issue:
 def _target(to: str) -> tuple[str, str]:
     match = _TO.fullmatch(to)
     if match is None:
-        raise BadReference(
+        raise ReferenceValueError(
             "the recipient is not one issue or pull request", remedy="write it as github-comment:owner/repo#123"
         )
     return match[1], match[2]
@@ -90,9 +99,13 @@ def _refusals(what: str) -> Refusals:
     gone = f"has no {what}, or hides it from this token"
     moved = f"says that {what} has moved"
     return {
-        403: (Denied, f"does not let this token comment on {what}", "give it issues: write and pull-requests: write"),
-        404: (NotFound, gone, "check the name, and which repositories the token may see"),
-        410: (NotFound, f"has {what} no more", "check the number, and that issues are switched on"),
-        422: (Denied, f"takes no comment on {what}", "it may be locked, or the comment too long"),
-        **dict.fromkeys((301, 302, 307, 308), (NotFound, moved, "name it as it is called now")),
+        403: (
+            AccessDeniedError,
+            f"does not let this token comment on {what}",
+            "give it issues: write and pull-requests: write",
+        ),
+        404: (SecretNotFoundError, gone, "check the name, and which repositories the token may see"),
+        410: (SecretNotFoundError, f"has {what} no more", "check the number, and that issues are switched on"),
+        422: (AccessDeniedError, f"takes no comment on {what}", "it may be locked, or the comment too long"),
+        **dict.fromkeys((301, 302, 307, 308), (SecretNotFoundError, moved, "name it as it is called now")),
     }

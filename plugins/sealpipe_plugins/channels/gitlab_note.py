@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import quote
 
-from sealpipe.plugin import BadReference, Channel, Context, Delivery, Denied, Health, Message, NotFound
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Channel,
+    Context,
+    Delivery,
+    Health,
+    Message,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
 from sealpipe_plugins.backends.answers import Refusals
 from sealpipe_plugins.backends.gitlab import GitLab, GitLabSettings
 from sealpipe_plugins.channels.comments import PAGE, PAGES, deliver, number
@@ -36,12 +45,12 @@ class GitLabChannel(Channel):
         _target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Make the note and read it back. Denied in a public project."""
+        """Make the note and read it back. AccessDeniedError in a public project."""
         project, kind, iid = _target(to)
         path = f"/projects/{quote(project, safe='')}"
         found = self._gitlab.get(path, _refusals(f"project {project}"))
         if found.member("visibility") not in ("private", "internal") and not self.settings.public:
-            raise Denied(
+            raise AccessDeniedError(
                 f"the project {project} is public: everybody could read the note",
                 remedy="send it in another way, or allow it with the setting public",
             )
@@ -92,7 +101,7 @@ def _same(text: object, body: str) -> bool:
 def _target(to: str) -> tuple[str, str, str]:
     match = _TO.fullmatch(to)
     if match is None:
-        raise BadReference(
+        raise ReferenceValueError(
             "the recipient is not one merge request or issue",
             remedy="write it as gitlab-note:group/project!45, or with # for an issue",
         )
@@ -102,14 +111,16 @@ def _target(to: str) -> tuple[str, str, str]:
 def _refusals(what: str) -> Refusals:
     return {
         403: (
-            Denied,
+            AccessDeniedError,
             f"does not let this token write to {what}",
             "give it the scope api and the role Reporter, which internal notes need (or set internal = false)",
         ),
         404: (
-            NotFound,
+            SecretNotFoundError,
             f"has no {what}, or hides it from this token",
             "check path and number, and the token's project",
         ),
-        **dict.fromkeys((301, 302, 307, 308), (NotFound, f"says that {what} has moved", "name it as it is called now")),
+        **dict.fromkeys(
+            (301, 302, 307, 308), (SecretNotFoundError, f"says that {what} has moved", "name it as it is called now")
+        ),
     }

@@ -19,7 +19,7 @@ from email.message import MIMEPart
 from email.policy import compat32, default
 from typing import Final, NamedTuple
 
-from sealpipe.plugin import PluginError, Unsupported
+from sealpipe.plugin import PluginError, UnsupportedError
 
 
 class Box(NamedTuple):
@@ -45,8 +45,8 @@ class Header(NamedTuple):
 def write(headers: Sequence[Header], plain: str, page: str) -> bytes:
     """The mail: these headers, and a body as plain text and as HTML, with CRLF.
 
-    ASCII, but for the letters beyond it in an address (RFC 6532). Raises Unsupported where it would not be read as it
-    is meant: then nothing may be sent.
+    ASCII, but for the letters beyond it in an address (RFC 6532). Raises UnsupportedError where it would not be read as
+    it is meant: then nothing may be sent.
     """
     boundary = f"=_{secrets.token_hex(16)}"  # "=_" stands in no quoted-printable text
     written = [(name, _written(value)) for name, value in headers]
@@ -66,7 +66,7 @@ def write(headers: Sequence[Header], plain: str, page: str) -> bytes:
 
 def refusal(wrong: str) -> PluginError:
     """Of a mail that would arrive as another. It was not sent."""
-    return Unsupported(
+    return UnsupportedError(
         f"the mail would not arrive as it is meant: {wrong}", remedy="nothing was sent; give it a plainer title"
     )
 

@@ -6,19 +6,19 @@ import re
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    AuthFailed,
-    BadReference,
+    AccessDeniedError,
+    BackendAuthError,
     Channel,
     Delivery,
-    Denied,
     Health,
     Message,
-    NotConfigured,
-    NotFound,
+    NotConfiguredError,
     PluginError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
 )
 from sealpipe_plugins.backends.answers import LOOK, Reply, require
 from sealpipe_plugins.backends.posting import Endpoint
@@ -70,17 +70,17 @@ class SlackChannel(Channel):
         if _TO.fullmatch(to):
             return self._api()
         if to and not re.fullmatch(WEBHOOK, to):
-            raise BadReference(
+            raise ReferenceValueError(
                 "the recipient is neither a channel (#ops) nor a member's id (@U024BE7LH) nor a webhook's name",
                 remedy="write one of these, and nothing else",
             )
         found = self.settings.webhooks.get(to) if to else self.settings.webhook_url
         if found is None and to:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"there is no webhook {to} for Slack", remedy="set it in the setting webhooks; a channel starts with #"
             )
         if found is None:
-            raise BadReference(
+            raise ReferenceValueError(
                 "the recipient is missing, and no webhook is set that posts without one",
                 remedy="name a channel, slack:#ops, or set SLACK_WEBHOOK_URL",
             )
@@ -89,7 +89,7 @@ class SlackChannel(Channel):
 
     def _api(self) -> Endpoint:
         if self.settings.token is None:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "there is no bot's token for Slack",
                 remedy="set SLACK_BOT_TOKEN, or the setting token of the store; a webhook is meant by slack: alone",
             )
@@ -131,7 +131,7 @@ def _accepted(reply: Reply) -> dict[str, Any]:
 
 
 def _not_slack() -> PluginError:
-    return Unclear("what answers in Slack's place is not Slack", remedy=LOOK)
+    return UnknownOutcomeError("what answers in Slack's place is not Slack", remedy=LOOK)
 
 
 def _failure(word: str, reply: Reply) -> PluginError:
@@ -139,17 +139,17 @@ def _failure(word: str, reply: Reply) -> PluginError:
         word, (PluginError, "refused the message", "look the word up in Slack's documentation")
     )
     shown = word if re.fullmatch(r"[a-z_]{1,48}", word) else "a word that it does not have"
-    if kind is Unavailable:
-        return Unavailable(f"Slack {why} ({shown})", remedy=remedy, retry_after=reply.retry_after)
+    if kind is UnavailableError:
+        return UnavailableError(f"Slack {why} ({shown})", remedy=remedy, retry_after=reply.retry_after)
     return kind(f"Slack {why} ({shown})", remedy=remedy)
 
 
-_TOKEN: Final = (AuthFailed, "refused the token", "check that it is a bot's, whole, and still installed")
-_HOOK: Final = (NotFound, "does not know this webhook any more", "make a new one and set it")
-_LATER: Final = (Unavailable, "asks to come back later", "")
-_PERHAPS: Final = (Unclear, "failed while it had the message", LOOK)
-_FORBIDDEN: Final = (Denied, "does not allow this here", "ask an administrator of the workspace")
-_WRONG: Final = (Unsupported, "cannot show this message", "shorten the message")
+_TOKEN: Final = (BackendAuthError, "refused the token", "check that it is a bot's, whole, and still installed")
+_HOOK: Final = (SecretNotFoundError, "does not know this webhook any more", "make a new one and set it")
+_LATER: Final = (UnavailableError, "asks to come back later", "")
+_PERHAPS: Final = (UnknownOutcomeError, "failed while it had the message", LOOK)
+_FORBIDDEN: Final = (AccessDeniedError, "does not allow this here", "ask an administrator of the workspace")
+_WRONG: Final = (UnsupportedError, "cannot show this message", "shorten the message")
 
 _SAID: Final[dict[str, tuple[type[PluginError], str, str]]] = {
     **dict.fromkeys(("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"), _TOKEN),
@@ -163,12 +163,16 @@ _SAID: Final[dict[str, tuple[type[PluginError], str, str]]] = {
          "posting_to_general_channel_denied", "team_access_not_granted"),
         _FORBIDDEN,
     ),
-    "channel_not_found": (NotFound, "knows no such channel, or hides it", "check its name; invite the bot if private"),
-    "user_not_found": (NotFound, "knows no such member", "check the id, as the member's profile shows it"),
-    "not_in_channel": (Denied, "does not have the bot in that channel", "invite it: /invite @its-name"),
-    "is_archived": (Denied, "has archived that channel", "name another"),
-    "channel_is_archived": (Denied, "has archived that channel", "name another"),
-    "missing_scope": (Denied, "gave this token fewer rights", "add the scope chat:write and install the app again"),
-    "cannot_dm_bot": (Denied, "lets no bot write to a bot", "name a person"),
-    "messages_tab_disabled": (Denied, "lets nobody write to this member by this app", "name another"),
+    "channel_not_found": (
+        SecretNotFoundError, "knows no such channel, or hides it", "check its name; invite the bot if private"
+    ),
+    "user_not_found": (SecretNotFoundError, "knows no such member", "check the id, as the member's profile shows it"),
+    "not_in_channel": (AccessDeniedError, "does not have the bot in that channel", "invite it: /invite @its-name"),
+    "is_archived": (AccessDeniedError, "has archived that channel", "name another"),
+    "channel_is_archived": (AccessDeniedError, "has archived that channel", "name another"),
+    "missing_scope": (
+        AccessDeniedError, "gave this token fewer rights", "add the scope chat:write and install the app again"
+    ),
+    "cannot_dm_bot": (AccessDeniedError, "lets no bot write to a bot", "name a person"),
+    "messages_tab_disabled": (AccessDeniedError, "lets nobody write to this member by this app", "name another"),
 }  # fmt: skip

@@ -7,15 +7,15 @@ import re
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    BadReference,
     Channel,
     Delivery,
     Health,
     Message,
-    NotConfigured,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    NotConfiguredError,
+    ReferenceValueError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
 )
 from sealpipe_plugins.backends.answers import LOOK, require
 from sealpipe_plugins.backends.posting import Endpoint
@@ -45,13 +45,13 @@ class TeamsChannel(Channel):
         endpoint = self._endpoint(to)
         body = _card(message)
         if len(json.dumps(body)) > _MOST:
-            raise Unsupported("Teams takes no message as long as that (28 KB)", remedy="shorten it")
+            raise UnsupportedError("Teams takes no message as long as that (28 KB)", remedy="shorten it")
         reply = require(endpoint.post("", body))
         # A connector answers 200 also where it failed, and says so in words.
         if reply.status == 200 and b"HTTP error 429" in reply.body:
-            raise Unavailable("Teams asks to come back later (429)", retry_after=reply.retry_after)
+            raise UnavailableError("Teams asks to come back later (429)", retry_after=reply.retry_after)
         if reply.status == 200 and b"failed" in reply.body:
-            raise Unclear("Teams could not pass the message on", remedy=LOOK)
+            raise UnknownOutcomeError("Teams could not pass the message on", remedy=LOOK)
         return Delivery()
 
     def check(self) -> Health:
@@ -61,12 +61,12 @@ class TeamsChannel(Channel):
 
     def _endpoint(self, to: str) -> Endpoint:
         if to and not re.fullmatch(WEBHOOK, to):
-            raise BadReference("the recipient is not the name of a webhook", remedy="write teams: or teams:NAME")
+            raise ReferenceValueError("the recipient is not the name of a webhook", remedy="write teams: or teams:NAME")
         found = self.settings.webhooks.get(to) if to else self.settings.webhook_url
         if found is None and to:
-            raise NotConfigured(f"there is no webhook {to} for Teams", remedy="set it in the setting webhooks")
+            raise NotConfiguredError(f"there is no webhook {to} for Teams", remedy="set it in the setting webhooks")
         if found is None:
-            raise BadReference(
+            raise ReferenceValueError(
                 "the recipient is missing, and no webhook is set that posts without one",
                 remedy="name a webhook, teams:NAME, or set TEAMS_WEBHOOK_URL",
             )

@@ -14,16 +14,16 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import field_validator
 
 from sealpipe.plugin import (
-    BadReference,
+    AccessDeniedError,
     Channel,
     Context,
     Delivery,
-    Denied,
     Message,
-    NotConfigured,
-    NotFound,
+    NotConfiguredError,
+    ReferenceValueError,
     Secret,
-    Unclear,
+    SecretNotFoundError,
+    UnknownOutcomeError,
     in_clear,
 )
 from sealpipe.plugin.settings import PluginSettings
@@ -32,14 +32,18 @@ from sealpipe_plugins.backends.posting import Endpoint
 
 MEMBERS: Final[Mapping[str, str]] = {"share": "link", "request": "link", "passcode": "passcode"}
 
-_REFUSED: Final = (Denied, "refused the message", "check the address, and that both sides have the same secret")
-_LED_AWAY: Final = (Unclear, "answered with a redirect, which is never followed", LOOK)
+_REFUSED: Final = (
+    AccessDeniedError,
+    "refused the message",
+    "check the address, and that both sides have the same secret",
+)
+_LED_AWAY: Final = (UnknownOutcomeError, "answered with a redirect, which is never followed", LOOK)
 REFUSALS: Final[Refusals] = {
     **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
-    **dict.fromkeys((404, 410), (NotFound, "is not there", "check the address")),
+    **dict.fromkeys((404, 410), (SecretNotFoundError, "is not there", "check the address")),
     # Who answers so to a POST may have taken it; 307 and 308 say that it has not been.
     **dict.fromkeys((301, 302, 303), _LED_AWAY),
-    408: (Unclear, "waited too long for the message", LOOK),
+    408: (UnknownOutcomeError, "waited too long for the message", LOOK),
 }
 """What the answers mean that are not success."""
 
@@ -66,27 +70,29 @@ class WebhookChannel(Channel):
     def __init__(self, settings: WebhookSettings, context: Context) -> None:
         super().__init__(settings, context)
         if settings.secret is None and not settings.unsigned:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "the channel webhook has no secret to sign with",
                 remedy="set SEALPIPE_PLUGIN_WEBHOOK__SECRET (for a named store SEALPIPE_STORE__NAME__SECRET), "
                 "or its setting unsigned where the receiver does not check who it is that calls",
             )
 
     def validate(self, to: str) -> None:
-        """BadReference where it is not one https:// address, or http:// to this machine."""
+        """ReferenceValueError where it is not one https:// address, or http:// to this machine."""
         try:
             parts = urlsplit(to)
             host, port = parts.hostname, parts.port
         except ValueError:
             host, port = None, 0
         if not host or port == 0 or parts.scheme not in ("http", "https") or not re.fullmatch(r"[!-~]+", to):
-            raise BadReference("the address is not an http(s) one", remedy="write webhook:https://host/path")
+            raise ReferenceValueError("the address is not an http(s) one", remedy="write webhook:https://host/path")
         if "@" in parts.netloc or "#" in to or "\\" in to:
-            raise BadReference("the address has a user, a fragment or a \\ in it", remedy="leave that out")
+            raise ReferenceValueError("the address has a user, a fragment or a \\ in it", remedy="leave that out")
         if re.search(r"/(\.|%2e){1,2}(/|\?|$)", to, re.IGNORECASE):
-            raise BadReference("the address has . or .. for a part of its path", remedy="write the path out")
+            raise ReferenceValueError("the address has . or .. for a part of its path", remedy="write the path out")
         if in_clear(parts.scheme, host):
-            raise BadReference("http:// would send it in clear", remedy="use https://; http:// is for loopback only")
+            raise ReferenceValueError(
+                "http:// would send it in clear", remedy="use https://; http:// is for loopback only"
+            )
 
     def canonical(self, to: str) -> str:
         """The address with scheme and host in lower case, and without the port that is meant anyway."""

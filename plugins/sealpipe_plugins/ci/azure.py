@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sealpipe.plugin import CI, SET_SECRET, Level, NotConfigured, Run, RunnerCommand, Secret, Unsupported
+from sealpipe.plugin import CI, SET_SECRET, Level, NotConfiguredError, Run, RunnerCommand, Secret, UnsupportedError
 from sealpipe_plugins.ci.masks import write, write_masks
 
 _LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "warning"}
@@ -29,8 +29,8 @@ class Azure(CI):
             self.annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
-        """Unsupported: a variable for later steps is the pipeline's to set."""
-        raise Unsupported("outputs are not set in Azure Pipelines", remedy="take it from stdout, or use --receipt")
+        """UnsupportedError: a variable for later steps is the pipeline's to set."""
+        raise UnsupportedError("outputs are not set in Azure Pipelines", remedy="take it from stdout, or use --receipt")
 
     def summary(self, markdown: str) -> None:
         """Nothing: a summary there is a file that is uploaded."""
@@ -40,7 +40,7 @@ class Azure(CI):
         write(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).line(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
-        """NotConfigured: its tokens are for a service connection, which is not known here."""
-        raise NotConfigured(
+        """NotConfiguredError: its tokens are for a service connection, which is not known here."""
+        raise NotConfiguredError(
             "no token of this Azure pipeline is known", remedy="log in in another way: with a token, or AppRole"
         )

@@ -12,15 +12,15 @@ import httpx
 from sealpipe.plugin import (
     ADD_MASK,
     CI,
-    AuthFailed,
+    BackendAuthError,
     Level,
-    NotConfigured,
+    NotConfiguredError,
     PluginError,
     Run,
     RunnerCommand,
     Secret,
-    Unavailable,
-    Unsupported,
+    UnavailableError,
+    UnsupportedError,
     in_clear,
 )
 from sealpipe_plugins.ci.masks import write, write_masks
@@ -66,10 +66,10 @@ class GitHub(CI):
         env = self.context.environ
         url, bearer = env.get("ACTIONS_ID_TOKEN_REQUEST_URL"), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:
-            raise NotConfigured("this GitHub job may not ask for an OIDC token", remedy=_PERMISSION)
+            raise NotConfiguredError("this GitHub job may not ask for an OIDC token", remedy=_PERMISSION)
         parts = urlsplit(url)
         if in_clear(parts.scheme, parts.hostname or ""):
-            raise NotConfigured(
+            raise NotConfiguredError(
                 "ACTIONS_ID_TOKEN_REQUEST_URL is not an https address: the job's token would travel in clear",
                 remedy="let the runner set it",
             )
@@ -79,22 +79,22 @@ class GitHub(CI):
             answer = self.context.network.http().get(url, headers={"authorization": f"bearer {bearer}"})
         except httpx.HTTPError as error:
             late = " in time" if isinstance(error, httpx.TimeoutException) else ""
-            raise Unavailable(f"GitHub's token endpoint did not answer{late} ({type(error).__name__})") from None
+            raise UnavailableError(f"GitHub's token endpoint did not answer{late} ({type(error).__name__})") from None
         return _token(answer)
 
     def _append(self, variable: str, text: str) -> None:
         file = self.context.environ.get(variable)
         if not file:
-            raise Unsupported(f"{variable} is not set here", remedy="run it in a step of a job")
+            raise UnsupportedError(f"{variable} is not set here", remedy="run it in a step of a job")
         with Path(file).open("a", encoding="utf-8") as stream:
             stream.write(text)
 
 
 def _token(answer: httpx.Response) -> Secret:
     if answer.status_code == 429 or answer.status_code >= 500:
-        raise Unavailable(f"GitHub's token endpoint answered {answer.status_code}")
+        raise UnavailableError(f"GitHub's token endpoint answered {answer.status_code}")
     if answer.status_code != 200:
-        raise AuthFailed(f"GitHub's token endpoint answered {answer.status_code}", remedy=_PERMISSION)
+        raise BackendAuthError(f"GitHub's token endpoint answered {answer.status_code}", remedy=_PERMISSION)
     try:
         value = answer.json()["value"]
     except (ValueError, KeyError, TypeError):

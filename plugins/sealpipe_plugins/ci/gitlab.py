@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sealpipe.plugin import CI, NotConfigured, PluginError, Run, Secret, Unsupported
+from sealpipe.plugin import CI, NotConfiguredError, PluginError, Run, Secret, UnsupportedError
 
 MOST_VARIABLES: Final = 20
 MOST_BYTES: Final = 5 * 1024
@@ -34,7 +34,7 @@ class GitLab(CI):
     def set_output(self, name: str, value: str) -> None:
         """Into the dotenv report, where the job names one: in clear, for every later job. An empty value is no line."""
         if self.settings.dotenv is None:
-            raise Unsupported("GitLab has no way to hand a value on from within", remedy="write a dotenv report")
+            raise UnsupportedError("GitLab has no way to hand a value on from within", remedy="write a dotenv report")
         key = self.settings.dotenv_prefix + name.upper().replace("-", "_")
         if not _NAME.fullmatch(key) or not _VALUE.fullmatch(value):
             raise PluginError(f"{key} cannot be in a dotenv report", remedy="take it from --receipt")
@@ -53,18 +53,18 @@ class GitLab(CI):
         """Nothing: GitLab has no summary of a run."""
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """The token that the job declares. NotConfigured where there is none, or it is for another audience."""
+        """The token that the job declares. NotConfiguredError where there is none, or it is for another audience."""
         name = self.settings.id_token_variable
         token = self.context.environ.get(name)
         if not token:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"this GitLab job declares no {name}",
                 remedy=f"add `id_tokens: {{{name}: {{aud: ...}}}}` to the job, or name another variable with "
                 "SEALPIPE_PLUGIN_GITLAB__ID_TOKEN_VARIABLE",
             )
         meant = _audiences(token)
         if audience is not None and audience not in meant:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"{name} is a token for another audience than {audience}",
                 remedy=f"set `aud: {audience}` where the job declares {name}",
             )

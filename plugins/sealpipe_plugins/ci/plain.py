@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from sealpipe.plugin import CI, NotConfigured, Run, Secret, Unsupported
+from sealpipe.plugin import CI, NotConfiguredError, Run, Secret, UnsupportedError
 
 RUNS: Final = (
     "BUILD_URL",  # Jenkins
@@ -33,14 +33,14 @@ class Plain(CI):
         """Nothing: nobody knows how this system masks."""
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
-        """Unsupported: what it hands on, it takes from stdout."""
-        raise Unsupported("this CI has no way to hand a value on", remedy="take it from stdout, or use --receipt")
+        """UnsupportedError: what it hands on, it takes from stdout."""
+        raise UnsupportedError("this CI has no way to hand a value on", remedy="take it from stdout, or use --receipt")
 
     def summary(self, markdown: str) -> None:
         """Nothing: no summary is known."""
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
-        """NotConfigured: no token is known."""
-        raise NotConfigured(
+        """NotConfiguredError: no token is known."""
+        raise NotConfiguredError(
             "there is no CI system here that gives tokens", remedy="log in another way: with a token, or AppRole"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sealpipe.plugin import Conflict, Locator, Mode, Unsupported
+from sealpipe.plugin import Locator, Mode, UnsupportedError, WriteConflictError
 from sealpipe_plugins.backends.json_members import members, value, with_members
 from sealpipe_plugins.sinks.settling import text
 
@@ -17,15 +17,16 @@ Content = Mapping[str, Any]
 
 
 def next_one(content: Content, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Content:
-    """What the next version holds, after this one (empty: the first). Raises Conflict where they do not go together."""
+    """What the next version holds, after this one (empty: the first). Raises WriteConflictError where they do not go
+    together."""
     if mode != "merge" or not content:
         return content_of(None, wanted, locator)
     plain, whole = text_of(content), "" in wanted
     has_keys = plain is not None and members(plain) is not None
     if whole and has_keys:
-        raise Conflict(f"{locator} has keys, which the whole would replace", remedy="name a key: #KEY=PROMPT")
+        raise WriteConflictError(f"{locator} has keys, which the whole would replace", remedy="name a key: #KEY=PROMPT")
     if not whole and not has_keys:
-        raise Conflict(
+        raise WriteConflictError(
             f"{locator} is a value without keys, and one cannot be added to it",
             remedy="name another secret, or store it with --mode replace",
         )
@@ -53,11 +54,11 @@ def content_of(before: str | None, wanted: Mapping[str, bytes], locator: Locator
         values = {key: text(data, locator) for key, data in wanted.items()}
         found = members(before or "{}") or []
         if len({member.name for member in found}) < len(found):
-            raise Unsupported(f"{locator} is a JSON object with two members of one name", remedy="mend it first")
+            raise UnsupportedError(f"{locator} is a JSON object with two members of one name", remedy="mend it first")
         content = {"SecretString": with_members(before or "{}", values)}
     (data,) = content.values()
     if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > LARGEST:
-        raise Unsupported(
+        raise UnsupportedError(
             f"{locator}: AWS keeps {LARGEST} bytes in a secret, and this is more", remedy="store it elsewhere"
         )
     return content
@@ -65,7 +66,7 @@ def content_of(before: str | None, wanted: Mapping[str, bytes], locator: Locator
 
 def _whole(data: bytes, locator: Locator) -> Content:
     if not data:
-        raise Unsupported(f"{locator}: AWS keeps no empty secret", remedy="store it under a key: #KEY=PROMPT")
+        raise UnsupportedError(f"{locator}: AWS keeps no empty secret", remedy="store it under a key: #KEY=PROMPT")
     try:
         return {"SecretString": data.decode()}
     except UnicodeDecodeError:

@@ -15,15 +15,15 @@ from contextlib import suppress
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    BadReference,
-    Conflict,
     Locator,
     Mode,
     PluginError,
     Receipt,
+    ReferenceValueError,
     Sink,
     Stored,
-    Unavailable,
+    UnavailableError,
+    WriteConflictError,
 )
 from sealpipe_plugins.backends.aws import OnAws
 from sealpipe_plugins.backends.aws_meanings import MARK, READ, WRITE, Doing
@@ -61,7 +61,9 @@ class AwsSmSink(OnAws, Sink):
         _check(locator)
         wanted = given(fields, locator)
         if "" in wanted and len(wanted) > 1:
-            raise BadReference(f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none")
+            raise ReferenceValueError(
+                f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none"
+            )
         content_of(None, wanted, locator)  # what cannot be stored is told before anything is asked
         secret = _Secret(self, locator, wanted, mode, marker)
         settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
@@ -98,7 +100,7 @@ class _Secret:
         if not found:
             return Place(None)
         if found.get("DeletedDate") is not None:
-            raise Conflict(
+            raise WriteConflictError(
                 f"{self._locator} is marked for deletion",
                 remedy="restore it (`aws secretsmanager restore-secret`), or name another one",
             )
@@ -136,7 +138,9 @@ class _Secret:
 
     def _create(self) -> str | None:
         if self._locator.body.startswith("arn:"):
-            raise BadReference(f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN")
+            raise ReferenceValueError(
+                f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN"
+            )
         sent = content_of(None, self._wanted, self._locator)
         # A token of this attempt alone: to one that comes again AWS says yes, and two would take the secret for theirs.
         token, tags = str(uuid.uuid4()), _tags("", self._marker)
@@ -150,7 +154,7 @@ class _Secret:
     def _read_back(self, version: str, sent: Content) -> None:
         read = self._ask("get_secret_value", VersionId=version, expected=_MISSING)
         if not read:
-            raise Unavailable(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
+            raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
         same({name: read.get(name) for name in sent}, dict(sent), self._locator)
 
     def _token(self, base: str, tries: int) -> str:
@@ -165,7 +169,7 @@ class _Secret:
 
 def _check(locator: Locator) -> None:
     if not _NAME.fullmatch(locator.body):
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator} names no secret that there could be",
             remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
         )

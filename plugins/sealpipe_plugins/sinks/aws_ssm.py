@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    BadReference,
-    Conflict,
     Locator,
     Mode,
     Receipt,
+    ReferenceValueError,
     Sink,
     Stored,
-    Unavailable,
-    Unsupported,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
     missing,
 )
 from sealpipe_plugins.backends.aws import OnAws
@@ -77,7 +77,8 @@ class _Parameter:
         self._made = False
 
     def check(self) -> None:
-        """Conflict where the mode does not allow what is there, Unsupported where AWS would not take the value."""
+        """WriteConflictError where the mode does not allow what is there, UnsupportedError where AWS would not take the
+        value."""
         place = self._look()
         if missing(place.there, self._wanted, mode=self._mode, marked=marked(place.markers, self._marker)):
             self._as_it_was(place)
@@ -97,7 +98,7 @@ class _Parameter:
             return Place(None)
         found = answer.get("Parameter", {})
         if found.get("Type") != "SecureString":
-            raise Conflict(
+            raise WriteConflictError(
                 f"{self._locator}: the parameter {self._name} is there, and is not encrypted ({found.get('Type')})",
                 remedy="AWS does not change a parameter's type: delete it, or name another one",
             )
@@ -126,7 +127,8 @@ class _Parameter:
         return version
 
     def _as_it_was(self, place: Place) -> dict[str, str]:
-        """What AWS would set anew, were it not told: the KMS key, and the tier. Unsupported for a value too long."""
+        """What AWS would set anew, were it not told: the KMS key, and the tier. UnsupportedError for a value too
+        long."""
         if place.there is None:
             self._fits(STANDARD)
             return {}
@@ -138,7 +140,7 @@ class _Parameter:
     def _fits(self, limit: int) -> None:
         size = len(self._wanted[self._name])
         if size > limit:
-            raise Unsupported(
+            raise UnsupportedError(
                 f"{self._locator}: AWS keeps {limit} bytes in a parameter of its tier, and this is {size}",
                 remedy="store it in aws-sm:"
                 + ("" if limit == ADVANCED else ", or make the parameter with the tier Advanced, then --mode replace"),
@@ -148,7 +150,7 @@ class _Parameter:
         name = f"{self._name}:{version}"
         read = self._ask("get_parameter", self._locator, expected=_MISSING, Name=name, WithDecryption=True)
         if not read:
-            raise Unavailable(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
+            raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
         same(read.get("Parameter", {}).get("Value"), self._value, self._locator)
 
     def _markers(self) -> str:
@@ -165,17 +167,17 @@ def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     wanted = given(fields, locator)
     if not locator.body.endswith("/"):
         if len(wanted) != 1:
-            raise BadReference(
+            raise ReferenceValueError(
                 f"{locator} is one parameter, and holds one value",
                 remedy=f"write {locator.body}/ for a path of several",
             )
         (data,) = wanted.values()
         return {locator.body: data}
     if "" in wanted:
-        raise BadReference(f"{locator} is a path", remedy="name the key to store it under: #password=PROMPT")
+        raise ReferenceValueError(f"{locator} is a path", remedy="name the key to store it under: #password=PROMPT")
     for key in wanted:
         if not _good(locator.body + key) or not _NAME.fullmatch(key):
-            raise BadReference(
+            raise ReferenceValueError(
                 f"{locator}: a key cannot be the name of a parameter",
                 remedy="letters, digits and _.- are allowed, parted by /; 15 levels, 1011 characters",
             )
@@ -184,15 +186,15 @@ def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
 
 def _check(locator: Locator) -> None:
     if locator.body.startswith("arn:"):
-        raise BadReference(f"{locator}: AWS writes no parameter by its ARN", remedy="write its name: /PATH/NAME")
+        raise ReferenceValueError(f"{locator}: AWS writes no parameter by its ARN", remedy="write its name: /PATH/NAME")
     below = locator.body.endswith("/")
     if locator.body != "/" and not _good(locator.body.removesuffix("/")):
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator} names no parameter that there could be",
             remedy=f"write {locator.name}:/PATH/NAME: letters, digits and _.-; it begins with neither aws nor ssm",
         )
     if below and not locator.body.startswith("/"):
-        raise BadReference(f"{locator}: a path begins with /", remedy=f"write {locator.name}:/{locator.body}")
+        raise ReferenceValueError(f"{locator}: a path begins with /", remedy=f"write {locator.name}:/{locator.body}")
 
 
 def _good(name: str) -> bool:
@@ -204,9 +206,9 @@ def _good(name: str) -> bool:
 def _value(data: bytes, locator: Locator) -> str:
     value = text(data, locator)
     if not value:
-        raise Unsupported(f"{locator}: AWS keeps no empty parameter", remedy="store it elsewhere")
+        raise UnsupportedError(f"{locator}: AWS keeps no empty parameter", remedy="store it elsewhere")
     if _NESTED.search(value):
-        raise Unsupported(
+        raise UnsupportedError(
             f"{locator}: AWS keeps no parameter with {{{{}}}} or {{{{ssm:}}}}", remedy="store it in aws-sm:"
         )
     return value

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored
+from sealpipe.plugin import Locator, Mode, Receipt, ReferenceValueError, Sink, Stored, WriteConflictError
 from sealpipe_plugins.backends import local
 from sealpipe_plugins.sinks.file import confirm, wanted
 
@@ -52,15 +52,17 @@ def _deciding(content: bytes, mode: Mode) -> local.Decide:
 
 def _folder(locator: Locator) -> Path:
     if not locator.body.strip() or not locator.body.isprintable():
-        raise BadReference(f"{locator.name}: names no folder", remedy=f"write {locator.name}:FOLDER#KEY=PROMPT")
+        raise ReferenceValueError(f"{locator.name}: names no folder", remedy=f"write {locator.name}:FOLDER#KEY=PROMPT")
     return Path(locator.body)
 
 
 def _check(key: str) -> None:
     if not key:
-        raise BadReference("each value of a folder needs a key", remedy="name the file to store it in: #KEY=PROMPT")
+        raise ReferenceValueError(
+            "each value of a folder needs a key", remedy="name the file to store it in: #KEY=PROMPT"
+        )
     if not _KEY.fullmatch(key):
-        raise BadReference(
+        raise ReferenceValueError(
             "a key cannot be a file's name here",
             remedy="use letters, digits, . _ - (neither . nor - in front), 100 at most: #db-password=PROMPT",
         )
@@ -75,14 +77,18 @@ def _held(locator: Locator, folder: Path) -> Iterator[Path]:
         about = os.lstat(folder)
         if not stat.S_ISDIR(about.st_mode):
             what = "a symbolic link, and none is followed" if stat.S_ISLNK(about.st_mode) else "no folder"
-            raise Conflict(f"{locator} is {what}", remedy="name a folder, or a place where nothing is")
+            raise WriteConflictError(f"{locator} is {what}", remedy="name a folder, or a place where nothing is")
         descriptor = os.open(folder, _FOLDER)
     try:
         about = os.fstat(descriptor)
         if about.st_uid != os.geteuid():
-            raise Conflict(f"{locator} belongs to another user", remedy="name a folder of this user's, or a new one")
+            raise WriteConflictError(
+                f"{locator} belongs to another user", remedy="name a folder of this user's, or a new one"
+            )
         if stat.S_IMODE(about.st_mode) & 0o022:
-            raise Conflict(f"others may write into {locator}", remedy="chmod go-w the folder, or name a new one")
+            raise WriteConflictError(
+                f"others may write into {locator}", remedy="chmod go-w the folder, or name a new one"
+            )
         # Elsewhere than on Linux it is the path, and a folder that was put there meanwhile would be written to.
         yield _BY_DESCRIPTOR / str(descriptor) if _BY_DESCRIPTOR.exists() else folder
     finally:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored, Unsupported, missing
+from sealpipe.plugin import (
+    Locator,
+    Mode,
+    Receipt,
+    ReferenceValueError,
+    Sink,
+    Stored,
+    UnsupportedError,
+    WriteConflictError,
+    missing,
+)
 from sealpipe_plugins.backends import dotenv_lines, local
 
 _UNKNOWN: Mapping[str, bytes] = {"": b""}  # a key that no file has: something else is there
@@ -35,43 +45,47 @@ class DotenvSink(Sink):
         already = local.settle(self.context, locator, path, mode, decide)
         found = local.look(locator, path)
         if found is None or not values.items() <= _read_back(locator, found.content, values).items():
-            raise Conflict(f"{locator} was changed by another while it was written", remedy="see who writes there")
+            raise WriteConflictError(
+                f"{locator} was changed by another while it was written", remedy="see who writes there"
+            )
         return Receipt(locator, already=already)
 
 
 def _quote(locator: Locator) -> str:
     quote = locator.param("quote", "none") or ""
     if quote not in dotenv_lines.QUOTES:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator} has a quote= that it does not take", remedy=f"it is one of {', '.join(dotenv_lines.QUOTES)}"
         )
     return quote
 
 
 def _value(key: str, field: Stored, quote: str) -> str:
-    """A value as it is spelled in a file. BadReference for the key, Unsupported for the value."""
+    """A value as it is spelled in a file. ReferenceValueError for the key, UnsupportedError for the value."""
     if not key:
-        raise BadReference("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
+        raise ReferenceValueError("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
     if not dotenv_lines.KEY.fullmatch(key):
-        raise BadReference("a key cannot be a variable's name", remedy="use letters, digits and _, no digit in front")
+        raise ReferenceValueError(
+            "a key cannot be a variable's name", remedy="use letters, digits and _, no digit in front"
+        )
     if key in dotenv_lines.NEVER_READ_BACK:
-        raise BadReference(f"a shell keeps {key} for itself", remedy="store it under another key")
+        raise ReferenceValueError(f"a shell keeps {key} for itself", remedy="store it under another key")
     try:
         value: str | None = local.content_of(field).decode("utf-8")
     except UnicodeDecodeError:
         value = None  # the error holds the value: it must not stand behind ours
     if value is None:
-        raise Unsupported(f"the value for {key} is no text", remedy=_ELSEWHERE)
+        raise UnsupportedError(f"the value for {key} is no text", remedy=_ELSEWHERE)
     sign = dotenv_lines.odd(value, quote)
     if sign is not None:
-        raise Unsupported(
+        raise UnsupportedError(
             f"the value for {key} has {_named(sign)}, which the readers of dotenv files take differently "
             + ("where no quotes are around it" if quote == "none" else f"in {quote} quotes"),
             remedy=_way_out(value, quote),
         )
     value = dotenv_lines.QUOTES[quote][0].join(("", value, ""))
     if len(f"{key}={value}".encode()) > dotenv_lines.LINE_LIMIT:
-        raise Unsupported(
+        raise UnsupportedError(
             f"the value for {key} makes a line of more than {dotenv_lines.LINE_LIMIT} bytes, which Docker refuses",
             remedy="store it with file: or dir:",
         )
@@ -101,7 +115,7 @@ def _way_out(value: str, quote: str) -> str:
 
 
 def _wanted(locator: Locator, there: bytes | None, values: Mapping[str, str], mode: Mode) -> bytes | None:
-    """What the file has to hold; None where nothing has to change. Raises Conflict, Unsupported."""
+    """What the file has to hold; None where nothing has to change. Raises WriteConflictError, UnsupportedError."""
     wanted = {key: value.encode() for key, value in values.items()}
     found, before = _found(locator, there, values, mode)
     if missing(before, wanted, mode=mode, marked=False) is None:
@@ -115,7 +129,7 @@ def _wanted(locator: Locator, there: bytes | None, values: Mapping[str, str], mo
         if dotenv_lines.values(dotenv_lines.pieces(after, values)) == {**before, **wanted}:
             return after
         line, why = 1, "the other keys would change with it"
-    except dotenv_lines.Unreadable as error:
+    except dotenv_lines.DotenvSyntaxError as error:
         line, why = error.line, error.why
     raise _unsafe(locator, line, why)
 
@@ -129,7 +143,7 @@ def _found(
     try:
         found = dotenv_lines.pieces(there, values)
         return found, dotenv_lines.values(found)
-    except dotenv_lines.Unreadable as error:
+    except dotenv_lines.DotenvSyntaxError as error:
         line, why = error.line, error.why
     if mode == "merge":
         raise _unsafe(locator, line, why)
@@ -141,8 +155,8 @@ def _read_back(locator: Locator, content: bytes, values: Mapping[str, str]) -> d
     return {key: value.decode() for key, value in (now or {}).items()}
 
 
-def _unsafe(locator: Locator, line: int, why: str) -> Unsupported:
-    return Unsupported(
+def _unsafe(locator: Locator, line: int, why: str) -> UnsupportedError:
+    return UnsupportedError(
         f"{locator}: line {line} cannot be kept safely ({why}); nothing was written",
         remedy="mend that line, or name another file; --mode replace writes the file anew",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sealpipe.plugin import BadReference, Conflict, Locator, Mode, Receipt, Sink, Stored, missing
+from sealpipe.plugin import Locator, Mode, Receipt, ReferenceValueError, Sink, Stored, WriteConflictError, missing
 from sealpipe_plugins.backends import local
 
 
@@ -20,7 +20,7 @@ class FileSink(Sink):
         """Write it, and read it back."""
         path = local.path_of(locator)
         if len(fields) != 1:
-            raise BadReference(f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:")
+            raise ReferenceValueError(f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:")
         content = local.content_of(fields[0])
         already = local.settle(self.context, locator, path, mode, lambda there: wanted(there, content, mode))
         confirm(locator, local.look(locator, path), content)
@@ -28,12 +28,14 @@ class FileSink(Sink):
 
 
 def wanted(there: bytes | None, content: bytes, mode: Mode) -> bytes | None:
-    """What a file of one value has to hold; None where it holds it. Raises Conflict."""
+    """What a file of one value has to hold; None where it holds it. Raises WriteConflictError."""
     after = missing(None if there is None else {"": there}, {"": content}, mode=mode, marked=False)
     return None if after is None else after[""]
 
 
 def confirm(locator: Locator, found: local.Found | None, content: bytes) -> None:
-    """Conflict where what was written is not what is there now."""
+    """WriteConflictError where what was written is not what is there now."""
     if found is None or found.content != content:
-        raise Conflict(f"{locator} was changed by another while it was written", remedy="see who writes there")
+        raise WriteConflictError(
+            f"{locator} was changed by another while it was written", remedy="see who writes there"
+        )

@@ -11,18 +11,18 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from sealpipe.plugin import (
-    BadReference,
-    Conflict,
     Context,
     Health,
     Locator,
     Mode,
     PluginError,
     Receipt,
+    ReferenceValueError,
     Sink,
     Stored,
-    Unclear,
-    Unsupported,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
 )
 from sealpipe_plugins.backends.github import GitHub, GitHubSettings
 from sealpipe_plugins.backends.github_secrets import Owner, Secrets
@@ -66,7 +66,7 @@ class GitHubSecretSink(Sink):
         there = {name: secrets.look(name) for name in todo if mode == "create" or owner.organisation}
         taken = [name for name in there if there[name] is not None]
         if mode == "create" and taken:
-            raise Conflict(
+            raise WriteConflictError(
                 f"{', '.join(taken)} of {owner.what} is there already, and GitHub does not say with which value",
                 remedy="name another one, or say with --mode replace that it may change",
             )
@@ -93,12 +93,12 @@ class GitHubSecretSink(Sink):
         what = secrets.owner.what
         try:
             made = secrets.write(name, value.encode(), more, once=once)
-        except Unclear:
+        except UnknownOutcomeError:
             made = None
         if made is None:
-            raise Unclear(f"GitHub did not say whether it stored {name} of {what}", remedy=_LOOK)
+            raise UnknownOutcomeError(f"GitHub did not say whether it stored {name} of {what}", remedy=_LOOK)
         if once and not made:
-            raise Unclear(
+            raise UnknownOutcomeError(
                 f"{name} of {what} was stored by somebody else at the same moment, and now has our value", remedy=_LOOK
             )
 
@@ -115,7 +115,7 @@ def _confirmed(secrets: Secrets, name: str) -> str:
     except PluginError:
         return ""
     if found is None:
-        raise Unclear(f"GitHub took {name} of {secrets.owner.what}, and does not have it", remedy=_LOOK)
+        raise UnknownOutcomeError(f"GitHub took {name} of {secrets.owner.what}, and does not have it", remedy=_LOOK)
     changed = str(found.get("updated_at"))
     return changed if re.fullmatch(r"[0-9TZ:.+-]{1,40}", changed) else ""
 
@@ -124,10 +124,10 @@ def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, str]:
     given = texts(locator, fields, _NAME, _RULE)
     wanted = {name.upper(): value for name, value in given.items()}  # as GitHub keeps them
     if len(wanted) < len(given):
-        raise BadReference(f"{locator} names one secret twice", remedy="capitals do not tell secrets apart")
+        raise ReferenceValueError(f"{locator} names one secret twice", remedy="capitals do not tell secrets apart")
     for name, value in wanted.items():
         if len(value.encode()) > LIMIT:
-            raise Unsupported(
+            raise UnsupportedError(
                 f"the value for {name} of {locator} is longer than the 48 KB that GitHub stores",
                 remedy="store it elsewhere, and only its key here",
             )
@@ -137,7 +137,7 @@ def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, str]:
 def _owner(locator: Locator) -> Owner:
     match = _PLACE.fullmatch(locator.body)
     if match is None or match[3] in (".", ".."):
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator} is no place of secrets", remedy="write OWNER/REPO, OWNER/REPO/ENVIRONMENT or ORGANISATION"
         )
     owner, repo, environment = match.groups()
@@ -155,7 +155,7 @@ def _owner(locator: Locator) -> Owner:
 def _visibility(locator: Locator) -> str:
     given = locator.param("visibility")
     if given is not None and ("/" in locator.body or given not in _SEEN):
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator}: visibility= is private or all, for an organisation's secret",
             remedy="leave it out: a new secret of an organisation is for its private repositories",
         )

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from sealpipe.plugin import Conflict, Mode, NotFound, PluginError, Unclear, Unsupported, missing
+from sealpipe.plugin import (
+    Mode,
+    PluginError,
+    SecretNotFoundError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
+    missing,
+)
 from sealpipe_plugins.backends.gitlab_variables import Variable, Variables, described
 
 LIMIT: Final = 128 * 1024
@@ -31,14 +39,14 @@ class Ask(NamedTuple):
 def members(variables: Variables, ask: Ask, there: Variable | None) -> tuple[dict[str, Any], bool]:
     """What has to be written, nothing where that is nothing; and whether the value was there before.
 
-    Raises Conflict, and Unsupported for a value that GitLab could not mask or hand to a job.
+    Raises WriteConflictError, and UnsupportedError for a value that GitLab could not mask or hand to a job.
     """
     value, what = ask.value.encode(), f"{ask.key} of {variables.owner.what}"
     marked = there is not None and ask.marker in there.marks
     content = None if there is None else {ask.key: there.content}
     try:
         after = missing(content, {ask.key: value}, mode=ask.mode, marked=marked)
-    except Conflict as error:
+    except WriteConflictError as error:
         remedy = error.remedy
     else:
         if there is None:
@@ -51,7 +59,7 @@ def members(variables: Variables, ask: Ask, there: Variable | None) -> tuple[dic
             return ({"value": ask.value, "description": text} if mark else {}), True
         _check(ask, what, masked=ask.flags.get("masked", there.masked))
         return {"value": ask.value, "raw": True, **ask.flags, **({} if text is None else {"description": text})}, False
-    raise Conflict(f"{what} is there already, with another value", remedy=remedy)
+    raise WriteConflictError(f"{what} is there already, with another value", remedy=remedy)
 
 
 def store(variables: Variables, ask: Ask, there: Variable | None) -> tuple[Variable, bool]:
@@ -63,17 +71,17 @@ def store(variables: Variables, ask: Ask, there: Variable | None) -> tuple[Varia
         failed: PluginError | None = None
         try:
             (variables.add if there is None else variables.change)(ask.key, todo)
-        except (Unclear, Unsupported, NotFound) as error:
+        except (UnknownOutcomeError, UnsupportedError, SecretNotFoundError) as error:
             failed = error
         now = variables.look(ask.key)
-        if failed is None or (isinstance(failed, Unclear) and now is not None and _holds(now, todo)):
+        if failed is None or (isinstance(failed, UnknownOutcomeError) and now is not None and _holds(now, todo)):
             return _read_back(variables, ask, now, todo), already
-        if isinstance(failed, Unclear):
+        if isinstance(failed, UnknownOutcomeError):
             break
         if last or (now is None) == (there is None):
             raise failed
         there = now
-    raise Unclear(
+    raise UnknownOutcomeError(
         f"GitLab did not say whether it stored {ask.key} of {variables.owner.what}", remedy="run the same again"
     )
 
@@ -87,7 +95,7 @@ def _read_back(variables: Variables, ask: Ask, now: Variable | None, todo: dict[
     if now is None or now.value not in (None, ask.value):
         raise PluginError(f"GitLab took {what}, and has something else there now", remedy="see who else writes there")
     if "$" in ask.value and not now.raw:
-        raise Unsupported(
+        raise UnsupportedError(
             f"{what} is stored, but this GitLab expands the $ in it", remedy="use GitLab 15.7 or newer, or a file"
         )
     wrong = [name for name in ("masked", "protected") if todo.get(name, getattr(now, name)) != getattr(now, name)]
@@ -98,11 +106,11 @@ def _read_back(variables: Variables, ask: Ask, now: Variable | None, todo: dict[
 
 def _check(ask: Ask, what: str, *, masked: bool) -> None:
     if masked and not _MASKABLE.fullmatch(ask.value):
-        raise Unsupported(
+        raise UnsupportedError(
             f"GitLab could not mask the value for {what}: it would stand in the logs of jobs that print it",
             remedy="a masked value is one line without spaces, 8 characters or more; masked=0 stores it all the same",
         )
     if len(ask.key) + len(ask.value.encode()) + 2 > LIMIT:
-        raise Unsupported(
+        raise UnsupportedError(
             f"the value for {what} is longer than any job can be started with", remedy="store it elsewhere"
         )

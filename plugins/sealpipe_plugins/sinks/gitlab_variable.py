@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from sealpipe.plugin import BadReference, Context, Health, Locator, Mode, Receipt, Sink, Stored
+from sealpipe.plugin import Context, Health, Locator, Mode, Receipt, ReferenceValueError, Sink, Stored
 from sealpipe_plugins.backends.gitlab import GitLab, GitLabSettings
 from sealpipe_plugins.backends.gitlab_variables import Owner, Variables
 from sealpipe_plugins.sinks.gitlab_storing import Ask, members, store
@@ -68,13 +68,13 @@ def _owner(locator: Locator) -> Owner:
         return Owner(f"/groups/{quote(group[1], safe='')}", f"the group {group[1]}", "Owner")
     if project is not None:
         return Owner(f"/projects/{quote(project[0], safe='')}", f"the project {project[0]}", "Maintainer")
-    raise BadReference(f"{locator} is no project and no group", remedy="write GROUP/PROJECT, or groups/GROUP")
+    raise ReferenceValueError(f"{locator} is no project and no group", remedy="write GROUP/PROJECT, or groups/GROUP")
 
 
 def _scope(locator: Locator) -> str:
     scope = locator.param("environment", "*") or ""
     if not 0 < len(scope) < 256:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator}: environment= names one, or a scope such as review/*", remedy="leave it out for all"
         )
     return scope
@@ -83,5 +83,5 @@ def _scope(locator: Locator) -> str:
 def _flags(locator: Locator) -> dict[str, bool]:
     given = {name: locator.param(name) for name in ("protected", "masked")}
     if not set(given.values()) <= {"0", "1", None}:
-        raise BadReference(f"{locator}: protected= and masked= are 0 or 1", remedy="leave them out for 1")
+        raise ReferenceValueError(f"{locator}: protected= and masked= are 0 or 1", remedy="leave them out for 1")
     return {name: value == "1" for name, value in given.items() if value is not None}

@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    BadReference,
-    Conflict,
+    AccessDeniedError,
     Context,
-    Denied,
     Health,
     Locator,
     Mode,
     PluginError,
     Receipt,
+    ReferenceValueError,
     Sink,
     Stored,
-    Unavailable,
-    Unsupported,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
 )
 from sealpipe_plugins.backends.answers import Reply
 from sealpipe_plugins.backends.k8s import Cluster
@@ -93,21 +93,23 @@ class _Secret:
             raise self._refused(reply, "get")
         found, meta = reply.json, _meta(reply)
         if meta.get("deletionTimestamp") is not None:
-            raise Conflict(f"{self._locator} is being deleted", remedy="wait until it is gone, then run it again")
+            raise WriteConflictError(
+                f"{self._locator} is being deleted", remedy="wait until it is gone, then run it again"
+            )
         markers = (meta.get("annotations") or {}).get(ANNOTATION, "")
         return Place(values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), found)
 
     def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
         """All in one: values and marker, if it still is what was seen."""
         if sum(len(data) for data in after.values()) > LARGEST:
-            raise Unsupported(
+            raise UnsupportedError(
                 f"{self._locator}: Kubernetes keeps {LARGEST} bytes in a Secret, and this is more",
                 remedy="name another Secret, or store it elsewhere",
             )
         if place.there is None:
             return self._settled(self._create(after), after)
         if place.raw.get("immutable") is True:
-            raise Conflict(
+            raise WriteConflictError(
                 f"{self._locator} is immutable: Kubernetes lets nobody change it",
                 remedy="name another Secret, or delete this one and make it anew",
             )
@@ -123,7 +125,7 @@ class _Secret:
             if self._patch(place, {}) is not None:
                 return
             place = self.look()
-        raise Unavailable(
+        raise UnavailableError(
             f"{self._locator} cannot be marked now: others keep writing there", remedy="run it again later"
         )
 
@@ -167,28 +169,28 @@ class _Secret:
         where, status = self._locator, reply.status
         if status == 403:
             one = f"secrets/{self._name}" if verb != "create" else "secrets"
-            return Denied(
+            return AccessDeniedError(
                 f"{where} may not be {'read' if verb == 'get' else 'written'}: Kubernetes allows this login no `{verb}`"
                 " of it, or a rule or quota of the cluster forbids it (403)",
                 remedy=f"ask `kubectl auth can-i {verb} {one} -n {self._space}`; a Role that allows it, and a binding",
             )
         if status == 422:
             needs = "" if kind in ("", "Opaque") else f": it is of the type {kind}, which has keys that must be there"
-            return Conflict(
+            return WriteConflictError(
                 f"{where}: Kubernetes does not take the Secret so (422){needs}",
                 remedy="keep its keys with --mode merge, or name another Secret",
             )
         if status == 413:
-            return Unsupported(f"{where}: it is more than Kubernetes takes (413)", remedy="store it elsewhere")
+            return UnsupportedError(f"{where}: it is more than Kubernetes takes (413)", remedy="store it elsewhere")
         return PluginError(f"{where} cannot be stored: Kubernetes answered {status}", remedy="see the cluster's log")
 
 
 def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     wanted = given(fields, locator)
     if "" in wanted:
-        raise BadReference(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")
+        raise ReferenceValueError(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")
     if not all(_KEY.fullmatch(key) and key != "." and not key.startswith("..") for key in wanted):
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator}: a key cannot be one of a Secret", remedy="letters, digits and -._ are allowed, 253 at most"
         )
     return wanted

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sealpipe.plugin import (
-    BadReference,
     Context,
     Health,
     Locator,
     Mode,
     PluginError,
     Receipt,
+    ReferenceValueError,
     Sink,
     Stored,
-    Unsupported,
+    UnsupportedError,
     missing,
 )
 from sealpipe_plugins.backends.keyrings import Keyrings, KeyringSettings, entry
@@ -43,7 +43,7 @@ class KeyringSink(Sink):
         """As the base says; `marker` has no place here."""
         service, user = entry(locator)
         if len(fields) != 1:
-            raise BadReference(f"{locator} holds one value", remedy="name an entry for each")
+            raise ReferenceValueError(f"{locator} holds one value", remedy="name an entry for each")
         wanted = _bytes(fields[0], locator)
         if missing(self._there(service, user), {"": wanted}, mode=mode, marked=False) is None:
             return Receipt(locator, already=True)
@@ -71,4 +71,4 @@ def _bytes(field: Stored, locator: Locator) -> bytes:
         return field.value.reveal_bytes()
     except UnicodeError:
         pass
-    raise Unsupported(f"{locator}: the value is no text that has bytes", remedy="have it sent as base64 text")
+    raise UnsupportedError(f"{locator}: the value is no text that has bytes", remedy="have it sent as base64 text")

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sealpipe.plugin import (
-    BadReference,
     Locator,
     Mode,
     PluginError,
+    ReferenceValueError,
     Stored,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
     missing,
 )
 
@@ -42,53 +42,58 @@ Look = Callable[[], Place]
 Write = Callable[[Place, Mapping[str, bytes], int], str | None]
 """Writes what the place must hold: the place as seen, the values, how often it was tried before.
 
-Returns the version; None where somebody got in between, so that one has to look again. Raises Unclear where nobody
-knows whether it was written.
+Returns the version; None where somebody got in between, so that one has to look again. Raises UnknownOutcomeError where
+nobody knows whether it was written.
 """
 
 
 def settle(look: Look, write: Write, wanted: Mapping[str, bytes], locator: Locator, mode: Mode, marker: str) -> Settled:
     """Bring a place to hold the values, whoever else writes there meanwhile. Raises PluginError."""
-    lost: Unclear | None = None
+    lost: UnknownOutcomeError | None = None
     for number in range(TRIES):
         place = _seen(look, lost)
         after = missing(place.there, wanted, mode=mode, marked=marked(place.markers, marker))
         if after is None:
             return Settled(place, place.version, wrote=lost is not None)
         if lost is not None:
-            raise Unavailable(f"{locator} is not written: the store failed when it was to be", remedy="run it again")
+            raise UnavailableError(
+                f"{locator} is not written: the store failed when it was to be", remedy="run it again"
+            )
         try:
             version = write(place, after, number)
-        except Unclear as error:
+        except UnknownOutcomeError as error:
             lost = error
             continue
         if version is not None:
             return Settled(place, version, wrote=True)
-    raise Unavailable(f"{locator} cannot be written now: others keep writing there", remedy="run it again later")
+    raise UnavailableError(f"{locator} cannot be written now: others keep writing there", remedy="run it again later")
 
 
 def given(fields: Sequence[Stored], locator: Locator) -> dict[str, bytes]:
-    """The values by key. Raises BadReference for a key twice, Unsupported for what is no text of Unicode."""
+    """The values by key. Raises ReferenceValueError for a key twice, UnsupportedError for what is no text of
+    Unicode."""
     found: dict[str, bytes] = {}
     for key, value in fields:
         if key in found:
-            raise BadReference(f"{locator}: a key is named twice", remedy="name each key once")
+            raise ReferenceValueError(f"{locator}: a key is named twice", remedy="name each key once")
         try:
             found[key] = value.reveal_bytes()
         except UnicodeEncodeError:
             break
     if len(found) < len(fields):
-        raise Unsupported(f"{locator}: a value is no text of Unicode", remedy="ask for it anew")
+        raise UnsupportedError(f"{locator}: a value is no text of Unicode", remedy="ask for it anew")
     return found
 
 
 def text(value: bytes, locator: Locator) -> str:
-    """A value for a store of text. Raises Unsupported."""
+    """A value for a store of text. Raises UnsupportedError."""
     try:
         return value.decode()
     except UnicodeDecodeError:
         pass
-    raise Unsupported(f"{locator} holds text only, and a value is not UTF-8", remedy="store it as base64: no decode=")
+    raise UnsupportedError(
+        f"{locator} holds text only, and a value is not UTF-8", remedy="store it as base64: no decode="
+    )
 
 
 def same(read: object, sent: object, locator: Locator) -> None:
@@ -110,7 +115,7 @@ def with_marker(markers: str, marker: str, limit: int) -> str:
     return " ".join(found)
 
 
-def _seen(look: Look, lost: Unclear | None) -> Place:
+def _seen(look: Look, lost: UnknownOutcomeError | None) -> Place:
     failure: PluginError
     try:
         return look()

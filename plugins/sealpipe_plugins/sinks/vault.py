@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    BadReference,
-    Conflict,
     Context,
     Health,
     Locator,
     Mode,
     Receipt,
+    ReferenceValueError,
     Sink,
     Stored,
-    Unsupported,
+    UnsupportedError,
+    WriteConflictError,
     missing,
 )
 from sealpipe_plugins.backends.vault import Vault
@@ -69,7 +69,9 @@ class VaultSink(Sink):
             if version is not None:
                 self._mark(kept, kept.confirm(version, after), marker)
                 return Receipt(locator, _told(version))
-        raise Conflict(f"{locator}: others write there all the time", remedy="run it again when they are done")
+        raise WriteConflictError(
+            f"{locator}: others write there all the time", remedy="run it again when they are done"
+        )
 
     def check(self) -> Health:
         """Whether Vault answers and takes our token, and what this may do."""
@@ -90,17 +92,18 @@ class VaultSink(Sink):
 
 
 def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, str]:
-    """What is to be stored, as text. BadReference for a key that cannot be one, Unsupported for such a value."""
+    """What is to be stored, as text. ReferenceValueError for a key that cannot be one, UnsupportedError for such a
+    value."""
     wanted: dict[str, str] = {}
     for field in fields:
         if not field.key or not _is_text(field.key.encode("utf-8", "surrogatepass")):
-            raise BadReference(
+            raise ReferenceValueError(
                 f"{locator}: Vault stores each value under a key",
                 remedy="name the key to store it under: #password=PROMPT",
             )
         text = _text(field)
         if text is None:
-            raise Unsupported(
+            raise UnsupportedError(
                 f"{locator}: Vault stores text, and the value for a key is not UTF-8",
                 remedy="have it sent as base64 text, store that, and read it with decode=base64",
             )
@@ -124,7 +127,8 @@ def _is_text(key: bytes) -> bool:
 
 
 def _after(found: Found, wanted: Mapping[str, str], mode: Mode, marker: str) -> dict[str, Any] | None:
-    """What the place must hold from now on, the keys of others as they are; None where it does. Raises Conflict."""
+    """What the place must hold from now on, the keys of others as they are; None where it does. Raises
+    WriteConflictError."""
     there = None if found.data is None else {key: _exactly(value) for key, value in found.data.items()}
     marked = marker in marks(found.custom)
     after = missing(there, {key: value.encode() for key, value in wanted.items()}, mode=mode, marked=marked)
@@ -141,7 +145,7 @@ def _exactly(value: Any) -> bytes:
 def _no_api_path(kept: Plain, found: Found, locator: Locator) -> None:
     """Nobody means a new key below data/: that belongs to the API's path."""
     if kept.marks and found.version == 0 and kept.path.startswith(("data/", "metadata/")):
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator}: begins with data/ or metadata/ behind its mount, which belong to the API's path",
             remedy="leave that part out",
         )

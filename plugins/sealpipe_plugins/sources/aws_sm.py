@@ -11,15 +11,15 @@ from copy import copy
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    BadReference,
+    AccessDeniedError,
     Context,
-    Denied,
     Document,
     Locator,
-    NotFound,
     PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
     Source,
-    Unsupported,
+    UnsupportedError,
 )
 from sealpipe_plugins.backends.aws import THREADS, OnAws
 from sealpipe_plugins.backends.aws_errors import FAILURES, refused, told
@@ -67,7 +67,7 @@ class AwsSmSource(OnAws, Source):
         except PluginError as error:
             return {locator: copy(error) for locator in locators}  # each is told of its own reference
         kind = type(told_of[locators[0]])
-        self._batches = self._batches and kind not in (Denied, Unsupported)
+        self._batches = self._batches and kind not in (AccessDeniedError, UnsupportedError)
         # Whatever may be one secret's own fault, its own call says.
         return dict(told_of) if kind not in _SINGLY else {}
 
@@ -95,12 +95,12 @@ class AwsSmSource(OnAws, Source):
         return answers
 
 
-_SINGLY: Final = (Denied, NotFound, Unsupported, BadReference, PluginError)
+_SINGLY: Final = (AccessDeniedError, SecretNotFoundError, UnsupportedError, ReferenceValueError, PluginError)
 
 
 def _name(locator: Locator) -> str:
     if not locator.body:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator.name}: needs the name or the ARN of a secret", remedy=f"write {locator.name}:NAME"
         )
     return locator.body
@@ -122,7 +122,7 @@ def _kept(value: Mapping[str, Any], locator: Locator) -> Document | PluginError:
 def _document(value: Mapping[str, Any], locator: Locator) -> Document:
     raw = locator.param("raw", "0")
     if raw not in ("0", "1"):
-        raise BadReference(f"{locator}: raw= is 0 or 1", remedy="raw=1 gives the secret's text as it is")
+        raise ReferenceValueError(f"{locator}: raw= is 0 or 1", remedy="raw=1 gives the secret's text as it is")
     if value.get("SecretBinary") is not None:
         return Document(bytes(value["SecretBinary"]))
     text = value.get("SecretString")

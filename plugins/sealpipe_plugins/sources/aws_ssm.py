@@ -12,14 +12,14 @@ from copy import copy
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    BadReference,
-    Denied,
+    AccessDeniedError,
     Document,
     Locator,
-    NotFound,
     PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
     Source,
-    Unsupported,
+    UnsupportedError,
 )
 from sealpipe_plugins.backends.aws import THREADS, OnAws
 from sealpipe_plugins.backends.aws_errors import FAILURES, refused, told
@@ -79,13 +79,13 @@ class AwsSsmSource(OnAws, Source):
                 break
             more = {"NextToken": page["NextToken"]}
         if not found:
-            raise NotFound(
+            raise SecretNotFoundError(
                 f"there is no parameter below {locator}", remedy="check the path, the region and the account"
             )
         return found
 
 
-_SINGLY: Final = (Denied, NotFound, Unsupported, BadReference, PluginError)
+_SINGLY: Final = (AccessDeniedError, SecretNotFoundError, UnsupportedError, ReferenceValueError, PluginError)
 
 
 def _answers(page: Mapping[str, Any], names: Mapping[str, Locator]) -> Answers:
@@ -116,7 +116,7 @@ def _parts(locator: Locator) -> str | None:
     """What AWS is asked for; None where it is no single parameter, or no reference to one."""
     try:
         return None if locator.body.endswith("/") else _name(locator)
-    except BadReference:
+    except ReferenceValueError:
         return None
 
 
@@ -124,12 +124,12 @@ def _name(locator: Locator) -> str:
     which = [value for value in (locator.param("version"), locator.param("label")) if value is not None]
     below = locator.body.endswith("/")
     if not locator.body:
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator.name}: needs the name or the ARN of a parameter", remedy=f"write {locator.name}:/PATH/NAME"
         )
     if len(which) + (_base(locator.body) != locator.body) > 1 or (below and which):
-        raise BadReference(f"{locator} names more than one version", remedy="name one version or one label")
+        raise ReferenceValueError(f"{locator} names more than one version", remedy="name one version or one label")
     version = locator.param("version")
     if version is not None and not re.fullmatch("[1-9][0-9]{0,17}", version):
-        raise BadReference(f"{locator}: version= is a number", remedy="a label is named by label=")
+        raise ReferenceValueError(f"{locator}: version= is a number", remedy="a label is named by label=")
     return ":".join([locator.body, *which])

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from sealpipe.plugin import BadReference, Context, Document, Health, Locator, NotConfigured, PluginError, Source
+from sealpipe.plugin import (
+    Context,
+    Document,
+    Health,
+    Locator,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    Source,
+)
 from sealpipe_plugins.backends import program
 from sealpipe_plugins.backends.commands import Command, ExecSettings
 
@@ -28,7 +37,7 @@ class ExecSource(Source):
         )
         for name, command in settings.commands.items():
             if not command.argv[0] or PLACE in command.argv[0] or any("\0" in word for word in command.argv):
-                raise NotConfigured(
+                raise NotConfiguredError(
                     f"{context.store}: the command {name[:40]} has no program: the first word of argv is its path",
                     remedy=self._remedy,
                 )
@@ -43,10 +52,10 @@ class ExecSource(Source):
         timeout = program.patience(command.timeout or self.settings.timeout, self.context.deadline, asked=asked)
         try:
             ran = program.run([path, *argv[1:]], f"the command {name}", environ=environ, timeout=timeout)
-        except program.TimedOut:
+        except program.ProgramTimeoutError:
             ran = None
         if ran is None:
-            # Not Unavailable, which is tried again: nobody says that this command may be started twice.
+            # Not UnavailableError, which is tried again: nobody says that this command may be started twice.
             raise PluginError(
                 f"the command {name} had not ended after {timeout:g} s and was killed",
                 remedy="it gets no standard input and no terminal: if it needs none, set a longer timeout for it",
@@ -62,7 +71,7 @@ class ExecSource(Source):
         for name, command in sorted(self.settings.commands.items()):
             try:
                 program.find(command.argv[0], self.context.child_environ(), "")
-            except NotConfigured as error:
+            except NotConfiguredError as error:
                 lacking.append(f"{name}: {error.message}")
         named = ", ".join(sorted(self.settings.commands)) or f"no command is named; {self._remedy}"
         return Health(ok=bool(self.settings.commands) and not lacking, detail="; ".join(lacking) or named)
@@ -72,13 +81,13 @@ class ExecSource(Source):
         if locator.body in commands:
             return locator.body, commands[locator.body]
         if not commands:
-            raise NotConfigured(
+            raise NotConfiguredError(
                 f"{locator.name}: starts only commands that the config file names, and it names none",
                 locator=f"{locator.name}:",
                 remedy=self._remedy,
             )
         # Not shown: where somebody writes a whole command line here, there may be anything in it.
-        raise BadReference(
+        raise ReferenceValueError(
             f"{locator.name}: the config file names no such command",
             locator=f"{locator.name}:",
             remedy=f"write {locator.name}:NAME; there are {', '.join(sorted(commands)[:20])}",
@@ -90,20 +99,22 @@ def _filled(command: Command, name: str, locator: Locator) -> list[str]:
     argv, value = list(command.argv), locator.param("arg")
     takes_one = any(PLACE in word for word in argv)
     if value is None and takes_one:
-        raise BadReference(f"the command {name} needs an argument", remedy=f"write {locator.name}:{name}?arg=VALUE")
+        raise ReferenceValueError(
+            f"the command {name} needs an argument", remedy=f"write {locator.name}:{name}?arg=VALUE"
+        )
     if value is None:
         return argv
     if not takes_one:
-        raise BadReference(f"the command {name} takes no argument", remedy=f"write {locator.name}:{name}")
+        raise ReferenceValueError(f"the command {name} takes no argument", remedy=f"write {locator.name}:{name}")
     if not value:
-        raise BadReference(f"the argument of the command {name} is empty", remedy="give arg= a value")
+        raise ReferenceValueError(f"the argument of the command {name} is empty", remedy="give arg= a value")
     if value.startswith("-") and not command.allow_dash:
-        raise BadReference(
+        raise ReferenceValueError(
             f"the argument of the command {name} begins with a dash, as an option does",
             remedy=f"set allow_dash = true for {name} in the config file, if that is meant",
         )
     if command.arg_pattern is not None and not command.arg_pattern.fullmatch(value):
-        raise BadReference(
+        raise ReferenceValueError(
             f"the argument of the command {name} is none that the config file allows",
             remedy=f"see arg_pattern of {name} there",
         )

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sealpipe.plugin import BadReference, Denied, Document, Locator, NotFound, PluginError, Source, open_file
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Document,
+    Locator,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    Source,
+    open_file,
+)
 from sealpipe_plugins.sources.reading import read_whole
 
 
@@ -12,7 +21,7 @@ class FileSource(Source):
     def fetch(self, locator: Locator) -> Document:
         """The file's bytes, exactly."""
         if not locator.body:
-            raise BadReference(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
+            raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
         reason = ""
         try:
             with open_file(locator.body, locator) as stream:
@@ -22,13 +31,13 @@ class FileSource(Source):
         except IsADirectoryError:
             raise PluginError(f"{locator} is a directory", remedy="name a file in it") from None
         except PermissionError:
-            raise Denied(
+            raise AccessDeniedError(
                 f"{locator} may not be read by this user", remedy="give this user the right to read it"
             ) from None
         except OSError as error:
             missing, reason = False, error.strerror or type(error).__name__
         if missing:
-            raise NotFound(f"{locator} is not there", remedy=_where_to_look(locator.body))
+            raise SecretNotFoundError(f"{locator} is not there", remedy=_where_to_look(locator.body))
         raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and the disk that it is on")
 
 

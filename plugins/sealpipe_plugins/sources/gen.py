@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from sealpipe.plugin import BadReference, Document, Health, Locator, Source
+from sealpipe.plugin import Document, Health, Locator, ReferenceValueError, Source
 from sealpipe_plugins.sources.generating import drawing
 from sealpipe_plugins.sources.generating.words import COUNT, words
 
@@ -30,10 +30,10 @@ class GenSource(Source):
     """New secrets. Each mention draws anew; `name=` makes several mentions one."""
 
     def fetch(self, locator: Locator) -> Document:
-        """A new value. BadReference names the parameter that is wrong, and what it takes."""
+        """A new value. ReferenceValueError names the parameter that is wrong, and what it takes."""
         kind = KINDS.get(locator.body)
         if kind is None:
-            raise BadReference(
+            raise ReferenceValueError(
                 "gen: makes no such thing", locator="gen:", remedy="write gen: and one of " + ", ".join(KINDS)
             )
         for name, _ in locator.params:
@@ -135,5 +135,5 @@ def _not_weak(locator: Locator, name: str, given: int, choices: Callable[[int], 
     raise _wrong(locator, f"would have {has} bits: too few to be safe", f"{name}={enough} is the least ({WEAK} bits)")
 
 
-def _wrong(locator: Locator, what: str, remedy: str) -> BadReference:
-    return BadReference(f"gen:{locator.body} {what}", locator=locator.text, remedy=remedy)
+def _wrong(locator: Locator, what: str, remedy: str) -> ReferenceValueError:
+    return ReferenceValueError(f"gen:{locator.body} {what}", locator=locator.text, remedy=remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sealpipe.plugin import Context, Denied, Document, Health, Locator, PluginError, Source
+from sealpipe.plugin import AccessDeniedError, Context, Document, Health, Locator, PluginError, Source
 from sealpipe_plugins.backends.k8s import Cluster
 from sealpipe_plugins.backends.k8s_secrets import missing_one, parts, path, rights, values
 from sealpipe_plugins.backends.k8s_settings import K8sSettings
@@ -29,7 +29,7 @@ class K8sSource(Source):
         if reply.status == 404:
             raise missing_one(self._cluster, locator, space, name)
         if reply.status == 403:
-            raise Denied(
+            raise AccessDeniedError(
                 f"{locator} may not be read: Kubernetes allows this login no `get` of it (403)",
                 remedy=f"ask `kubectl auth can-i get secrets/{name} -n {space}`; a Role that allows it, and a binding",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sealpipe.plugin import Context, Document, Health, Locator, NotFound, Source
+from sealpipe.plugin import Context, Document, Health, Locator, SecretNotFoundError, Source
 from sealpipe_plugins.backends.keyrings import Keyrings, KeyringSettings, entry
 
 
@@ -18,7 +18,7 @@ class KeyringSource(Source):
         service, username = entry(locator)
         found = self._keyrings.password(service, username)
         if found is None:
-            raise NotFound(
+            raise SecretNotFoundError(
                 f"{locator} is not in the keyring", remedy="see what is there; `keyring set SERVICE USERNAME` stores it"
             )
         return Document(found)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sealpipe.plugin import (
-    BadReference,
     Context,
     Document,
     Health,
     Locator,
-    NotConfigured,
+    NotConfiguredError,
     PluginError,
+    ReferenceValueError,
     Source,
-    Unsupported,
+    UnsupportedError,
 )
 from sealpipe_plugins.backends.onepassword import OnePasswordSettings
 from sealpipe_plugins.backends.onepassword_items import chosen, parts, whole
@@ -28,10 +28,10 @@ def op_source(settings: OnePasswordSettings, context: Context) -> Source:
         return ConnectSource(settings, context)
     if host or token:
         lacking, there = ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST") if host else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
-        raise NotConfigured(f"{there} is set and {lacking} is not", remedy=f"set {lacking}, or unset {there}")
+        raise NotConfiguredError(f"{there} is set and {lacking} is not", remedy=f"set {lacking}, or unset {there}")
     if settings.service_account_token:
         return ServiceAccountSource(settings, context)
-    raise NotConfigured(
+    raise NotConfiguredError(
         f"{context.store}: there is no login to 1Password",
         remedy="set OP_SERVICE_ACCOUNT_TOKEN, or OP_CONNECT_HOST and OP_CONNECT_TOKEN",
     )
@@ -53,7 +53,7 @@ class ConnectSource(Source):
         path = _path(locator, shortest=2)
         for name in ("attribute", "ssh-format"):
             if locator.param(name) is not None:
-                raise Unsupported(
+                raise UnsupportedError(
                     f"{locator}: a Connect server knows no {name}=", remedy="use a service account, or leave it out"
                 )
         item = self._connect.item(path[0], path[1])
@@ -83,7 +83,7 @@ class ServiceAccountSource(Source):
             return
         except ImportError:
             pass
-        raise NotConfigured(
+        raise NotConfiguredError(
             "1Password's SDK is not installed, and a service account is read by it",
             remedy="pip install 'sealpipe[op]'; a Connect server needs no package",
         )
@@ -119,14 +119,14 @@ class ServiceAccountSource(Source):
 def _path(locator: Locator, *, shortest: int) -> list[str]:
     path = locator.body.split("/")
     if not all(path) or not shortest <= len(path) <= 4:
-        raise BadReference(f"{locator} is no reference of 1Password", remedy=_PATH)
+        raise ReferenceValueError(f"{locator} is no reference of 1Password", remedy=_PATH)
     return path
 
 
 def _reference(locator: Locator) -> str:
     path = _path(locator, shortest=2)
     if len(path) == 2:
-        raise Unsupported(
+        raise UnsupportedError(
             f"{locator} names a whole item, which a service account does not give here",
             remedy=f"name a field: {_PATH}; or use a Connect server",
         )

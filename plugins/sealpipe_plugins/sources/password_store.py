@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from sealpipe.plugin import (
-    BadReference,
+    AccessDeniedError,
     Context,
-    Denied,
     Document,
     Health,
     Locator,
-    NotConfigured,
-    NotFound,
+    NotConfiguredError,
     PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
     Source,
 )
 from sealpipe_plugins.backends import program
@@ -39,7 +39,7 @@ class PassSource(Source):
         """The first line without its end; with `raw=1` the whole entry, exactly."""
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
-            raise BadReference(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
+            raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
         self._must_be_there(locator)
         content = self._shown(locator)
         return Document(content if raw == "1" else content.partition(b"\n")[0])
@@ -55,16 +55,16 @@ class PassSource(Source):
         path = locator.body
         parts = path.split("/")
         if not path or path.startswith(("-", "/")) or ".." in parts or "" in parts:
-            raise BadReference(
+            raise ReferenceValueError(
                 f"{locator.name}: needs the path of an entry", remedy=f"write {locator.name}:folder/entry"
             )
         if not self._folder.is_dir():
-            raise NotConfigured(f"there is no password store at {self._folder}", remedy="set PASSWORD_STORE_DIR")
+            raise NotConfiguredError(f"there is no password store at {self._folder}", remedy="set PASSWORD_STORE_DIR")
         if (self._folder / f"{path}.gpg").is_file():
             return
         if (self._folder / path).is_dir():
-            raise BadReference(f"{locator} is a folder of the password store", remedy="name an entry in it")
-        raise NotFound(f"{locator} is not in the password store", remedy="check the path with `pass ls`")
+            raise ReferenceValueError(f"{locator} is a folder of the password store", remedy="name an entry in it")
+        raise SecretNotFoundError(f"{locator} is not in the password store", remedy="check the path with `pass ls`")
 
     def _shown(self, locator: Locator) -> bytes:
         environ = self.context.child_environ()
@@ -73,7 +73,7 @@ class PassSource(Source):
         path = program.find(self.settings.program, environ, _INSTALL)
         try:
             ran = program.run([path, "show", "--", locator.body], "pass", environ=environ, timeout=self._patience())
-        except program.TimedOut:
+        except program.ProgramTimeoutError:
             ran = None
         if ran is None:
             raise PluginError(
@@ -90,18 +90,20 @@ class PassSource(Source):
         asked = "timeout" in self.settings.model_fields_set
         return program.patience(self.settings.timeout, self.context.deadline, asked=asked)
 
-    def _undecrypted(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> Denied:
+    def _undecrypted(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> AccessDeniedError:
         """gpg says "no secret key" for a locked one, too: so it is asked whether there is one."""
         ids = [found.decode() for found in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
         gpg = program.find("gpg", environ, _INSTALL)
         words = [gpg, "--batch", "--list-secret-keys", "--", *ids]
         try:
             here = ids and program.run(words, "gpg", environ=environ, timeout=self._patience()).status == 0
-        except program.TimedOut:
+        except program.ProgramTimeoutError:
             here = False
         if not here:
-            return Denied(f"{locator} is encrypted for a key that is not here", remedy="import it, or set GNUPGHOME")
-        return Denied(
+            return AccessDeniedError(
+                f"{locator} is encrypted for a key that is not here", remedy="import it, or set GNUPGHOME"
+            )
+        return AccessDeniedError(
             f"{locator} could not be decrypted: gpg wants the key's passphrase, and nobody is asked here",
             remedy="unlock the key for gpg-agent first, or use a key without passphrase",
         )

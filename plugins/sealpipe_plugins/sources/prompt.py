@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sealpipe.plugin import Document, Locator, NotFound, Source, Unsupported, ci_system
+from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, UnsupportedError, ci_system
 
 _ELSEWHERE = "name where the value lives: env:NAME, file:PATH, stdin:, or a store"
 
@@ -11,24 +11,24 @@ class PromptSource(Source):
     """The terminal of this process. Each mention asks by itself."""
 
     def fetch(self, locator: Locator) -> Document:
-        """What was typed, without the line's end. Unsupported where nobody is there to ask."""
+        """What was typed, without the line's end. UnsupportedError where nobody is there to ask."""
         if ci_system(self.context.environ) is not None:
-            raise Unsupported("prompt: asks a person, and in CI nobody is there", remedy=_ELSEWHERE)
+            raise UnsupportedError("prompt: asks a person, and in CI nobody is there", remedy=_ELSEWHERE)
         from sealpipe_plugins.backends import terminal  # Unix only
 
         try:
             typed = terminal.ask(f"{_text(locator)} (not shown): ")
         except OSError:
             typed = None
-        except terminal.TooMuch:
-            raise Unsupported(
+        except terminal.InputTooLongError:
+            raise UnsupportedError(
                 "more was typed or pasted than one line of a terminal, and nothing of it was taken",
                 remedy="put it into a file, and name that: file:PATH",
             ) from None
         if typed is None:
-            raise Unsupported("prompt: asks at the terminal, and there is none here", remedy=_ELSEWHERE)
+            raise UnsupportedError("prompt: asks at the terminal, and there is none here", remedy=_ELSEWHERE)
         if not typed:
-            raise NotFound("nothing was typed", remedy="run it again, and type the value")
+            raise SecretNotFoundError("nothing was typed", remedy="run it again, and type the value")
         return Document(typed)
 
 

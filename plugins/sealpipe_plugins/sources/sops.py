@@ -7,14 +7,14 @@ import stat
 from typing import Final
 
 from sealpipe.plugin import (
-    BadReference,
+    AccessDeniedError,
     Context,
-    Denied,
     Document,
     Health,
     Locator,
-    NotFound,
     PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
     Source,
     open_file,
 )
@@ -38,11 +38,13 @@ class SopsSource(Source):
         path = _checked(locator)
         given = locator.param("input", "") or ""
         if given and given not in _FORMATS:
-            raise BadReference(f"{locator.name}: input= is one of {', '.join(_FORMATS)}", remedy="correct input=")
+            raise ReferenceValueError(
+                f"{locator.name}: input= is one of {', '.join(_FORMATS)}", remedy="correct input="
+            )
         form = given or next((form for end, form in _BY_NAME if path.endswith(end)), "binary")
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
-            raise BadReference(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
+            raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
         if raw == "1" or form == "binary":
             return Document(self._sops.decrypt(path, str(locator), given=given, wanted=given))
         if form == "yaml":
@@ -58,7 +60,7 @@ def _checked(locator: Locator) -> str:
     """The path, as sops cannot take it for anything else. Tells what is missing before sops is started."""
     path = locator.body
     if not path:
-        raise BadReference(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
+        raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
     if path.startswith("-"):
         path = f"./{path}"
     try:
@@ -70,9 +72,11 @@ def _checked(locator: Locator) -> str:
         with open_file(path, locator):
             return path
     except PermissionError:
-        raise Denied(f"{locator} may not be read by this user", remedy="give this user the right to read it") from None
+        raise AccessDeniedError(
+            f"{locator} may not be read by this user", remedy="give this user the right to read it"
+        ) from None
     except (OSError, ValueError):
-        raise NotFound(f"{locator} is not there", remedy=_where_to_look(path)) from None
+        raise SecretNotFoundError(f"{locator} is not there", remedy=_where_to_look(path)) from None
 
 
 def _where_to_look(path: str) -> str:

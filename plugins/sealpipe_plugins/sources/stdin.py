@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from sealpipe.plugin import (
-    BadReference,
-    Conflict,
     Document,
     Locator,
-    NotFound,
+    ReferenceValueError,
+    SecretNotFoundError,
     Source,
-    Unsupported,
+    UnsupportedError,
+    WriteConflictError,
     refuse_process_file,
 )
 from sealpipe_plugins.sources.reading import read_whole
@@ -29,15 +29,15 @@ class StdinSource(Source):
     def fetch(self, locator: Locator) -> Document:
         """The bytes, exactly. A terminal is refused: what is typed there is seen, and waits for ever."""
         if locator.body:
-            raise BadReference("stdin: takes nothing after its colon", remedy="write stdin:")
+            raise ReferenceValueError("stdin: takes nothing after its colon", remedy="write stdin:")
         stream = self.context.stdin
         if stream is None or stream.closed:
-            raise NotFound("standard input is closed", remedy=_REMEDY)
+            raise SecretNotFoundError("standard input is closed", remedy=_REMEDY)
         if stream.isatty():
-            raise Unsupported("standard input is a terminal, nothing is piped in", remedy=_REMEDY)
+            raise UnsupportedError("standard input is a terminal, nothing is piped in", remedy=_REMEDY)
         _refuse_process_file(stream, locator)
         if self.read:
-            raise Conflict("standard input was read already", remedy="name stdin: once")
+            raise WriteConflictError("standard input was read already", remedy="name stdin: once")
         self.read = True
         return Document(read_whole(stream, locator))
 

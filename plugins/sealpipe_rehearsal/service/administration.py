@@ -28,7 +28,7 @@ from .credentials import (
     slots_taken,
 )
 from .plans import DEFAULT_ACCOUNT, NUMBERS, ORGANIZATION, PLANS, Account, account_of, save_account
-from .refusals import Answer, Refused, answer, refuse
+from .refusals import Answer, RefusalError, answer, refuse
 
 _LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
 
@@ -98,7 +98,7 @@ def members_of(rules: Mapping[str, Rule], incoming: Incoming) -> dict[str, Any]:
     # Unlike the API, the door belongs to us: a misspelt member is an error.
     reasons |= {name: "is not known here" for name in members if name not in rules}
     if reasons:
-        raise Refused(answer(400, {"message": "rejected", "members": reasons}))
+        raise RefusalError(answer(400, {"message": "rejected", "members": reasons}))
     return {name: value for name, value in members.items() if value is not None}
 
 

@@ -11,7 +11,7 @@ from .clock import format_rfc3339
 from .context import Incoming, Service
 from .credentials import EXTENDED_SCOPES, SCOPES
 from .fault_rows import FaultPlanError, parse
-from .refusals import Answer, Refused, answer
+from .refusals import Answer, RefusalError, answer
 
 
 def seconds(value: object) -> str | None:
@@ -30,7 +30,7 @@ def handle(service: Service, incoming: Incoming) -> Answer:
                 names = [got for want, got in pairs if want == "*"]
                 try:
                     return handler(service, incoming, *names)
-                except Refused as refused:
+                except RefusalError as refused:
                     return refused.answer
     return answer(404, {"message": "the control door has no such route"})
 

@@ -9,7 +9,7 @@ from . import access_log, capabilities, mcp, requests, shares, stats
 from .context import Call, Handler, Incoming, Service
 from .credentials import find_key, mark, read_bearer, secret_matches
 from .log import Note
-from .refusals import Answer, Refused, refuse, refuse_at_gateway
+from .refusals import Answer, RefusalError, refuse, refuse_at_gateway
 
 CODE = "{shortCode}"
 
@@ -71,7 +71,7 @@ def handle(service: Service, incoming: Incoming) -> Answer:
         for check in CHECKS:
             check(call, route)
         return route.handler(Call(service, incoming, call.key, call.account, codes))
-    except Refused as refused:
+    except RefusalError as refused:
         return refused.answer
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from . import mcp_messages
 from .context import Call, Incoming
 from .mcp_messages import BATCHING, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
-from .refusals import Answer, Refused, answer
+from .refusals import Answer, RefusalError, answer
 from .strict_json import read_json
 
 _JSON, _STREAM = "application/json", "text/event-stream"
@@ -69,13 +69,13 @@ def _read(body: bytes) -> Any:
 
 
 def _refuse(status: int, code: int, message: str) -> NoReturn:
-    raise Refused(answer(status, error(None, code, message)))
+    raise RefusalError(answer(status, error(None, code, message)))
 
 
-def _refused(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Refused:
+def _refused(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> RefusalError:
     """For what HTTP itself has a status: the body is there for people."""
     told = answer(status, error(None, REFUSED, message))
-    return Refused(Answer(told.status, told.body, headers))
+    return RefusalError(Answer(told.status, told.body, headers))
 
 
 def _kind(header: str) -> str:

@@ -20,7 +20,7 @@ Message = dict[str, Any]
 Params = Mapping[str, Any]
 
 
-class Wrong(Exception):  # it is an answer, not an error of the program
+class MessageError(Exception):  # it is an answer, not an error of the program
     """Ends a request with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -48,23 +48,23 @@ def respond(call: Call, message: object) -> Message | None:
         return error(None, INVALID_REQUEST, "the id of a request is a string or an integer")
     try:
         return {"jsonrpc": "2.0", "id": number, "result": _result(call, method, message.get("params", {}))}
-    except Wrong as wrong:
+    except MessageError as wrong:
         return error(number, wrong.code, str(wrong))
 
 
 def _result(call: Call, method: str, params: object) -> Params:
     handler = _METHODS.get(method)
     if handler is None:
-        raise Wrong(NO_METHOD, f"there is no method {method}")
+        raise MessageError(NO_METHOD, f"there is no method {method}")
     if not isinstance(params, dict):
-        raise Wrong(INVALID_PARAMS, "params are an object")
+        raise MessageError(INVALID_PARAMS, "params are an object")
     return handler(call, params)
 
 
 def _initialize(call: Call, params: Params) -> Params:
     asked = params.get("protocolVersion")
     if not isinstance(asked, str) or not isinstance(params.get("clientInfo"), dict):
-        raise Wrong(INVALID_PARAMS, "initialize takes protocolVersion, capabilities and clientInfo")
+        raise MessageError(INVALID_PARAMS, "initialize takes protocolVersion, capabilities and clientInfo")
     return {
         "protocolVersion": asked if asked in REVISIONS else REVISIONS[0],
         "capabilities": {"tools": {}},
@@ -79,7 +79,7 @@ def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # one shape fo
 
 def _list(call: Call, params: Params) -> Params:  # noqa: ARG001  # as above
     if params.get("cursor") is not None:
-        raise Wrong(INVALID_PARAMS, "there is one page of tools, and no cursor")
+        raise MessageError(INVALID_PARAMS, "there is one page of tools, and no cursor")
     return {"tools": [tool.told() for tool in mcp_tools.TOOLS]}
 
 
@@ -87,9 +87,11 @@ def _call(call: Call, params: Params) -> Params:
     name, arguments = params.get("name"), params.get("arguments")
     tool = next((each for each in mcp_tools.TOOLS if each.name == name), None)
     if tool is None:
-        raise Wrong(INVALID_PARAMS, f"there is no tool {name}" if isinstance(name, str) else "a call names its tool")
+        raise MessageError(
+            INVALID_PARAMS, f"there is no tool {name}" if isinstance(name, str) else "a call names its tool"
+        )
     if not isinstance(arguments, dict | None):
-        raise Wrong(INVALID_PARAMS, "arguments are an object")
+        raise MessageError(INVALID_PARAMS, "arguments are an object")
     return mcp_tools.run(call, tool, arguments or {})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from . import mcp_work as work
 from .checks import SCHEMAS, Rule, count, filled_text, rejected, rfc3339, text
 from .context import Call
-from .refusals import Answer, Refused, as_json
+from .refusals import Answer, RefusalError, as_json
 from .rules import REQUEST
 
 Arguments = Mapping[str, Any]
@@ -58,7 +58,7 @@ def run(call: Call, tool: Tool, arguments: Arguments) -> dict[str, Any]:
         return _failed(f"{tool.name}: {_reasons(reasons)}")
     try:
         done = tool.work(call, arguments)
-    except Refused as refused:
+    except RefusalError as refused:
         done = refused.answer
     told = json.loads(done.body)
     if done.status >= 300:

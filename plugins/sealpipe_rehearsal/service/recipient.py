@@ -12,7 +12,7 @@ from sqlite3 import Row
 from . import access_log, events
 from .checks import read_object
 from .context import Incoming, Service
-from .refusals import Answer, Refused, answer
+from .refusals import Answer, RefusalError, answer
 from .shares import sha256_hex
 from .stats import viewed
 
@@ -61,7 +61,7 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
     """POST /rehearsal/shares/{code}/open: the ciphertext, for who proves the token and the verifier."""
     try:
         members = read_object(incoming.body)
-    except Refused as refused:
+    except RefusalError as refused:
         return refused.answer
     with service.store.transaction():
         row = _find(service, code)

@@ -68,7 +68,7 @@ GATEWAY: Mapping[str, Answer] = {
 }
 
 
-class Refused(Exception):  # it is an answer, not an error of the program
+class RefusalError(Exception):  # it is an answer, not an error of the program
     """Ends the handling of a call with this answer."""
 
     def __init__(self, refused_with: Answer) -> None:
@@ -86,9 +86,9 @@ def refuse(
     envelope: dict[str, object] = {"success": False, "message": row.message, "error_code": row.error_code}
     if additional_data is not None:
         envelope["additional_data"] = dict(additional_data)
-    raise Refused(Answer(row.status, as_json(envelope), headers))
+    raise RefusalError(Answer(row.status, as_json(envelope), headers))
 
 
 def refuse_at_gateway(name: str) -> NoReturn:
     """Refuse with a row of GATEWAY."""
-    raise Refused(GATEWAY[name])
+    raise RefusalError(GATEWAY[name])

@@ -19,7 +19,7 @@ from .schema import SCRIPT, TABLES, VERSION
 Values = Mapping[str, object]
 
 
-class StateUnusable(Exception):  # says what is the case
+class StateFileError(Exception):  # says what is the case
     """The state file cannot be opened: another service has it, or it is not one of ours."""
 
 
@@ -35,7 +35,7 @@ class Store:
                 ":memory:" if path is None else path, check_same_thread=False, isolation_level=None, timeout=1
             )
         except sqlite3.Error as error:
-            raise StateUnusable(f"{path}: {error}") from error
+            raise StateFileError(f"{path}: {error}") from error
         try:
             self._connection.row_factory = sqlite3.Row
             # Exclusive: two services on one file would not see each other's calls in flight.
@@ -48,7 +48,7 @@ class Store:
             self._adopt()
         except sqlite3.Error as error:
             self._connection.close()
-            raise StateUnusable(f"{path}: {error}") from error
+            raise StateFileError(f"{path}: {error}") from error
 
     def _check_version(self) -> None:
         version, tables = (
@@ -106,4 +106,4 @@ def _make_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise StateUnusable(f"{path}: {error.strerror}") from error
+        raise StateFileError(f"{path}: {error.strerror}") from error

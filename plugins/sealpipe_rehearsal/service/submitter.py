@@ -18,7 +18,7 @@ from .clock import format_rfc3339
 from .context import Incoming, Service
 from .creating import insert
 from .recipient import proves
-from .refusals import Answer, Refused, answer
+from .refusals import Answer, RefusalError, answer
 from .rules import ENCRYPTION_TYPE
 
 _NOT_FOUND = {"reason": "not-found", "message": "there is no such request"}
@@ -86,7 +86,7 @@ def _admitted(
 ) -> Answer:
     try:
         members = read_object(incoming.body)
-    except Refused as refused:
+    except RefusalError as refused:
         return refused.answer
     if reasons := rejected(rules, members):
         return answer(400, {"reason": "invalid", "message": "rejected", "members": reasons})

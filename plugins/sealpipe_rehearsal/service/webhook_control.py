@@ -33,7 +33,7 @@ def add(service: Service, incoming: Incoming) -> Answer:
         made = webhooks.add(
             service.store, account, members["url"], service.token_bytes(9), service.token_bytes(32), now
         )
-    except webhooks.NoRoom as error:
+    except webhooks.CapacityError as error:
         return answer(403, {"message": str(error)})
     return answer(201, _with_secret(service, made))
 

@@ -26,7 +26,7 @@ MAX_URL = 2048
 _URL = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
-class NoRoom(Exception):  # an answer, not an error of the program
+class CapacityError(Exception):  # an answer, not an error of the program
     """The account's plan has no room for another endpoint. Its text says so."""
 
 
@@ -77,13 +77,13 @@ def endpoint_url(value: object) -> str | None:
 
 
 def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: float) -> Endpoint:
-    """A new endpoint, with its id from `token` and a secret of 32 bytes. NoRoom where the plan has none."""
+    """A new endpoint, with its id from `token` and a secret of 32 bytes. CapacityError where the plan has none."""
     limits = account_of(store, account).limits  # the plan as it is now, not as a call may still see it
     with store.transaction():
         taken = len(of_account(store, account))
         allowed = limits.webhooks if limits.api_access else 0
         if taken >= allowed:
-            raise NoRoom(f"the plan has room for {allowed} webhook endpoints")
+            raise CapacityError(f"the plan has room for {allowed} webhook endpoints")
         endpoint = Endpoint(f"wh_{_text(token)}", account, url, now, new_secret(secret))
         store.change(
             "INSERT INTO webhooks (id, account, url, created_at, secret) VALUES (:id, :account, :url, :now, :secret)",

@@ -7,7 +7,14 @@ import pytest
 from plugins.aws.front import Asked, Front, Refusal
 from plugins.aws.moto import ENVIRON, REGION, Moto
 from plugins.aws.reading import DEFAULT, answers, refused, registry, values
-from sealpipe.errors import AuthFailed, BadReference, Denied, NotFound, PluginError, Unavailable
+from sealpipe.errors import (
+    AccessDeniedError,
+    BackendAuthError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+)
 from sealpipe.plugin import Document
 
 ODD = "app/db_/+=.@-1"
@@ -39,7 +46,7 @@ def test_a_json_object_is_a_map_and_its_numbers_keep_their_spelling(aws: Moto, e
     aws.client("secretsmanager").create_secret(Name="app/db", SecretString=text)
     assert values(environ, "aws-sm:app/db#user,port,a.b/c,/conn/0/pw") == [b"app", b"1.10", b"odd", b"deep"]
     assert values(environ, "aws-sm:app/db?format=json#user", "aws-sm:app/db?raw=1") == [b"app", text.encode()]
-    with pytest.raises(BadReference, match="is a map and nothing is taken out of it") as caught:
+    with pytest.raises(ReferenceValueError, match="is a map and nothing is taken out of it") as caught:
         values(environ, "aws-sm:app/db")
     assert 'its keys: "user", "port", "conn", "a.b/c"' in caught.value.remedy
 
@@ -108,11 +115,11 @@ def test_a_batch_tells_each_of_its_failures(aws: Moto, environ: dict[str, str], 
         registry(environ), "aws-sm:there", "aws-sm:gone", "aws-sm:never", "aws-sm:?stage=X"
     )
     assert isinstance(there, Document)
-    assert isinstance(gone, NotFound)
+    assert isinstance(gone, SecretNotFoundError)
     assert "is marked for deletion" in gone.message
-    assert isinstance(never, NotFound)
+    assert isinstance(never, SecretNotFoundError)
     assert never.message == "aws-sm:never is not there"
-    assert isinstance(none, BadReference)
+    assert isinstance(none, ReferenceValueError)
     assert "BatchGetSecretValue" in front.operations
 
 
@@ -122,7 +129,7 @@ def test_one_that_spoils_a_batch_spoils_no_other(aws: Moto, environ: dict[str, s
     client.create_secret(Name="valueless")
     good, valueless = answers(registry(environ), "aws-sm:good", "aws-sm:valueless")
     assert isinstance(good, Document)
-    assert isinstance(valueless, NotFound)
+    assert isinstance(valueless, SecretNotFoundError)
 
 
 def test_a_batch_that_is_throttled_is_asked_for_again_whole(aws: Moto, environ: dict[str, str], front: Front) -> None:
@@ -130,7 +137,7 @@ def test_a_batch_that_is_throttled_is_asked_for_again_whole(aws: Moto, environ: 
         aws.client("secretsmanager").create_secret(Name=name, SecretString=name)
     front.answer = lambda _: Refusal(400, "ThrottlingException", "Rate exceeded", {"retry-after": "3"})
     found = answers(registry(environ), "aws-sm:a", "aws-sm:b")
-    assert [(type(each), getattr(each, "retry_after", None)) for each in found] == [(Unavailable, 3.0)] * 2
+    assert [(type(each), getattr(each, "retry_after", None)) for each in found] == [(UnavailableError, 3.0)] * 2
     assert front.operations == ["BatchGetSecretValue"]
 
 
@@ -143,18 +150,18 @@ def denied(message: str) -> Refusal:
     [
         (
             denied("User: arn:aws:iam::1:user/ci is not authorized"),
-            Denied,
+            AccessDeniedError,
             "does not allow secretsmanager:GetSecretValue",
         ),
-        (denied("Access to KMS is not allowed"), Denied, "its KMS key may not be used"),
-        (Refusal(400, "DecryptionFailure"), Denied, "its KMS key may not be used"),
-        (Refusal(400, "ExpiredTokenException"), AuthFailed, "the AWS session has expired"),
-        (Refusal(400, "UnrecognizedClientException"), AuthFailed, "does not know the access key"),
-        (Refusal(400, "InvalidSignatureException"), AuthFailed, "does not accept the signature"),
-        (Refusal(400, "ValidationException"), BadReference, "is nothing that AWS takes"),
-        (Refusal(400, "ThrottlingException"), Unavailable, "asks to come back later"),
-        (Refusal(503, "ServiceUnavailable"), Unavailable, "asks to come back later"),
-        (Refusal(500, "SomethingNew"), Unavailable, "asks to come back later"),
+        (denied("Access to KMS is not allowed"), AccessDeniedError, "its KMS key may not be used"),
+        (Refusal(400, "DecryptionFailure"), AccessDeniedError, "its KMS key may not be used"),
+        (Refusal(400, "ExpiredTokenException"), BackendAuthError, "the AWS session has expired"),
+        (Refusal(400, "UnrecognizedClientException"), BackendAuthError, "does not know the access key"),
+        (Refusal(400, "InvalidSignatureException"), BackendAuthError, "does not accept the signature"),
+        (Refusal(400, "ValidationException"), ReferenceValueError, "is nothing that AWS takes"),
+        (Refusal(400, "ThrottlingException"), UnavailableError, "asks to come back later"),
+        (Refusal(503, "ServiceUnavailable"), UnavailableError, "asks to come back later"),
+        (Refusal(500, "SomethingNew"), UnavailableError, "asks to come back later"),
         (Refusal(400, "SomethingNew"), PluginError, "AWS answered SomethingNew"),
         (Refusal(400, "<b>\x1b[2J"), PluginError, "AWS answered an unknown code"),
     ],
@@ -177,14 +184,14 @@ def test_a_call_that_was_throttled_is_made_again_by_the_core(aws: Moto, environ:
     front.answer = once
     found = registry(environ)
     first = answers(found, "aws-sm:busy")[0]
-    assert isinstance(first, Unavailable)
+    assert isinstance(first, UnavailableError)
     assert isinstance(answers(found, "aws-sm:busy")[0], Document)
 
 
 @pytest.mark.parametrize("reference", ["aws-sm:", "aws-sm:a?raw=yes"])
 def test_a_reference_that_makes_no_sense_is_refused(reference: str, aws: Moto, environ: dict[str, str]) -> None:
     aws.client("secretsmanager").create_secret(Name="a", SecretString="x")
-    assert isinstance(answers(registry(environ), reference)[0], BadReference)
+    assert isinstance(answers(registry(environ), reference)[0], ReferenceValueError)
 
 
 def test_the_check_tells_who_is_asking_and_reads_no_secret(environ: dict[str, str], front: Front) -> None:

@@ -14,13 +14,13 @@ from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
-    BadReference,
-    Conflict,
-    Denied,
+    AccessDeniedError,
     PluginError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    ReferenceValueError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
 )
 from sealpipe.plugin import Mode, Receipt
 from sealpipe_plugins.sinks.aws_sm import STAGE, TAG
@@ -79,7 +79,7 @@ class TestWhatIsStored:
         put(environ, "aws-sm:raw", {"": b"\xff\x00"})
         assert vendor.get_secret_value(SecretId="raw")["SecretBinary"] == b"\xff\x00"
         assert put(environ, "aws-sm:raw", {"": b"\xff\x00"}, marker="m2").already
-        refused(environ, "aws-sm:keys", {"a": b"\xff"}, Unsupported, "holds text only")
+        refused(environ, "aws-sm:keys", {"a": b"\xff"}, UnsupportedError, "holds text only")
 
     def test_a_merge_keeps_every_other_member_as_it_is_written(self, vendor: Any, environ: dict[str, str]) -> None:
         text = (
@@ -108,7 +108,7 @@ class TestWhatIsStored:
         put(environ, f"aws-sm:{arn}", {"b": "2"}, "merge")
         assert members(far, "far") == {"a": "1", "b": "2"}
         gone = arn.replace("far", "none")
-        refused(environ, f"aws-sm:{gone}", {"b": SECRET}, BadReference, "is not there")
+        refused(environ, f"aws-sm:{gone}", {"b": SECRET}, ReferenceValueError, "is not there")
 
     def test_all_else_that_the_secret_has_stays(self, vendor: Any, environ: dict[str, str]) -> None:
         tags = [{"Key": "team", "Value": "a"}]
@@ -190,10 +190,10 @@ class TestAtTheSameMoment:
 
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         once(front, "CreateSecret", partial(made, vendor, "db", "theirs"))
-        refused(environ, "aws-sm:db", {"": SECRET}, Conflict, "something else is stored there")
+        refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "something else is stored there")
         vendor.create_secret(Name="void")
         once(front, "PutSecretValue", partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
-        refused(environ, "aws-sm:void", {"": SECRET}, Conflict, "something else is stored there")
+        refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "something else is stored there")
         assert held(vendor, "void") == "theirs"
 
 
@@ -243,13 +243,13 @@ class TestKilled:
             return HANG_UP if "CreateSecret" in front.operations and asked.operation != "CreateSecret" else None
 
         front.answer, front.lost = answer, lambda asked: asked.operation == "CreateSecret"
-        refused(environ, "aws-sm:db", {"a": SECRET}, Unclear, "failed while it was written")
+        refused(environ, "aws-sm:db", {"a": SECRET}, UnknownOutcomeError, "failed while it was written")
 
     def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
         deny(front, "CreateSecret", "InternalServiceError", 500)
-        refused(environ, "aws-sm:db", {"a": SECRET}, Unavailable, "is not written: the store failed")
+        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "is not written: the store failed")
         deny(front, "CreateSecret", "ThrottlingException")
-        refused(environ, "aws-sm:db", {"a": SECRET}, Unavailable, "asks to come back later")
+        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to come back later")
 
 
 class TestRefusals:
@@ -270,7 +270,7 @@ class TestRefusals:
             made(vendor, "db", "old")
         deny(front, operation)
         words = f"AWS does not allow {action} to this identity"
-        error = refused(environ, "aws-sm:db", {"a": SECRET}, Denied, words, "replace")
+        error = refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, words, "replace")
         assert f"allow {action} on it" in error.remedy
 
     def test_a_tag_that_may_not_be_set_leaves_the_value_there(
@@ -278,21 +278,28 @@ class TestRefusals:
     ) -> None:
         made(vendor, "db", "old")
         deny(front, "TagResource")
-        refused(environ, "aws-sm:db", {"": SECRET}, Denied, "holds the value; its tag may not be written", "replace")
+        refused(
+            environ,
+            "aws-sm:db",
+            {"": SECRET},
+            AccessDeniedError,
+            "holds the value; its tag may not be written",
+            "replace",
+        )
         front.answer = lambda _: None
         assert put(environ, "aws-sm:db", {"": SECRET}, "replace").already
         assert (markers(vendor, "db"), versions(vendor, "db")) == (["m1"], 2)
 
     def test_a_key_of_kms_that_may_not_be_used_is_named_as_that(self, environ: dict[str, str], front: Front) -> None:
         deny(front, "CreateSecret", "EncryptionFailure")
-        error = refused(environ, "aws-sm:db", {"a": SECRET}, Denied, "cannot be encrypted: its KMS key")
+        error = refused(environ, "aws-sm:db", {"a": SECRET}, AccessDeniedError, "cannot be encrypted: its KMS key")
         assert "kms:GenerateDataKey" in error.remedy
 
     def test_a_secret_that_is_to_be_deleted_is_not_written_to(self, vendor: Any, environ: dict[str, str]) -> None:
         made(vendor, "gone", "old")
         vendor.delete_secret(SecretId="gone")
         for mode in ("create", "replace", "merge"):
-            error = refused(environ, "aws-sm:gone", {"a": SECRET}, Conflict, "is marked for deletion", mode)
+            error = refused(environ, "aws-sm:gone", {"a": SECRET}, WriteConflictError, "is marked for deletion", mode)
             assert "restore-secret" in error.remedy
 
     def test_a_key_is_not_merged_into_what_has_none(self, vendor: Any, environ: dict[str, str]) -> None:
@@ -300,10 +307,10 @@ class TestRefusals:
         vendor.create_secret(Name="binary", SecretBinary=b"\x00")
         made(vendor, "twice", '{"a": 1, "a": 2}')
         made(vendor, "keys", '{"a": 1}')
-        refused(environ, "aws-sm:plain", {"a": SECRET}, Conflict, "without keys", "merge")
-        refused(environ, "aws-sm:binary", {"a": SECRET}, Conflict, "without keys", "merge")
-        refused(environ, "aws-sm:twice", {"a": SECRET}, Unsupported, "two members of one name", "merge")
-        refused(environ, "aws-sm:keys", {"": SECRET}, Conflict, "has keys", "merge")
+        refused(environ, "aws-sm:plain", {"a": SECRET}, WriteConflictError, "without keys", "merge")
+        refused(environ, "aws-sm:binary", {"a": SECRET}, WriteConflictError, "without keys", "merge")
+        refused(environ, "aws-sm:twice", {"a": SECRET}, UnsupportedError, "two members of one name", "merge")
+        refused(environ, "aws-sm:keys", {"": SECRET}, WriteConflictError, "has keys", "merge")
         put(environ, "aws-sm:plain", {"a": "x"}, "replace")
         put(environ, "aws-sm:keys", {"": "x"}, "replace")
         assert (held(vendor, "plain"), held(vendor, "keys")) == ('{"a": "x"}', "x")
@@ -311,14 +318,14 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("target", "given", "kind", "words"),
         [
-            ("aws-sm:db", {"": SECRET, "a": SECRET}, BadReference, "a key beside the whole secret"),
-            ("aws-sm:", {"": SECRET}, BadReference, "names no secret"),
-            ("aws-sm:with blank", {"": SECRET}, BadReference, "names no secret"),
-            (f"aws-sm:{'x' * 513}", {"": SECRET}, BadReference, "names no secret"),
-            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, BadReference, "names no secret"),
-            ("aws-sm:db", {"": SECRET * 9000}, Unsupported, "65536 bytes"),
-            ("aws-sm:db", {"a": "é" * 32768}, Unsupported, "65536 bytes"),
-            ("aws-sm:db", {"": ""}, Unsupported, "no empty secret"),
+            ("aws-sm:db", {"": SECRET, "a": SECRET}, ReferenceValueError, "a key beside the whole secret"),
+            ("aws-sm:", {"": SECRET}, ReferenceValueError, "names no secret"),
+            ("aws-sm:with blank", {"": SECRET}, ReferenceValueError, "names no secret"),
+            (f"aws-sm:{'x' * 513}", {"": SECRET}, ReferenceValueError, "names no secret"),
+            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, ReferenceValueError, "names no secret"),
+            ("aws-sm:db", {"": SECRET * 9000}, UnsupportedError, "65536 bytes"),
+            ("aws-sm:db", {"a": "é" * 32768}, UnsupportedError, "65536 bytes"),
+            ("aws-sm:db", {"": ""}, UnsupportedError, "no empty secret"),
         ],
     )
     def test_what_cannot_be_is_told_before_anything_is_asked(

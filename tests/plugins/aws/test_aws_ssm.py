@@ -7,7 +7,7 @@ import pytest
 from plugins.aws.front import Front, Refusal
 from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, answers, refused, registry, values
-from sealpipe.errors import BadReference, Denied, NotFound, Unavailable
+from sealpipe.errors import AccessDeniedError, ReferenceValueError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Document
 
 
@@ -48,7 +48,7 @@ def test_a_version_or_label_is_named_in_either_way(aws: Moto, environ: dict[str,
 
 @pytest.mark.parametrize("how", [":1?version=1", "?version=1&label=a", "/?version=1", "?version=0", "?version=x"])
 def test_two_versions_or_none_that_can_be_are_refused(how: str, environ: dict[str, str], front: Front) -> None:
-    assert isinstance(answers(registry(environ), f"aws-ssm:/app/pw{how}")[0], BadReference)
+    assert isinstance(answers(registry(environ), f"aws-ssm:/app/pw{how}")[0], ReferenceValueError)
     assert front.asked == []
 
 
@@ -59,7 +59,7 @@ def test_a_path_is_all_below_it_as_a_map(aws: Moto, environ: dict[str, str]) -> 
     put(aws, "/app/dbx", "no")
     assert values(environ, "aws-ssm:/app/db/#p07,deep/er") == [b"v7", b"d"]
     assert len(values(environ, "aws-ssm:/app/db/#*")) == 24
-    refused(environ, "aws-ssm:/nowhere/", NotFound, "there is no parameter below")
+    refused(environ, "aws-ssm:/nowhere/", SecretNotFoundError, "there is no parameter below")
 
 
 def test_an_arn_names_its_region(aws: Moto, environ: dict[str, str]) -> None:
@@ -82,7 +82,7 @@ def test_two_hundred_references_are_twenty_calls(aws: Moto, environ: dict[str, s
 def test_a_batch_tells_what_is_missing(aws: Moto, environ: dict[str, str]) -> None:
     put(aws, "/there", "x")
     found = answers(registry(environ), "aws-ssm:/there", "aws-ssm:/not", "aws-ssm:/there:9", "aws-ssm:")
-    assert [type(each) for each in found] == [Document, NotFound, NotFound, BadReference]
+    assert [type(each) for each in found] == [Document, SecretNotFoundError, SecretNotFoundError, ReferenceValueError]
     assert str(found[1]) == "aws-ssm:/not is not there"
 
 
@@ -92,7 +92,7 @@ def test_where_one_may_not_be_read_the_others_are(aws: Moto, environ: dict[str, 
     front.answer = lambda asked: Refusal(400, "AccessDeniedException") if '"/b"' in asked.body else None
     a, b, c = answers(registry(environ), "aws-ssm:/a", "aws-ssm:/b", "aws-ssm:/c")
     assert isinstance(a, Document)
-    assert isinstance(b, Denied)
+    assert isinstance(b, AccessDeniedError)
     assert b.message == "aws-ssm:/b may not be read: AWS does not allow ssm:GetParameter to this identity"
     assert isinstance(c, Document)
     assert sorted(front.operations) == [*["GetParameter"] * 3, "GetParameters"]
@@ -100,10 +100,10 @@ def test_where_one_may_not_be_read_the_others_are(aws: Moto, environ: dict[str, 
 
 def test_a_batch_that_is_throttled_is_asked_for_again_whole(environ: dict[str, str], front: Front) -> None:
     front.answer = lambda _: Refusal(400, "ThrottlingException")
-    assert {type(each) for each in answers(registry(environ), "aws-ssm:/a", "aws-ssm:/b")} == {Unavailable}
+    assert {type(each) for each in answers(registry(environ), "aws-ssm:/a", "aws-ssm:/b")} == {UnavailableError}
     assert front.operations == ["GetParameters"]
 
 
 def test_the_permission_for_all_below_is_another_one(environ: dict[str, str], front: Front) -> None:
     front.answer = lambda _: Refusal(400, "AccessDeniedException")
-    refused(environ, "aws-ssm:/app/", Denied, "ssm:GetParametersByPath")
+    refused(environ, "aws-ssm:/app/", AccessDeniedError, "ssm:GetParametersByPath")

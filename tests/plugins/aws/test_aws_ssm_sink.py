@@ -12,7 +12,14 @@ from plugins.aws.killing import deny, killed_everywhere, lose_first, once
 from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, registry, values
 from plugins.storing import SECRET, at_once, put, put_by, refused
-from sealpipe.errors import BadReference, Conflict, Denied, PluginError, Unavailable, Unsupported
+from sealpipe.errors import (
+    AccessDeniedError,
+    PluginError,
+    ReferenceValueError,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
+)
 from sealpipe.plugin import Mode, Receipt
 from sealpipe_plugins.sinks.aws_ssm import TAG
 
@@ -71,7 +78,9 @@ class TestWhatIsStored:
         self, vendor: Any, environ: dict[str, str]
     ) -> None:
         made(vendor, "/app/b", "theirs")
-        refused(environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, Conflict, "something else is stored there")
+        refused(
+            environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "something else is stored there"
+        )
         assert names(vendor, "/app/") == ["/app/b"]
         put(environ, "aws-ssm:/app/", {"a": "x", "b": "theirs"})
         assert names(vendor, "/app/") == ["/app/a", "/app/b"]
@@ -97,7 +106,7 @@ class TestWhatIsStored:
 class TestAtTheSameMomentAndKilled:
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         once(front, "PutParameter", partial(made, vendor, "/one", "theirs"))
-        refused(environ, "aws-ssm:/one", {"": SECRET}, Conflict, "something else is stored there")
+        refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "something else is stored there")
         assert held(vendor, "/one") == ("theirs", 1)
 
     def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
@@ -154,22 +163,28 @@ class TestRefusals:
     ) -> None:
         made(vendor, "/one", "old")
         deny(front, operation)
-        refused(environ, "aws-ssm:/one", {"": SECRET}, Denied, f"AWS does not allow {action} to", "replace")
+        refused(environ, "aws-ssm:/one", {"": SECRET}, AccessDeniedError, f"AWS does not allow {action} to", "replace")
 
     def test_to_make_one_takes_two_permissions(self, environ: dict[str, str], front: Front) -> None:
         deny(front, "PutParameter")
-        refused(environ, "aws-ssm:/one", {"": SECRET}, Denied, "allow ssm:PutParameter and ssm:AddTagsToResource to")
+        refused(
+            environ,
+            "aws-ssm:/one",
+            {"": SECRET},
+            AccessDeniedError,
+            "allow ssm:PutParameter and ssm:AddTagsToResource to",
+        )
 
     @pytest.mark.parametrize(
         ("code", "kind", "words"),
         [
-            ("ThrottlingException", Unavailable, "asks to come back later"),
-            ("TooManyUpdates", Unavailable, "asks to come back later"),
-            ("ParameterLimitExceeded", Unsupported, "as many as AWS allows"),
-            ("ParameterMaxVersionLimitExceeded", Unsupported, "as many as AWS allows"),
-            ("ParameterPatternMismatchException", Unsupported, "its AllowedPattern does not match"),
-            ("InvalidKeyId", Denied, "cannot be encrypted: its KMS key"),
-            ("ValidationException", BadReference, "is nothing that AWS takes"),
+            ("ThrottlingException", UnavailableError, "asks to come back later"),
+            ("TooManyUpdates", UnavailableError, "asks to come back later"),
+            ("ParameterLimitExceeded", UnsupportedError, "as many as AWS allows"),
+            ("ParameterMaxVersionLimitExceeded", UnsupportedError, "as many as AWS allows"),
+            ("ParameterPatternMismatchException", UnsupportedError, "its AllowedPattern does not match"),
+            ("InvalidKeyId", AccessDeniedError, "cannot be encrypted: its KMS key"),
+            ("ValidationException", ReferenceValueError, "is nothing that AWS takes"),
         ],
     )
     def test_every_refusal_reads_differently(
@@ -184,14 +199,14 @@ class TestRefusals:
     ) -> None:
         made(vendor, "/plain", SECRET, kind)
         for mode in ("create", "replace", "merge"):
-            refused(environ, "aws-ssm:/plain", {"": SECRET}, Conflict, f"is not encrypted ({kind})", mode)
+            refused(environ, "aws-ssm:/plain", {"": SECRET}, WriteConflictError, f"is not encrypted ({kind})", mode)
 
     def test_more_than_the_tier_holds_is_refused(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         put(environ, "aws-ssm:/full", {"": "x" * 4096}, marker="m0")
-        refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, Unsupported, "AWS keeps 4096 bytes")
-        refused(environ, "aws-ssm:/full", {"": "x" * 4097}, Unsupported, "AWS keeps 4096 bytes", "replace")
+        refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, UnsupportedError, "AWS keeps 4096 bytes")
+        refused(environ, "aws-ssm:/full", {"": "x" * 4097}, UnsupportedError, "AWS keeps 4096 bytes", "replace")
         made(vendor, "/big", "old", Tier="Advanced")
-        refused(environ, "aws-ssm:/big", {"": "x" * 8193}, Unsupported, "AWS keeps 8192 bytes", "replace")
+        refused(environ, "aws-ssm:/big", {"": "x" * 8193}, UnsupportedError, "AWS keeps 8192 bytes", "replace")
         assert "Overwrite" not in "".join(asked.body for asked in front.asked)
 
     def test_of_several_none_is_stored_where_one_is_more_than_its_tier_holds(
@@ -200,27 +215,32 @@ class TestRefusals:
         made(vendor, "/app/there", "old")
         for long in ("new", "there"):
             values = {"user": "deploy", long: "x" * 4097}
-            refused(environ, "aws-ssm:/app/", values, Unsupported, "AWS keeps 4096 bytes", "replace")
+            refused(environ, "aws-ssm:/app/", values, UnsupportedError, "AWS keeps 4096 bytes", "replace")
         assert [asked.operation for asked in front.asked if asked.operation.startswith("Put")] == []
 
     @pytest.mark.parametrize(
         ("target", "given", "kind", "words"),
         [
-            ("aws-ssm:arn:aws:ssm:eu-west-1:1:parameter/a", {"": SECRET}, BadReference, "no parameter by its ARN"),
-            ("aws-ssm:", {"": SECRET}, BadReference, "names no parameter"),
-            ("aws-ssm:/a:3", {"": SECRET}, BadReference, "names no parameter"),
-            ("aws-ssm:/a//b", {"": SECRET}, BadReference, "names no parameter"),
-            ("aws-ssm:a/b", {"": SECRET}, BadReference, "names no parameter"),
-            ("aws-ssm:/AWS/x", {"": SECRET}, BadReference, "names no parameter"),
-            ("aws-ssm:ssm-x", {"": SECRET}, BadReference, "names no parameter"),
-            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, BadReference, "names no parameter"),
-            ("aws-ssm:/a", {"x": SECRET, "y": SECRET}, BadReference, "is one parameter"),
-            ("aws-ssm:/a/", {"": SECRET}, BadReference, "is a path"),
-            ("aws-ssm:/a/", {"b c": SECRET}, BadReference, "cannot be the name of a parameter"),
-            ("aws-ssm:/a/", {"/b": SECRET}, BadReference, "cannot be the name of a parameter"),
-            ("aws-ssm:/a", {"": ""}, Unsupported, "no empty parameter"),
-            ("aws-ssm:/a", {"": b"\xff"}, Unsupported, "holds text only"),
-            ("aws-ssm:/a", {"": "{{ssm:/other}}"}, Unsupported, "no parameter with {{}}"),
+            (
+                "aws-ssm:arn:aws:ssm:eu-west-1:1:parameter/a",
+                {"": SECRET},
+                ReferenceValueError,
+                "no parameter by its ARN",
+            ),
+            ("aws-ssm:", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            ("aws-ssm:/a:3", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            ("aws-ssm:/a//b", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            ("aws-ssm:a/b", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            ("aws-ssm:/AWS/x", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            ("aws-ssm:ssm-x", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            ("aws-ssm:/a", {"x": SECRET, "y": SECRET}, ReferenceValueError, "is one parameter"),
+            ("aws-ssm:/a/", {"": SECRET}, ReferenceValueError, "is a path"),
+            ("aws-ssm:/a/", {"b c": SECRET}, ReferenceValueError, "cannot be the name of a parameter"),
+            ("aws-ssm:/a/", {"/b": SECRET}, ReferenceValueError, "cannot be the name of a parameter"),
+            ("aws-ssm:/a", {"": ""}, UnsupportedError, "no empty parameter"),
+            ("aws-ssm:/a", {"": b"\xff"}, UnsupportedError, "holds text only"),
+            ("aws-ssm:/a", {"": "{{ssm:/other}}"}, UnsupportedError, "no parameter with {{}}"),
         ],
     )
     def test_what_cannot_be_is_told_before_anything_is_asked(

@@ -18,7 +18,7 @@ import trustme
 from plugins.aws.front import Front, Refusal
 from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, STORE, answers, failure, refused, registry, values
-from sealpipe.errors import AuthFailed, NotConfigured, SettingError, Unavailable
+from sealpipe.errors import BackendAuthError, NotConfiguredError, SettingError, UnavailableError
 from sealpipe.plugin import Document
 from sealpipe.testing.canary import CANARY
 
@@ -61,7 +61,7 @@ def job_token(audience: str) -> str:
 @pytest.mark.usefixtures("ambient")
 class TestANamedStore:
     def test_never_takes_the_variables_that_serve_the_default_store(self, named: dict[str, str], front: Front) -> None:
-        error = refused(named, "other:db", NotConfigured, "AWS_* variables serve the default store only")
+        error = refused(named, "other:db", NotConfiguredError, "AWS_* variables serve the default store only")
         assert "credential_source" in error.remedy
         assert front.asked == []
 
@@ -99,7 +99,7 @@ class TestANamedStore:
 
     def test_needs_a_region(self, named: dict[str, str]) -> None:
         del named[f"{STORE}REGION"]
-        refused({**named, **KEYS}, "other:db", NotConfigured, "no AWS region is set")
+        refused({**named, **KEYS}, "other:db", NotConfiguredError, "no AWS region is set")
 
     @pytest.mark.parametrize(
         ("more", "words"),
@@ -114,7 +114,7 @@ class TestANamedStore:
     def test_says_what_is_wrong_with_its_settings(
         self, more: dict[str, str], words: str, named: dict[str, str]
     ) -> None:
-        refused({**named, **more}, "other:db", NotConfigured, words)
+        refused({**named, **more}, "other:db", NotConfiguredError, words)
 
     def test_takes_no_secret_from_the_config_file(self) -> None:
         from sealpipe.registry import Registry
@@ -136,10 +136,10 @@ class TestTheDefaultStore:
 
     def test_without_any_credentials_says_so(self, front: Front) -> None:
         environ = {f"{DEFAULT}ENDPOINT_URL": front.url, "AWS_REGION": "eu-west-1"}
-        refused(environ, "aws-sm:db", NotConfigured, "there are no AWS credentials here")
+        refused(environ, "aws-sm:db", NotConfiguredError, "there are no AWS credentials here")
 
     def test_without_a_region_says_so(self, front: Front) -> None:
-        refused({f"{DEFAULT}ENDPOINT_URL": front.url}, "aws-sm:db", NotConfigured, "no AWS region is set")
+        refused({f"{DEFAULT}ENDPOINT_URL": front.url}, "aws-sm:db", NotConfiguredError, "no AWS region is set")
 
     @pytest.mark.usefixtures("ambient")
     def test_is_one_for_both_sources(self, aws: Moto, front: Front) -> None:
@@ -171,7 +171,7 @@ class TestARole:
         role = {f"{STORE}ROLE_ARN": ROLE, f"{STORE}AUDIENCE": "sts.amazonaws.com"}
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}
         error = failure(environ, "other:db")
-        assert isinstance(error, NotConfigured)
+        assert isinstance(error, NotConfiguredError)
         assert "another audience" in error.message
         assert front.asked == []
 
@@ -181,7 +181,7 @@ class TestARole:
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("sts.amazonaws.com")}
         front.answer = lambda _: Refusal(403, code)
         error = failure(environ, "other:db")
-        assert isinstance(error, AuthFailed)
+        assert isinstance(error, BackendAuthError)
         assert error.message == f"AWS does not let the CI's token assume the role {ROLE} ({code})"
         assert "trust policy" in error.remedy
 
@@ -207,13 +207,13 @@ class TestTheWay:
 
     def test_a_ca_that_nobody_knows_is_named_as_that(self, secure: Front) -> None:
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.url}
-        error = refused(environ, "other:db", NotConfigured, "a certificate that nobody trusted here has signed")
+        error = refused(environ, "other:db", NotConfiguredError, "a certificate that nobody trusted here has signed")
         assert "SEALPIPE_CA_FILE" in error.remedy
         assert secure.asked == []
 
     def test_a_ca_file_that_is_none_is_named_as_that(self, tmp_path: Path) -> None:
         error = failure({**NAMED, **KEYS}, "other:db", tmp_path / "none.pem")
-        assert isinstance(error, NotConfigured)
+        assert isinstance(error, NotConfiguredError)
         assert error.message == "the certificates to trust cannot be read"
 
     def test_a_proxy_that_wants_a_login_is_named_as_that(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ class TestTheWay:
         thread = threading.Thread(target=refuse, daemon=True)
         thread.start()
         monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CANARY.encode().hex()}@127.0.0.1:{refusing.getsockname()[1]}")
-        error = refused({**NAMED, **KEYS}, "other:db", NotConfigured, "wants a login")
+        error = refused({**NAMED, **KEYS}, "other:db", NotConfiguredError, "wants a login")
         assert "HTTPS_PROXY" in error.remedy
         assert CANARY.encode().hex() not in error.message
         thread.join()
@@ -238,13 +238,13 @@ class TestTheWay:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": f"http://127.0.0.1:{port}"}
-        refused(environ, "other:db", Unavailable, f"AWS at 127.0.0.1:{port}")
+        refused(environ, "other:db", UnavailableError, f"AWS at 127.0.0.1:{port}")
 
     def test_an_answer_that_does_not_come_ends_in_time(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": url, f"{STORE}TIMEOUT": "0.2"}
-            refused(environ, "other:db", Unavailable, "AWS did not answer in time")
+            refused(environ, "other:db", UnavailableError, "AWS did not answer in time")
 
 
 def test_no_log_shows_a_secret_or_token_however_much_is_logged(

@@ -13,17 +13,17 @@ from github import Auth, Github
 
 from plugins.ci_variables.using import CANARY, Storing
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Conflict,
-    Denied,
-    InvalidReference,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    ReferenceSyntaxError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
 )
 from sealpipe.plugin import BLIND, Mode
 from sealpipe.testing.trouble import Trouble
@@ -70,7 +70,7 @@ class TestStoring:
         repo = api.get_repo("acme/app")
         assert [secret.name for secret in repo.get_secrets()] == ["PW"]
         repo.create_secret("OTHER", "theirs")
-        using.fails(Conflict, "acme/app", other=CANARY)
+        using.fails(WriteConflictError, "acme/app", other=CANARY)
         using.put("acme/app", "replace", other="ours")
         assert hub.vaults.places[REPO].opened["OTHER"] == b"ours"
         assert repo.get_secret("OTHER").updated_at >= repo.get_secret("PW").updated_at
@@ -95,14 +95,14 @@ class TestStoring:
     def test_what_no_secret_can_be_is_refused_before_anything_is_asked(
         self, hub: FakeGitHub, using: Storing, value: str | bytes
     ) -> None:
-        assert using.fails(Unsupported, "acme/app", PW=value).remedy
+        assert using.fails(UnsupportedError, "acme/app", PW=value).remedy
         assert hub.asked == []
 
 
 class TestModes:
     def test_all_are_looked_at_before_one_is_written(self, hub: FakeGitHub, using: Storing) -> None:
         using.put("acme/app", B="there")
-        error = using.fails(Conflict, "acme/app", A=CANARY, B=CANARY)
+        error = using.fails(WriteConflictError, "acme/app", A=CANARY, B=CANARY)
         assert error.message.startswith("B of the repository acme/app is there already")
         assert list(hub.vaults.places[REPO].opened) == ["B"]
 
@@ -121,7 +121,7 @@ class TestModes:
             return fake.answer(asked)
 
         hub.instead += [None, None, meanwhile]
-        error = using.fails(Unclear, "acme/app")
+        error = using.fails(UnknownOutcomeError, "acme/app")
         assert "by somebody else at the same moment" in error.message
         assert "--mode replace" in error.remedy
 
@@ -171,8 +171,8 @@ class TestTargets:
          "acme/app?visibility=all", "acme?visibility=selected", "acme/app/prod?visibility=private"],
     )  # fmt: skip
     def test_what_is_no_place_is_refused_unasked(self, hub: FakeGitHub, using: Storing, target: str) -> None:
-        assert using.fails(BadReference, target).remedy
-        with pytest.raises(BadReference):
+        assert using.fails(ReferenceValueError, target).remedy
+        with pytest.raises(ReferenceValueError):
             using.describe(target)
         assert hub.asked == []
 
@@ -181,14 +181,14 @@ class TestTargets:
         ["", "1PW", "A-B", "A B", "GITHUB_TOKEN", "github_x", "..", "A/B", "A%2FB", "A?B", "A\nB", "É", "public-key"],
     )
     def test_what_is_no_name_is_refused_unasked(self, hub: FakeGitHub, using: Storing, name: str) -> None:
-        assert using.fails(BadReference, "acme/app", **{"A": CANARY, name: CANARY}).remedy
+        assert using.fails(ReferenceValueError, "acme/app", **{"A": CANARY, name: CANARY}).remedy
         assert hub.asked == []
 
     def test_two_names_that_differ_in_capitals_are_one(self, using: Storing) -> None:
-        assert "twice" in using.fails(BadReference, "acme/app", PW=CANARY, pw=CANARY).message
+        assert "twice" in using.fails(ReferenceValueError, "acme/app", PW=CANARY, pw=CANARY).message
 
     def test_a_parameter_that_it_has_not_is_refused(self, using: Storing) -> None:
-        with pytest.raises(InvalidReference):
+        with pytest.raises(ReferenceSyntaxError):
             using.locator("acme/app?masked=0")
 
     def test_it_says_what_it_would_do(self, hub: FakeGitHub, using: Storing) -> None:
@@ -220,12 +220,12 @@ class TestKeys:
             return fake.answer(asked)
 
         hub.instead += [None, rotated, None, rotated]
-        using.fails(Unsupported, "acme/app", "replace")
+        using.fails(UnsupportedError, "acme/app", "replace")
         assert calls(hub) == ["GET public-key", "PUT PW", "GET public-key", "PUT PW"]
 
     def test_a_place_that_is_full_says_so(self, hub: FakeGitHub, using: Storing) -> None:
         hub.vaults.places[REPO] = Kept(limit=1)
-        error = using.fails(Unsupported, "acme/app", A=CANARY, B=CANARY)
+        error = using.fails(UnsupportedError, "acme/app", A=CANARY, B=CANARY)
         assert "100 secrets, an organisation 1,000" in error.remedy
         assert (
             error.message == "GitHub does not take B as a secret of the repository acme/app (422); A was stored before"
@@ -245,13 +245,13 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("reply", "kind", "says"),
         [
-            (Reply(401), AuthFailed, "not expired"),
-            (Reply(403), Denied, "a job's own GITHUB_TOKEN can never have that"),
-            (Reply(404), NotFound, "Secrets: write (a classic token: repo)"),
-            (Reply(409), Unavailable, ""),
-            (Reply(403, "", {"Retry-After": "11"}), Unavailable, ""),
-            (Reply(403, "", {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}), Unavailable, ""),
-            (Reply(429, "", {"Retry-After": "11"}), Unavailable, ""),
+            (Reply(401), BackendAuthError, "not expired"),
+            (Reply(403), AccessDeniedError, "a job's own GITHUB_TOKEN can never have that"),
+            (Reply(404), SecretNotFoundError, "Secrets: write (a classic token: repo)"),
+            (Reply(409), UnavailableError, ""),
+            (Reply(403, "", {"Retry-After": "11"}), UnavailableError, ""),
+            (Reply(403, "", {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}), UnavailableError, ""),
+            (Reply(429, "", {"Retry-After": "11"}), UnavailableError, ""),
             (Reply(301, "", {"Location": "/elsewhere"}), PluginError, "as it is called now"),
         ],
     )
@@ -281,11 +281,11 @@ class TestTrouble:
         self, hub: FakeGitHub, using: Storing, target: str, needs: str
     ) -> None:
         hub.vaults.may_write = False
-        assert needs in using.fails(Denied, target).remedy
+        assert needs in using.fails(AccessDeniedError, target).remedy
 
     @pytest.mark.parametrize("mode", ["create", "replace"])
     def test_a_place_that_is_not_there_is_told_from_a_secret_that_is_not(self, using: Storing, mode: Mode) -> None:
-        error = using.fails(NotFound, "acme/app/staging", mode)
+        error = using.fails(SecretNotFoundError, "acme/app/staging", mode)
         assert "GitHub has no the environment staging" not in error.message
         assert "the environment staging of acme/app" in error.message
 
@@ -294,14 +294,14 @@ class TestTrouble:
         self, hub: FakeGitHub, using: Storing, fault: Any
     ) -> None:
         hub.instead += [None, None, fault]
-        error = using.fails(Unclear, "acme/app")
+        error = using.fails(UnknownOutcomeError, "acme/app")
         assert error.message == "GitHub did not say whether it stored PW of the repository acme/app"
         assert len(hub.asked) == 3
 
     @pytest.mark.parametrize("fault", [drop, drop_after, Reply(500), Reply(502), Reply(503)])
     def test_and_may_be_written_again_where_anything_may(self, hub: FakeGitHub, using: Storing, fault: Any) -> None:
         hub.instead += [None, fault]
-        using.fails(Unavailable, "acme/app", "replace")
+        using.fails(UnavailableError, "acme/app", "replace")
         using.put("acme/app", "replace", PW=CANARY)
         assert hub.vaults.places[REPO].opened == {"PW": CANARY.encode()}
 
@@ -314,16 +314,16 @@ class TestTrouble:
 
     def test_what_github_took_and_does_not_have_is_unclear(self, hub: FakeGitHub, using: Storing) -> None:
         hub.instead += [None, None, Reply(201)]
-        assert "does not have it" in using.fails(Unclear, "acme/app").message
+        assert "does not have it" in using.fails(UnknownOutcomeError, "acme/app").message
 
     def test_the_next_try_of_a_call_goes_on_where_it_was(self, hub: FakeGitHub, using: Storing) -> None:
         hub.instead += [None, None, None, None, Reply(429)]
-        error = using.fails(Unavailable, "acme/app", A="1", B="2")
+        error = using.fails(UnavailableError, "acme/app", A="1", B="2")
         assert error.message.endswith("; A was stored before")
         using.put("acme/app", A="1", B="2")
         assert hub.vaults.places[REPO].opened == {"A": b"1", "B": b"2"}
         assert calls(hub).count("PUT A") == 1
-        using.fails(Conflict, "acme/app", A="1", B="2")
+        using.fails(WriteConflictError, "acme/app", A="1", B="2")
 
     @pytest.mark.parametrize("end", [drop, drop_after])
     @pytest.mark.parametrize("answered", range(5))
@@ -338,15 +338,15 @@ class TestTrouble:
 
     def test_a_second_process_never_replaces_what_a_killed_one_created(self, hub: FakeGitHub) -> None:
         hub.instead = [None, None, drop_after]
-        at(hub.base_url).fails(Unclear, "acme/app")
-        error = at(hub.base_url).fails(Conflict, "acme/app")
+        at(hub.base_url).fails(UnknownOutcomeError, "acme/app")
+        error = at(hub.base_url).fails(WriteConflictError, "acme/app")
         assert "GitHub does not say with which value" in error.message
 
     @pytest.mark.parametrize("how", ["503", "closed"])
     def test_a_github_that_is_in_trouble_is_unavailable(self, how: str) -> None:
         trouble = Trouble(how)
         try:
-            assert at(trouble.url).fails(Unavailable, "acme/app").retry_after in (None, 7)
+            assert at(trouble.url).fails(UnavailableError, "acme/app").retry_after in (None, 7)
         finally:
             trouble.stop()
 
@@ -357,7 +357,7 @@ class TestWays:
         assert [asked.target for asked in hub.asked] == ["/rate_limit"]
 
     def test_without_a_token_it_says_so(self) -> None:
-        with pytest.raises(NotConfigured, match="no token for GitHub"):
+        with pytest.raises(NotConfiguredError, match="no token for GitHub"):
             Storing("github-secret", {}).put("acme/app", PW=CANARY)
 
     def test_it_is_known_to_be_blind(self, using: Storing) -> None:

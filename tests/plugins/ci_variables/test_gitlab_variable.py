@@ -11,16 +11,16 @@ import pytest
 
 from plugins.ci_variables.using import CANARY, Storing
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Conflict,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
 )
 from sealpipe.plugin import Mode
 from sealpipe.testing.trouble import Trouble
@@ -79,7 +79,7 @@ class TestStoring:
             assert project.variables.get("OTHER").description == "made by hand [sealpipe: m1]"
             group = api.groups.get("acme/sub", lazy=True)
             group.variables.create({"key": "PW", "value": "theirs"})
-            using.fails(Conflict, "groups/acme/sub")
+            using.fails(WriteConflictError, "groups/acme/sub")
 
     @pytest.mark.parametrize(
         "value", ["two\nlines\n", "::add-mask::x\n<<EOF\nEOF\n", "\x1b]0;x\x07", "", "short", "a b c d e"]
@@ -87,7 +87,7 @@ class TestStoring:
     def test_what_cannot_be_masked_is_stored_only_where_that_is_said(
         self, lab: FakeGitLab, using: Storing, value: str
     ) -> None:
-        error = using.fails(Unsupported, TARGET, OK=CANARY, PW=value)
+        error = using.fails(UnsupportedError, TARGET, OK=CANARY, PW=value)
         assert "could not mask the value for PW of the project acme/sub/app" in error.message
         assert "masked=0" in error.remedy
         assert lab.shelves.places[APP] == []
@@ -105,7 +105,7 @@ class TestStoring:
     def test_what_no_variable_can_be_is_refused_with_nothing_written(
         self, lab: FakeGitLab, using: Storing, value: bytes
     ) -> None:
-        assert using.fails(Unsupported, TARGET, OK=CANARY, PW=value).remedy
+        assert using.fails(UnsupportedError, TARGET, OK=CANARY, PW=value).remedy
         assert lab.shelves.places[APP] == []
 
     def test_flags_can_be_given(self, lab: FakeGitLab, using: Storing) -> None:
@@ -117,7 +117,7 @@ class TestStoring:
 class TestThere:
     def test_all_are_looked_at_before_one_is_written(self, lab: FakeGitLab, using: Storing) -> None:
         person(lab, key="B")
-        error = using.fails(Conflict, TARGET, A=CANARY, B=CANARY)
+        error = using.fails(WriteConflictError, TARGET, A=CANARY, B=CANARY)
         assert error.message == "B of the project acme/sub/app is there already, with another value"
         assert set(methods(lab)) == {"GET"}
 
@@ -137,20 +137,20 @@ class TestThere:
 
     def test_one_that_is_masked_takes_no_value_that_cannot_be(self, lab: FakeGitLab, using: Storing) -> None:
         made = person(lab, masked=True)
-        using.fails(Unsupported, TARGET, "replace", PW="two\nlines")
+        using.fails(UnsupportedError, TARGET, "replace", PW="two\nlines")
         assert made["value"] == "by-hand-1"
         using.put(f"{TARGET}?masked=0", "replace", PW="two\nlines")
         assert made["masked"] is False
 
     def test_what_is_expanded_is_not_the_same_value(self, lab: FakeGitLab, using: Storing) -> None:
         made = person(lab, value="pa$$w0rd", raw=False)
-        using.fails(Conflict, TARGET, PW="pa$$w0rd")
+        using.fails(WriteConflictError, TARGET, PW="pa$$w0rd")
         assert using.put(TARGET, "replace", PW="pa$$w0rd").already is False
         assert made["raw"] is True
 
     def test_a_hidden_one_is_replaced_and_not_known(self, lab: FakeGitLab, using: Storing) -> None:
         made = person(lab, hidden=True, masked=True)
-        using.fails(Conflict, TARGET)
+        using.fails(WriteConflictError, TARGET)
         assert using.put(TARGET, "replace", PW=CANARY).known is False
         assert made["value"] == CANARY
         again = using.put(TARGET, "create", PW=CANARY)
@@ -167,7 +167,7 @@ class TestScopes:
         assert found == {"*": "for-all-of-them", "production": "for-production-2", "review/*": "for-review-apps"}
 
     def test_a_scope_is_never_part_of_the_question(self, lab: FakeGitLab, using: Storing) -> None:
-        using.fails(Unsupported, f"{TARGET}?environment=a%26b%25#x".partition("#")[0])
+        using.fails(UnsupportedError, f"{TARGET}?environment=a%26b%25#x".partition("#")[0])
         assert lab.asked[0].query == {"filter[environment_scope]": "a&b%"}
         assert lab.shelves.places[APP] == []
 
@@ -181,13 +181,13 @@ class TestScopes:
         for scope in ("production", "staging"):
             using.put(f"groups/acme/sub?environment={scope}", PW=CANARY)
         lab.shelves.filters_in_groups = False
-        error = using.fails(Unsupported, "groups/acme/sub?environment=production", "replace")
+        error = using.fails(UnsupportedError, "groups/acme/sub?environment=production", "replace")
         assert "apart by their environment" in error.message
 
     def test_another_scope_is_never_taken_for_the_one_that_was_asked_for(self, lab: FakeGitLab, using: Storing) -> None:
         using.put("groups/acme/sub?environment=staging", PW="for-staging-only")
         lab.shelves.filters_in_groups = False
-        using.fails(Unsupported, "groups/acme/sub?environment=production", "replace")
+        using.fails(UnsupportedError, "groups/acme/sub?environment=production", "replace")
         assert lab.shelves.find(GROUP, "PW", "staging")["value"] == "for-staging-only"
 
 
@@ -235,20 +235,20 @@ class TestMarks:
         lab.shelves.descriptions = False
         assert using.put(TARGET, PW=CANARY).already is False
         assert using.put(TARGET, PW=CANARY).already
-        using.fails(Conflict, TARGET, PW=CANARY + "2")
+        using.fails(WriteConflictError, TARGET, PW=CANARY + "2")
 
 
 class TestOldOnes:
     def test_a_gitlab_that_masks_less_says_so(self, lab: FakeGitLab, using: Storing) -> None:
         lab.shelves.masks_raw = False
         using.put(TARGET, OK=CANARY)
-        error = using.fails(Unsupported, TARGET, PW="pa$$w0rd!")
+        error = using.fails(UnsupportedError, TARGET, PW="pa$$w0rd!")
         assert "_+=/@:.~- only: masked=0" in error.remedy
 
     def test_a_gitlab_that_expands_whatever_it_is_told_says_so(self, lab: FakeGitLab, using: Storing) -> None:
         lab.shelves.raws = False
         using.put(TARGET, OK=CANARY)
-        assert "15.7" in using.fails(Unsupported, f"{TARGET}?masked=0", PW="pa$$w0rd!").remedy
+        assert "15.7" in using.fails(UnsupportedError, f"{TARGET}?masked=0", PW="pa$$w0rd!").remedy
 
 
 class TestTargets:
@@ -261,14 +261,14 @@ class TestTargets:
          f"{TARGET}?environment=" + "x" * 256],
     )  # fmt: skip
     def test_what_is_no_place_is_refused_unasked(self, lab: FakeGitLab, using: Storing, target: str) -> None:
-        assert using.fails(BadReference, target).remedy
-        with pytest.raises(BadReference):
+        assert using.fails(ReferenceValueError, target).remedy
+        with pytest.raises(ReferenceValueError):
             using.describe(target)
         assert lab.asked == []
 
     @pytest.mark.parametrize("key", ["", "A-B", "A B", "..", "A/B", "A%2FB", "A?B", "A\n", "É", "x" * 256])
     def test_what_is_no_key_is_refused_unasked(self, lab: FakeGitLab, using: Storing, key: str) -> None:
-        assert using.fails(BadReference, TARGET, **{"A": CANARY, key: CANARY}).remedy
+        assert using.fails(ReferenceValueError, TARGET, **{"A": CANARY, key: CANARY}).remedy
         assert lab.asked == []
 
     def test_it_says_what_it_would_do(self, lab: FakeGitLab, using: Storing) -> None:
@@ -285,10 +285,10 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("reply", "kind", "says"),
         [
-            (Reply(401), AuthFailed, "CI_JOB_TOKEN"),
-            (Reply(403), Denied, "give it the role Maintainer and the scope api"),
-            (Reply(429, "", {"Retry-After": "11"}), Unavailable, ""),
-            (Reply(503, "", {"Retry-After": "11"}), Unavailable, ""),
+            (Reply(401), BackendAuthError, "CI_JOB_TOKEN"),
+            (Reply(403), AccessDeniedError, "give it the role Maintainer and the scope api"),
+            (Reply(429, "", {"Retry-After": "11"}), UnavailableError, ""),
+            (Reply(503, "", {"Retry-After": "11"}), UnavailableError, ""),
         ],
     )
     @pytest.mark.parametrize("answered", [0, 1])
@@ -306,7 +306,7 @@ class TestTrouble:
         self, lab: FakeGitLab, using: Storing, status: int
     ) -> None:
         lab.instead = [None, Reply(status, {"message": {"value": [CANARY]}})]
-        error = using.fails(NotFound if status in (404, 301) else Unsupported, TARGET)
+        error = using.fails(SecretNotFoundError if status in (404, 301) else UnsupportedError, TARGET)
         assert f"({status})" in error.message
         assert methods(lab) == ["GET", "POST", "GET"]
 
@@ -315,11 +315,11 @@ class TestTrouble:
         self, lab: FakeGitLab, using: Storing, target: str, role: str
     ) -> None:
         lab.shelves.maintainer = False
-        assert using.fails(Denied, target).remedy == f"give it the role {role} and the scope api"
+        assert using.fails(AccessDeniedError, target).remedy == f"give it the role {role} and the scope api"
 
     @pytest.mark.parametrize("target", ["acme/sub/lost", "groups/lost"])
     def test_a_place_that_is_not_there_is_not_found(self, using: Storing, target: str) -> None:
-        assert "does not find the" in using.fails(NotFound, target).message
+        assert "does not find the" in using.fails(SecretNotFoundError, target).message
 
     @pytest.mark.parametrize("fault", [drop_after, Reply(500), Reply(502), drop])
     @pytest.mark.parametrize("there", [False, True])
@@ -333,13 +333,13 @@ class TestTrouble:
             )
             assert [each["value"] for each in lab.shelves.places[APP]] == [CANARY]
         else:
-            assert using.fails(Unclear, TARGET, "replace").remedy == "run the same again"
+            assert using.fails(UnknownOutcomeError, TARGET, "replace").remedy == "run the same again"
         assert "PUT" not in methods(lab)[2:]
 
     def test_a_lost_answer_to_the_marker_alone_is_looked_up_too(self, lab: FakeGitLab, using: Storing) -> None:
         person(lab)
         lab.instead = [None, drop]
-        using.fails(Unclear, TARGET, PW="by-hand-1")
+        using.fails(UnknownOutcomeError, TARGET, PW="by-hand-1")
         lab.instead = [None, drop_after]
         assert using.put(TARGET, PW="by-hand-1").already
 
@@ -370,7 +370,7 @@ class TestTrouble:
     def test_a_gitlab_that_is_in_trouble_is_unavailable(self, how: str) -> None:
         trouble = Trouble(how)
         try:
-            assert at(trouble.url).fails(Unavailable, TARGET).retry_after in (None, 7)
+            assert at(trouble.url).fails(UnavailableError, TARGET).retry_after in (None, 7)
         finally:
             trouble.stop()
 
@@ -401,7 +401,7 @@ class TestTwoAtOnce:
             return fake.answer(asked)
 
         lab.instead = [None, meanwhile]
-        using.fails(Conflict, TARGET)
+        using.fails(WriteConflictError, TARGET)
         assert lab.shelves.find(APP, "PW")["value"] == "by-hand-1"
 
     def test_one_that_goes_meanwhile_is_made_again(self, lab: FakeGitLab, using: Storing) -> None:
@@ -430,7 +430,7 @@ class TestWays:
         assert [asked.target for asked in lab.asked] == ["/api/v4/version"]
 
     def test_without_a_token_it_says_that_a_jobs_own_will_not_do(self) -> None:
-        with pytest.raises(NotConfigured) as caught:
+        with pytest.raises(NotConfiguredError) as caught:
             Storing("gitlab-variable", {"CI_JOB_TOKEN": "x"}).put(TARGET, PW=CANARY)
         assert "CI_JOB_TOKEN, may write neither notes nor variables" in caught.value.remedy
 

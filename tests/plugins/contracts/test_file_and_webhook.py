@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.errors import BadReference
+from sealpipe.errors import ReferenceValueError
 from sealpipe.plugin import Channel
 from sealpipe.testing import ChannelContract
 from support.receiver import Receiver
@@ -72,5 +72,5 @@ class TestWebhookChannel(ChannelContract):
         assert channel.canonical("HTTPS://Hooks.Example:443/A") == channel.canonical("https://hooks.example/A")
 
     def test_port_0_is_none(self, channel: Channel) -> None:
-        with pytest.raises(BadReference):
+        with pytest.raises(ReferenceValueError):
             channel.validate("https://hooks.example:0/")

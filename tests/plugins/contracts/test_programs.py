@@ -13,7 +13,7 @@ import pytest
 from plugins.test_pass import environ as password_store
 from plugins.test_sops import Encrypt, encrypt, keys, others
 from plugins.test_sops import Keys as Keys
-from sealpipe.errors import BadReference
+from sealpipe.errors import ReferenceValueError
 from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
@@ -94,4 +94,4 @@ class TestExec(SourceContract):
 
     def test_what_is_not_there_is_not_found_and_named(self, registry: Registry) -> None:
         """A command that nobody has named is no missing value: ?optional=1 must not hide it."""
-        assert isinstance(self.get(registry, self.missing()), BadReference)
+        assert isinstance(self.get(registry, self.missing()), ReferenceValueError)

@@ -13,14 +13,14 @@ import trustme
 from plugins.aws.reading import answers, refused, registry, values
 from plugins.k8s.cluster import TOKEN, Cluster
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Denied,
-    NotConfigured,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
     PluginError,
-    Unavailable,
-    Unsupported,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
 )
 from sealpipe.plugin import Document
 
@@ -44,7 +44,7 @@ class TestASecret:
 
     def test_without_a_key_names_its_keys(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "db", {"user": b"u", "pw": b"p"})
-        with pytest.raises(BadReference) as caught:
+        with pytest.raises(ReferenceValueError) as caught:
             values(environ, "k8s:prod/db")
         assert '"user", "pw"' in caught.value.remedy
 
@@ -85,7 +85,7 @@ class TestASecret:
         ],
     )
     def test_that_cannot_be_is_asked_of_nobody(self, body: str, cluster: Cluster, environ: dict[str, str]) -> None:
-        assert isinstance(answers(registry(environ), f"k8s:{body}")[0], BadReference)
+        assert isinstance(answers(registry(environ), f"k8s:{body}")[0], ReferenceValueError)
         assert cluster.paths == []
 
     def test_with_a_value_that_is_no_base64_is_refused(self, cluster: Cluster, environ: dict[str, str]) -> None:
@@ -97,12 +97,12 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("status", "kind", "words"),
         [
-            (401, AuthFailed, "does not accept the login"),
-            (403, Denied, "allows this login no `get` of it"),
-            (302, NotConfigured, "a redirect (302), which is never followed"),
-            (429, Unavailable, "asks to come back later (429)"),
-            (500, Unavailable, "asks to come back later (500)"),
-            (503, Unavailable, "asks to come back later (503)"),
+            (401, BackendAuthError, "does not accept the login"),
+            (403, AccessDeniedError, "allows this login no `get` of it"),
+            (302, NotConfiguredError, "a redirect (302), which is never followed"),
+            (429, UnavailableError, "asks to come back later (429)"),
+            (500, UnavailableError, "asks to come back later (500)"),
+            (503, UnavailableError, "asks to come back later (503)"),
             (418, PluginError, "answered 418"),
         ],
     )
@@ -119,14 +119,14 @@ class TestFailures:
     def test_a_secret_that_is_not_there_and_a_namespace_that_is_not_read_differently(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
-        refused(environ, "k8s:prod/db", NotFound, "the namespace prod has no Secret db")
-        refused(environ, "k8s:dev/db", NotFound, "has no namespace dev")
+        refused(environ, "k8s:prod/db", SecretNotFoundError, "the namespace prod has no Secret db")
+        refused(environ, "k8s:dev/db", SecretNotFoundError, "has no namespace dev")
         cluster.refusals["/dev"] = 403, {}
-        refused(environ, "k8s:dev/db", NotFound, "has no Secret db, or no such namespace")
+        refused(environ, "k8s:dev/db", SecretNotFoundError, "has no Secret db, or no such namespace")
 
     def test_a_wrong_token_is_not_shown(self, environ: dict[str, str]) -> None:
         environ[f"{DEFAULT}TOKEN"] = "another-token-77"
-        error = refused(environ, "k8s:prod/db", AuthFailed, "401")
+        error = refused(environ, "k8s:prod/db", BackendAuthError, "401")
         assert "another-token-77" not in f"{error.message} {error.remedy}"
 
     def test_something_that_is_no_kubernetes_is_told_as_that(self, cluster: Cluster, environ: dict[str, str]) -> None:
@@ -137,13 +137,13 @@ class TestFailures:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             environ = {f"{DEFAULT}SERVER": url, f"{DEFAULT}TOKEN": TOKEN, f"{DEFAULT}TIMEOUT": "0.2"}
-            refused(environ, "k8s:prod/db", Unavailable, "did not answer")
+            refused(environ, "k8s:prod/db", UnavailableError, "did not answer")
 
     def test_a_server_that_is_not_there_cannot_be_reached(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         environ = {f"{DEFAULT}SERVER": f"http://127.0.0.1:{port}", f"{DEFAULT}TOKEN": TOKEN}
-        refused(environ, "k8s:prod/db", Unavailable, f"Kubernetes at 127.0.0.1:{port}")
+        refused(environ, "k8s:prod/db", UnavailableError, f"Kubernetes at 127.0.0.1:{port}")
 
     def test_the_check_tells_our_rights_and_reads_no_secret(self, cluster: Cluster, environ: dict[str, str]) -> None:
         environ[f"{DEFAULT}NAMESPACE"] = "prod"
@@ -173,7 +173,7 @@ class TestWhichCluster:
         (account / "token").write_text("the-next-one")
         assert isinstance(answers(found, "k8s:db")[0], Document), "a token is read anew: the pod's is replaced"
         named = {**inside, **NAMED, f"{STORE}SERVICE_ACCOUNT": str(account)}
-        refused(named, "other:prod/db", NotConfigured, "nothing says which cluster other is")
+        refused(named, "other:prod/db", NotConfiguredError, "nothing says which cluster other is")
 
     def test_a_kubeconfig_names_it_by_its_current_context(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
@@ -181,7 +181,7 @@ class TestWhichCluster:
         path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN})
         assert values({"KUBECONFIG": str(path)}, "k8s:db#pw") == [b"x"]
         assert values({**NAMED, f"{STORE}KUBECONFIG": str(path)}, "other:db#pw") == [b"x"]
-        refused({**NAMED, "KUBECONFIG": str(path)}, "other:prod/db", NotConfigured, "nothing says which cluster")
+        refused({**NAMED, "KUBECONFIG": str(path)}, "other:prod/db", NotConfiguredError, "nothing says which cluster")
 
     def test_the_users_own_kubeconfig_is_taken_as_kubectl_takes_it(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
@@ -191,8 +191,8 @@ class TestWhichCluster:
         home = {"HOME": str(tmp_path)}
         assert values(home, "k8s:db#pw") == [b"x"]
         assert values({**home, **NAMED, f"{STORE}CONTEXT": "here"}, "other:db#pw") == [b"x"]
-        refused({**home, **NAMED, f"{STORE}CONTEXT": "there"}, "other:db", NotConfigured, "no context 'there'")
-        refused({**home, **NAMED}, "other:prod/db", NotConfigured, "nothing says which cluster")
+        refused({**home, **NAMED, f"{STORE}CONTEXT": "there"}, "other:db", NotConfiguredError, "no context 'there'")
+        refused({**home, **NAMED}, "other:prod/db", NotConfiguredError, "nothing says which cluster")
 
     def test_a_client_certificate_does_for_a_token(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
@@ -230,7 +230,7 @@ class TestWhichCluster:
         self, user: dict[str, object], secure: Cluster, authority: trustme.CA, tmp_path: Path
     ) -> None:
         environ = {"KUBECONFIG": str(kubeconfig(tmp_path, secure, authority, user))}
-        error = refused(environ, "k8s:prod/db", Unsupported, f"has {next(iter(user))}, which sealpipe does not do")
+        error = refused(environ, "k8s:prod/db", UnsupportedError, f"has {next(iter(user))}, which sealpipe does not do")
         assert "kubectl create token" in error.remedy
         assert values({**environ, f"{DEFAULT}TOKEN": TOKEN}, "k8s:db#pw") == [b"x"]
 
@@ -238,15 +238,15 @@ class TestWhichCluster:
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
     ) -> None:
         path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN}, **{"insecure-skip-tls-verify": True})
-        refused({"KUBECONFIG": str(path)}, "k8s:prod/db", Unsupported, "insecure-skip-tls-verify")
+        refused({"KUBECONFIG": str(path)}, "k8s:prod/db", UnsupportedError, "insecure-skip-tls-verify")
         assert secure.paths == []
 
     def test_another_authority_is_not_trusted(self, secure: Cluster, tmp_path: Path) -> None:
         trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
         environ = {f"{DEFAULT}SERVER": secure.url, f"{DEFAULT}TOKEN": TOKEN}
         words = "a certificate that nobody trusted here has signed"
-        refused(environ, "k8s:prod/db", NotConfigured, words)
-        refused({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, "k8s:prod/db", NotConfigured, words)
+        refused(environ, "k8s:prod/db", NotConfiguredError, words)
+        refused({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, "k8s:prod/db", NotConfiguredError, words)
         assert secure.paths == []
 
     def test_the_ca_of_everything_serves_it_too(self, secure: Cluster, authority: trustme.CA, tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ class TestWhichCluster:
         ],
     )
     def test_wrong_settings_are_named(self, more: dict[str, str], words: str) -> None:
-        refused({STORE + name: value for name, value in more.items()} | NAMED, "other:a/b", NotConfigured, words)
+        refused({STORE + name: value for name, value in more.items()} | NAMED, "other:a/b", NotConfiguredError, words)
 
 
 def coded(data: bytes) -> str:

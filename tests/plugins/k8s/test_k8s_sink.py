@@ -14,15 +14,15 @@ from plugins.aws.reading import registry, values
 from plugins.k8s.cluster import TOKEN, Cluster
 from plugins.storing import SECRET, at_once, put, put_by, refused
 from sealpipe.errors import (
-    AuthFailed,
-    BadReference,
-    Conflict,
-    Denied,
-    NotFound,
+    AccessDeniedError,
+    BackendAuthError,
     PluginError,
-    Unavailable,
-    Unclear,
-    Unsupported,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
 )
 from sealpipe.plugin import Mode, Receipt
 from sealpipe_plugins.sinks.k8s import ANNOTATION, ANNOTATION_LIMIT
@@ -109,7 +109,7 @@ class TestAtTheSameMomentAndKilled:
 
     def test_of_two_that_create_one_is_told(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.refused = self.once("POST", lambda: cluster.secret("prod", "db", {"a": b"theirs"}))
-        refused(environ, "k8s:prod/db", {"a": SECRET}, Conflict, "something else is stored there")
+        refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "something else is stored there")
         assert held(cluster, "db") == {"a": b"theirs"}
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])
@@ -134,7 +134,7 @@ class TestAtTheSameMomentAndKilled:
                 cluster.change("prod", "db", {"data": {"n": coded(str(next(numbers)))}})
 
         cluster.refused = refuse
-        refused(environ, "k8s:prod/db", {"a": SECRET}, Unavailable, "others keep writing there", "merge")
+        refused(environ, "k8s:prod/db", {"a": SECRET}, UnavailableError, "others keep writing there", "merge")
         assert next(numbers) < 20
 
     def test_a_secret_that_goes_in_between_is_made_anew(self, cluster: Cluster, environ: dict[str, str]) -> None:
@@ -183,7 +183,7 @@ class TestAtTheSameMomentAndKilled:
     ) -> None:
         cluster.namespaces.add("prod")
         cluster.lost = lambda method, _: method == "POST" or bool(cluster.asked)
-        refused(environ, "k8s:prod/db", {"a": SECRET}, Unclear, "did not answer")
+        refused(environ, "k8s:prod/db", {"a": SECRET}, UnknownOutcomeError, "did not answer")
 
     @staticmethod
     def once(method: str, do: Any) -> Any:
@@ -217,17 +217,19 @@ class TestRefusals:
         if method == "PATCH":
             cluster.secret("prod", "db", {"old": b"1"})
         cluster.refused = lambda asked, _: 403 if asked == method else None
-        error = refused(environ, "k8s:prod/db", {"a": SECRET}, Denied, f"allows this login no `{verb}`", "replace")
+        error = refused(
+            environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"allows this login no `{verb}`", "replace"
+        )
         assert f"kubectl auth can-i {verb} secrets" in error.remedy
 
     @pytest.mark.parametrize(
         ("status", "kind", "words"),
         [
-            (401, AuthFailed, "does not accept the login"),
-            (413, Unsupported, "more than Kubernetes takes"),
-            (422, Conflict, "does not take the Secret so (422)"),
-            (429, Unavailable, "asks to come back later"),
-            (500, Unavailable, "is not written: the store failed"),
+            (401, BackendAuthError, "does not accept the login"),
+            (413, UnsupportedError, "more than Kubernetes takes"),
+            (422, WriteConflictError, "does not take the Secret so (422)"),
+            (429, UnavailableError, "asks to come back later"),
+            (500, UnavailableError, "is not written: the store failed"),
             (418, PluginError, "answered 418"),
         ],
     )
@@ -238,34 +240,36 @@ class TestRefusals:
         refused(environ, "k8s:prod/db", {"a": SECRET}, kind, words)
 
     def test_a_namespace_that_is_not_there_is_named(self, environ: dict[str, str]) -> None:
-        refused(environ, "k8s:dev/db", {"a": SECRET}, NotFound, "has no namespace dev")
+        refused(environ, "k8s:dev/db", {"a": SECRET}, SecretNotFoundError, "has no namespace dev")
 
     def test_an_immutable_secret_is_told_as_that_and_may_be_marked(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         cluster.secret("prod", "fixed", {"a": b"x"}, immutable=True)
         for mode in ("replace", "merge"):
-            refused(environ, "k8s:prod/fixed", {"a": SECRET}, Conflict, "is immutable", mode)
+            refused(environ, "k8s:prod/fixed", {"a": SECRET}, WriteConflictError, "is immutable", mode)
         assert put(environ, "k8s:prod/fixed", {"a": "x"}).already
         assert markers(cluster, "fixed") == ["m1"]
 
     def test_a_typed_secret_keeps_the_keys_that_it_must_have(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "tls", {"tls.crt": b"c", "tls.key": b"k"}, type="kubernetes.io/tls")
-        error = refused(environ, "k8s:prod/tls", {"a": SECRET}, Conflict, "of the type kubernetes.io/tls", "replace")
+        error = refused(
+            environ, "k8s:prod/tls", {"a": SECRET}, WriteConflictError, "of the type kubernetes.io/tls", "replace"
+        )
         assert "--mode merge" in error.remedy
         assert held(cluster, "tls") == {"tls.crt": b"c", "tls.key": b"k"}
 
     def test_one_that_is_being_deleted_is_left_alone(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "db", {"a": b"x"})
         cluster.change("prod", "db", {"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x"]}})
-        refused(environ, "k8s:prod/db", {"a": SECRET}, Conflict, "is being deleted", "replace")
+        refused(environ, "k8s:prod/db", {"a": SECRET}, WriteConflictError, "is being deleted", "replace")
 
     def test_more_than_a_mebibyte_is_refused_and_as_much_is_taken(
         self, cluster: Cluster, environ: dict[str, str]
     ) -> None:
         half = "x" * (512 * 1024)
         cluster.secret("prod", "db", {"a": half.encode()})
-        refused(environ, "k8s:prod/db", {"b": half + "x"}, Unsupported, "1048576 bytes", "merge")
+        refused(environ, "k8s:prod/db", {"b": half + "x"}, UnsupportedError, "1048576 bytes", "merge")
         assert writes(cluster) == []
         put(environ, "k8s:prod/db", {"b": half}, "merge")
         assert sum(map(len, held(cluster, "db").values())) == 1024 * 1024
@@ -288,7 +292,7 @@ class TestRefusals:
     def test_what_cannot_be_is_told_before_anything_is_asked(
         self, cluster: Cluster, environ: dict[str, str], target: str, key: str
     ) -> None:
-        refused(environ, target, {key: SECRET}, BadReference, "")
+        refused(environ, target, {key: SECRET}, ReferenceValueError, "")
         assert cluster.paths == []
 
     def test_the_check_tells_what_may_not_be_done_and_changes_nothing(

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from references.running import value_of
-from sealpipe.errors import BadReference, PluginError, Unsupported
+from sealpipe.errors import PluginError, ReferenceValueError, UnsupportedError
 from sealpipe.testing.canary import CANARY
 from sealpipe.testing.contract import told
 from sealpipe_plugins.backends.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, odd, plain
@@ -129,7 +129,7 @@ NAMED = {
 
 @pytest.mark.parametrize(("quote", "value"), NAMED)
 def test_the_character_is_named_and_nothing_else_of_the_value(quote: str, value: str, tmp_path: Path) -> None:
-    with pytest.raises(Unsupported) as refused:
+    with pytest.raises(UnsupportedError) as refused:
         put("dotenv", str(tmp_path / "env"), {"K": value}, "create", quote=quote)
     assert NAMED[quote, value] in refused.value.message
     assert "c4n" not in told(refused.value)
@@ -142,7 +142,7 @@ def test_the_character_is_named_and_nothing_else_of_the_value(quote: str, value:
 
 @pytest.mark.parametrize("quote", ["", "backtick", "SINGLE"])
 def test_a_quote_that_is_none_is_refused(quote: str, tmp_path: Path) -> None:
-    with pytest.raises(BadReference) as refused:
+    with pytest.raises(ReferenceValueError) as refused:
         put("dotenv", str(tmp_path / "env"), {"K": "v"}, "create", quote=quote)
     assert "none, single, double" in refused.value.remedy
 
@@ -186,7 +186,7 @@ def test_what_is_stored_is_what_every_reader_gets(any_values: list[str], taken: 
         if plain(value):
             kept[f"K{number}"] = value
         else:
-            with pytest.raises(Unsupported):
+            with pytest.raises(UnsupportedError):
                 put("dotenv", "nowhere/env", {"K": value}, "create")
     with TemporaryDirectory() as folder:
         file = Path(folder) / "env"
@@ -197,7 +197,7 @@ def test_what_is_stored_is_what_every_reader_gets(any_values: list[str], taken: 
 
 def test_a_refusal_says_what_to_do_and_nothing_of_the_value(tmp_path: Path) -> None:
     for value in (CANARY, CANARY.encode() + b"\xff", "x" * LINE_LIMIT):
-        with pytest.raises(Unsupported) as refused:
+        with pytest.raises(UnsupportedError) as refused:
             put("dotenv", str(tmp_path / "env"), {"K": value}, "create")
         assert "file:" in refused.value.remedy
         assert "c4nary" not in told(refused.value)
@@ -210,7 +210,7 @@ def test_the_longest_line_is_one_that_every_reader_takes(tmp_path: Path) -> None
     put("dotenv", str(tmp_path / "env"), {"K": value, "L": "1"}, "create")
     for name, read in env_readers.readers().items():
         assert read(tmp_path / "env", ["K", "L"]) == {"K": value, "L": "1"}, name
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedError):
         put("dotenv", str(tmp_path / "env"), {"K": f"{value}x"}, "replace")
 
 
@@ -218,7 +218,7 @@ def test_the_longest_line_is_one_that_every_reader_takes(tmp_path: Path) -> None
     "key", ["", "1A", "A-B", "A.B", "A B", "A=B", "A\n", "Ä", "#A", "export A", "A+", "A[0]", "$A"]
 )
 def test_a_key_that_is_no_variable_is_refused(key: str, tmp_path: Path) -> None:
-    with pytest.raises(BadReference) as refused:
+    with pytest.raises(ReferenceValueError) as refused:
         put("dotenv", str(tmp_path / "env"), {"GOOD": "1", key: "v"}, "create")
     assert refused.value.remedy
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sealpipe.errors import Conflict, Unsupported
+from sealpipe.errors import UnsupportedError, WriteConflictError
 from support import env_readers
 from support.putting import put
 
@@ -64,7 +64,7 @@ def test_a_key_that_is_set_twice_is_changed_twice(tmp_path: Path) -> None:
 def test_a_value_that_is_spelled_otherwise_is_not_the_same(line: str, tmp_path: Path) -> None:
     assert set(merged(f"{line}\nB=1\n", tmp_path, K="v").splitlines()) == {"K=v", "B=1"}
     (tmp_path / "env").write_bytes(f"{line}\n".encode())
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflictError):
         put("dotenv", str(tmp_path / "env"), {"K": "v"}, "create")
 
 
@@ -119,12 +119,12 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_file_that_readers_take_differently_is_refused_with_its_line(what: str, tmp_path: Path) -> None:
     text, line = REFUSED[what]
-    with pytest.raises(Unsupported, match=f"line {line} ") as refused:
+    with pytest.raises(UnsupportedError, match=f"line {line} ") as refused:
         merged(text, tmp_path, K="new")
     assert refused.value.remedy
     assert (tmp_path / "env").read_bytes() == text.encode()
     assert [path.name for path in tmp_path.iterdir()] == ["env"]
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflictError):
         put("dotenv", str(tmp_path / "env"), {"K": "new"}, "create")
     put("dotenv", str(tmp_path / "env"), {"K": "new"}, "replace")
     assert (tmp_path / "env").read_text() == "K=new\n"
@@ -132,14 +132,14 @@ def test_a_file_that_readers_take_differently_is_refused_with_its_line(what: str
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "env").write_bytes(b"A=\xff\n")
-    with pytest.raises(Unsupported) as refused:
+    with pytest.raises(UnsupportedError) as refused:
         put("dotenv", str(tmp_path / "env"), {"K": "new"}, "merge")
     assert refused.value.__context__ is None
 
 
 @pytest.mark.parametrize("value", ["{a,b}", "a*", "[x]", "a?", "x~y"])
 def test_what_a_shell_would_expand_behind_export_is_refused_there(value: str, tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match=r"line 2 .*export"):
+    with pytest.raises(UnsupportedError, match=r"line 2 .*export"):
         merged("A=1\nexport K=old\n", tmp_path, K=value)
     assert merged("A=1\nK=old\n", tmp_path, K=value) == f"A=1\nK={value}\n"
 
@@ -168,7 +168,7 @@ def check_merging(text: str) -> None:
         before = {name: env_readers.attempt(name, file, NAMES) for name in env_readers.READERS}
         try:
             put("dotenv", str(file), {"KEY": "new", "ZZ": "z"}, "merge")
-        except Unsupported:
+        except UnsupportedError:
             assert file.read_bytes() == text.encode()
             return
         for name, there in before.items():

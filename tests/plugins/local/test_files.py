@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 
 from sealpipe.client.plugins import new_file, replace_file
-from sealpipe.errors import BadReference, Conflict, NotFound, PluginError, Unavailable, Unsupported
+from sealpipe.errors import (
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
+)
 from sealpipe.plugin import Context, Locator, Mode, Stored
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
@@ -49,11 +56,11 @@ def test_nothing_but_a_plain_file_is_ever_written_over(sink: str, what: str, tmp
         there = tmp_path / "pipe"
     before = os.lstat(there)
     for mode in MODES:
-        with pytest.raises(Conflict) as refused:
+        with pytest.raises(WriteConflictError) as refused:
             put(sink, str(there), {"K": "v"}, mode)
         assert refused.value.remedy
         if sink == "dir":
-            with pytest.raises(Conflict):
+            with pytest.raises(WriteConflictError):
                 put("dir", str(tmp_path), {what if what != "device" else "pipe": "v"}, mode)
     assert os.lstat(there)[:2] == before[:2]
     assert (tmp_path / "precious").read_text() == "precious"
@@ -80,7 +87,7 @@ def test_the_same_value_where_others_can_read_it_is_not_taken_for_stored(tmp_pat
     there = tmp_path / "there"
     there.write_text("v")
     there.chmod(0o644)
-    with pytest.raises(Conflict, match="others may read it"):
+    with pytest.raises(WriteConflictError, match="others may read it"):
         put("file", str(there), {"K": "v"}, "create")
     assert not put("file", str(there), {"K": "v"}, "replace").already
     assert mode_of(there) == 0o600
@@ -91,29 +98,29 @@ def test_the_same_value_where_others_can_read_it_is_not_taken_for_stored(tmp_pat
 def test_a_body_that_is_no_path_is_refused(sink: str, body: str) -> None:
     made = Registry(environ={}).sink(sink)
     for mode in MODES:
-        with pytest.raises(BadReference):
+        with pytest.raises(ReferenceValueError):
             made.describe(Locator(sink, body), mode)
-        with pytest.raises(BadReference):
+        with pytest.raises(ReferenceValueError):
             made.put(Locator(sink, body), [Stored("K", Secret("v"))], mode=mode, marker="m")
 
 
 @pytest.mark.parametrize("body", ["a/", ".", "..", "a/.", "a/.."])
 def test_a_body_that_names_a_folder_is_no_file(body: str) -> None:
     for sink in ("file", "dotenv"):
-        with pytest.raises(BadReference):
+        with pytest.raises(ReferenceValueError):
             put(sink, body, {"K": "v"}, "create")
 
 
 def test_a_folder_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
     for body, said in ((f"{tmp_path}/no/file", "make the folder"), ("~/no/file", "~ is not expanded")):
-        with pytest.raises(NotFound) as refused:
+        with pytest.raises(SecretNotFoundError) as refused:
             put("file", body, {"K": "v"}, "create")
         assert said in refused.value.remedy
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_takes_one_value(tmp_path: Path) -> None:
-    with pytest.raises(BadReference):
+    with pytest.raises(ReferenceValueError):
         put("file", str(tmp_path / "x"), {"a": "1", "b": "2"}, "create")
     assert put("file", str(tmp_path / "x"), {"": "1"}, "create")
 
@@ -123,7 +130,7 @@ def test_a_file_takes_one_value(tmp_path: Path) -> None:
     ["", ".", "..", "../x", "a/b", "/etc/passwd", ".hidden", "-rf", "a b", "a\n", "a\0", "ä", "a" * 101, "~", "*"],
 )
 def test_a_key_that_is_no_plain_file_name_is_refused_with_nothing_written(key: str, tmp_path: Path) -> None:
-    with pytest.raises(BadReference) as refused:
+    with pytest.raises(ReferenceValueError) as refused:
         put("dir", str(tmp_path / "f"), {"good": "1", key: "2"}, "merge")
     assert refused.value.remedy
     assert list(tmp_path.iterdir()) == []
@@ -134,12 +141,12 @@ def test_a_folder_is_refused_where_others_write_or_that_is_a_link(tmp_path: Path
     shared.mkdir()
     for mode in (0o770, 0o777, 0o1777, 0o702):
         shared.chmod(mode)
-        with pytest.raises(Conflict, match="others may write"):
+        with pytest.raises(WriteConflictError, match="others may write"):
             put("dir", str(shared), {"K": "v"}, "merge")
     shared.chmod(0o755)
     link.symlink_to("shared")
     for body in (str(link), f"{link}/"):
-        with pytest.raises(Conflict, match="symbolic link"):
+        with pytest.raises(WriteConflictError, match="symbolic link"):
             put("dir", body, {"K": "v"}, "merge")
     assert list(shared.iterdir()) == []
     put("dir", f"{link}/own", {"K": "v"}, "merge")  # a link further up is followed, as everywhere
@@ -150,13 +157,13 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may give a folder away")
     os.chown(tmp_path, 12345, 12345)
-    with pytest.raises(Conflict, match="another user"):
+    with pytest.raises(WriteConflictError, match="another user"):
         put("dir", str(tmp_path), {"K": "v"}, "create")
 
 
 def test_a_conflict_in_one_file_of_a_folder_writes_none(tmp_path: Path) -> None:
     put("dir", str(tmp_path / "f"), {"b": "old"}, "create")
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflictError):
         put("dir", str(tmp_path / "f"), {"a": "1", "b": "new"}, "create")
     assert {path.name: path.read_text() for path in (tmp_path / "f").iterdir()} == {"b": "old"}
 
@@ -186,7 +193,7 @@ def test_a_link_that_appears_after_the_look_is_not_followed(tmp_path: Path, *, e
         path.unlink(missing_ok=True)
         path.symlink_to("precious")
 
-    with pytest.raises(Conflict, match="symbolic link"):
+    with pytest.raises(WriteConflictError, match="symbolic link"):
         racing(plant).put(Locator("file", str(path)), [Stored("", Secret("new"))], mode="replace", marker="m")
     assert path.is_symlink()
     assert precious.read_text() == "old"
@@ -224,7 +231,7 @@ def test_what_a_file_becomes_between_a_look_and_its_opening_is_refused(
         return about
 
     monkeypatch.setattr(os, look, then_swap)
-    with pytest.raises(Conflict, match=r"is (a symbolic link|no plain file|a folder)"):
+    with pytest.raises(WriteConflictError, match=r"is (a symbolic link|no plain file|a folder)"):
         put("file", str(path), {"": "new"}, "replace")
     assert swapped
     assert not path.is_file() or path.is_symlink()
@@ -239,7 +246,7 @@ def test_whoever_creates_the_file_first_keeps_it(tmp_path: Path) -> None:
         path.write_text("theirs")
 
     sink = racing(be_faster)
-    with pytest.raises(Conflict):
+    with pytest.raises(WriteConflictError):
         sink.put(Locator("file", str(path)), [Stored("", Secret("ours"))], mode="create", marker="m")
     assert path.read_text() == "theirs"
 
@@ -259,7 +266,7 @@ def test_a_link_that_comes_and_goes_is_never_written_through(tmp_path: Path) -> 
     flipper.start()
     try:
         for number in range(150):
-            with suppress(Conflict, Unavailable):
+            with suppress(WriteConflictError, UnavailableError):
                 put("file", str(path), {"": f"secret {number}"}, "replace")
     finally:
         done.set()
@@ -287,7 +294,7 @@ def test_a_locked_folder_is_waited_for_and_then_left(tmp_path: Path, monkeypatch
     (tmp_path / "file").write_text("old")
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         put("file", str(tmp_path / "file"), {"": "new"}, "replace")
     os.close(folder)
     put("file", str(tmp_path / "file"), {"": "new"}, "replace")
@@ -315,7 +322,7 @@ def test_a_full_disk_and_one_that_is_read_only_are_told_and_leave_what_was_there
 
 def test_a_value_with_a_lone_surrogate_is_refused(tmp_path: Path) -> None:
     for sink in ("file", "dir", "dotenv"):
-        with pytest.raises(Unsupported) as refused:
+        with pytest.raises(UnsupportedError) as refused:
             put(sink, str(tmp_path / sink), {"K": "a\ud800"}, "create")
         assert refused.value.__context__ is None
 

@@ -120,7 +120,7 @@ def test_a_kill_at_any_call_leaves_the_old_or_the_new_and_the_next_run_finishes(
 
 FAULTS = {
     "ENOSPC": ("write", "n", "PluginError: there is no room on the disk"),
-    "EACCES": ("openat", "O_TMPFILE", "Denied: "),
+    "EACCES": ("openat", "O_TMPFILE", "AccessDeniedError: "),
     "EROFS": ("openat", "O_TMPFILE", "PluginError: the file system of file:"),
     "EIO": ("fsync", "", "PluginError: file:"),
 }
@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_locked_is_a_refusal_to_replace(tmp_path: Path) 
     place = Place(tmp_path, CASES["dotenv, merge"])
     found = first(traced(Place(tmp_path / "traced", place.case)), "flock")
     _, told = place.run(failing(found, "ENOLCK", tmp_path / "log"))
-    assert told.startswith("Unsupported: the folder of dotenv:")
+    assert told.startswith("UnsupportedError: the folder of dotenv:")
     assert "cannot be locked" in told
     assert place.files() == dict(place.case.before)
 

@@ -14,7 +14,14 @@ import trustme
 
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import error, values
-from sealpipe.errors import AuthFailed, Denied, NotConfigured, NotFound, PluginError, Unavailable
+from sealpipe.errors import (
+    AccessDeniedError,
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    SecretNotFoundError,
+    UnavailableError,
+)
 from sealpipe.flows.resolve import Cache, resolve
 from sealpipe.flows.steps import Do, Flow, Step, Wait
 from sealpipe.reference import parse, parse_field
@@ -78,15 +85,19 @@ def test_a_ca_is_trusted_that_vaults_or_sealpipes_setting_names(
 def test_a_ca_that_nobody_trusts(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
     at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
     found = error(registry_of(at), REF)
-    tell(found, NotConfigured, "shows a certificate that nobody trusted here has signed")
+    tell(found, NotConfiguredError, "shows a certificate that nobody trusted here has signed")
     assert "VAULT_CACERT" in found.remedy
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
-    tell(error(registry_of({**at, "VAULT_CACERT": str(tmp_path / "other.pem")}), REF), NotConfigured, "nobody trusted")
+    tell(
+        error(registry_of({**at, "VAULT_CACERT": str(tmp_path / "other.pem")}), REF),
+        NotConfiguredError,
+        "nobody trusted",
+    )
 
 
 def test_a_ca_file_that_is_none(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
     at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root, "VAULT_CACERT": str(tmp_path / "none.pem")}
-    tell(error(registry_of(at), REF), NotConfigured, "certificates to trust cannot be read")
+    tell(error(registry_of(at), REF), NotConfiguredError, "certificates to trust cannot be read")
 
 
 def test_a_certificate_of_another_host(
@@ -96,14 +107,14 @@ def test_a_certificate_of_another_host(
     authority.issue_cert("other.example").configure_cert(context)
     at = proxied(tls=context)
     environ = {"VAULT_ADDR": f"https://127.0.0.1:{at.port}", "VAULT_TOKEN": "x", "VAULT_CACERT": str(ca_file)}
-    tell(error(registry_of(environ), REF), NotConfigured, "a certificate for another host")
+    tell(error(registry_of(environ), REF), NotConfiguredError, "a certificate for another host")
 
 
 def test_http_where_vault_speaks_tls_and_the_other_way(tls_bao: Bao, bao: Bao, registry_of: Registries) -> None:
     found = error(registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF)
-    tell(found, NotConfigured, "Vault speaks TLS there")
+    tell(found, NotConfiguredError, "Vault speaks TLS there")
     found = error(registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF)
-    tell(found, NotConfigured, "speaks no TLS there")
+    tell(found, NotConfiguredError, "speaks no TLS there")
 
 
 def test_a_proxy_is_gone_through_and_sees_no_token(
@@ -125,7 +136,7 @@ def test_a_proxy_is_gone_through_and_sees_no_token(
 
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
-    [(407, NotConfigured, "wants a login"), (403, Unavailable, "refused the connection")],
+    [(407, NotConfiguredError, "wants a login"), (403, UnavailableError, "refused the connection")],
 )
 def test_a_proxy_that_does_not_let_us_through(
     registry_of: Registries,
@@ -145,9 +156,9 @@ def test_a_proxy_that_does_not_let_us_through(
 def test_a_sealed_vault(tmp_path: Path, registry_of: Registries) -> None:
     with server(tmp_path, unsealed=False) as sealed:
         registry = registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": sealed.root})
-        tell(error(registry, REF), Unavailable, "Vault is sealed")
+        tell(error(registry, REF), UnavailableError, "Vault is sealed")
         assert "unseal" in error(registry, REF).remedy
-        with pytest.raises(Unavailable, match="Vault is sealed"):
+        with pytest.raises(UnavailableError, match="Vault is sealed"):
             registry.check("source", "vault")
 
 
@@ -157,18 +168,18 @@ def half(exchange: Exchange) -> None:
 
 
 ANSWERS = {
-    "a limit": (says(429, b"{}", {"Retry-After": "7"}), Unavailable, "limit of requests"),
-    "a standby": (says(473, b"{}"), Unavailable, "is a standby"),
-    "a fault": (says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'), Unavailable, "has a fault"),
-    "a gateway": (says(502, b"<html>"), Unavailable, "does not answer"),
-    "not initialised": (says(501, b"{}"), NotConfigured, "not initialised"),
-    "a redirect": (says(307, b"", {"Location": "https://elsewhere.example/"}), NotConfigured, "points to another"),
-    "a web page": (says(200, b"<html>hunter2</html>"), NotConfigured, "is not Vault"),
-    "nesting": (says(200, b"[" * 100_000), NotConfigured, "is not Vault"),
-    "no data": (says(200, b"{}"), NotFound, "has no secrets engine there"),
-    "half an answer": (half, Unavailable, "broke off"),
-    "no answer": (faulty.reset_before, Unavailable, "broke off"),
-    "a drip": (faulty.holds_before, Unavailable, "did not answer in time"),
+    "a limit": (says(429, b"{}", {"Retry-After": "7"}), UnavailableError, "limit of requests"),
+    "a standby": (says(473, b"{}"), UnavailableError, "is a standby"),
+    "a fault": (says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'), UnavailableError, "has a fault"),
+    "a gateway": (says(502, b"<html>"), UnavailableError, "does not answer"),
+    "not initialised": (says(501, b"{}"), NotConfiguredError, "not initialised"),
+    "a redirect": (says(307, b"", {"Location": "https://elsewhere.example/"}), NotConfiguredError, "points to another"),
+    "a web page": (says(200, b"<html>hunter2</html>"), NotConfiguredError, "is not Vault"),
+    "nesting": (says(200, b"[" * 100_000), NotConfiguredError, "is not Vault"),
+    "no data": (says(200, b"{}"), SecretNotFoundError, "has no secrets engine there"),
+    "half an answer": (half, UnavailableError, "broke off"),
+    "no answer": (faulty.reset_before, UnavailableError, "broke off"),
+    "a drip": (faulty.holds_before, UnavailableError, "did not answer in time"),
 }
 
 
@@ -181,14 +192,14 @@ def test_an_answer_that_is_none(registry_of: Registries, proxied: Callable[..., 
     tell(found, kind, words)
     assert "hunter2" not in repr(vars(found))
     assert "x" in at.received()[0].head.decode()
-    if isinstance(found, Unavailable) and name == "a limit":
+    if isinstance(found, UnavailableError) and name == "a limit":
         assert found.retry_after == 7
 
 
 def test_nobody_listens_and_nobody_has_that_name(registry_of: Registries) -> None:
     at = {"VAULT_TOKEN": "x"}
-    tell(error(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{free_port()}"}), REF), Unavailable, "refused")
-    tell(error(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF), Unavailable, "no such host")
+    tell(error(registry_of({**at, "VAULT_ADDR": f"http://127.0.0.1:{free_port()}"}), REF), UnavailableError, "refused")
+    tell(error(registry_of({**at, "VAULT_ADDR": "https://vault.invalid"}), REF), UnavailableError, "no such host")
 
 
 ADDRESSES = {
@@ -201,7 +212,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("addr", ADDRESSES)
 def test_an_address_that_cannot_be_used(registry_of: Registries, addr: str) -> None:
-    tell(error(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF), NotConfigured, ADDRESSES[addr])
+    tell(error(registry_of({"VAULT_ADDR": addr, "VAULT_TOKEN": "x"}), REF), NotConfiguredError, ADDRESSES[addr])
 
 
 def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
@@ -214,7 +225,7 @@ def test_a_vault_that_is_not_there_is_given_up_once_for_all_references(
     begun = time.monotonic()
     answers = registry.fetch({"vault": locators})
     assert time.monotonic() - begun < 5, "not fifty times a second, nor one after the other"
-    assert {type(answer) for answer in answers.values()} == {Unavailable}
+    assert {type(answer) for answer in answers.values()} == {UnavailableError}
     assert {answer.locator for answer in answers.values()} == {str(locator) for locator in locators}
 
 
@@ -243,7 +254,7 @@ def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal)
         "import sys; sys.modules['hvac'] = None\n"
         "import sealpipe\n"
         "try: sealpipe.resolve(['vault:secret/app/db#user'])\n"
-        "except sealpipe.NotConfigured as error: print(error.message, error.remedy)\n"
+        "except sealpipe.NotConfiguredError as error: print(error.message, error.remedy)\n"
     )
     done = bare.run([sys.executable, "-c", code], environ={"VAULT_ADDR": bao.addr, "VAULT_TOKEN": bao.root})
     assert "vault cannot be used here" in done.out, done
@@ -253,8 +264,12 @@ def test_without_hvac_the_error_names_what_installs_it(bao: Bao, bare: Terminal)
 def test_a_token_that_expires_is_told_apart_from_one_that_may_not(bao: Bao, registry_of: Registries) -> None:
     counted = registry_of({"VAULT_TOKEN": bao.token("app", num_uses=1)})
     assert values(counted, "vault:secret/app/db#user") == ["app"]
-    tell(error(counted, REF), AuthFailed, "has expired, was revoked")
-    tell(error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other"), Denied, "no right to read")
+    tell(error(counted, REF), BackendAuthError, "has expired, was revoked")
+    tell(
+        error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other"),
+        AccessDeniedError,
+        "no right to read",
+    )
 
 
 def test_the_share_command_shows_reference_reason_and_next_step(bao: Bao, user: Terminal) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import Front, error, values
-from sealpipe.errors import AuthFailed, Denied, NotConfigured, SettingError
+from sealpipe.errors import AccessDeniedError, BackendAuthError, NotConfiguredError, SettingError
 from sealpipe.registry import Registry
 from support.openbao import Bao
 
@@ -80,7 +80,7 @@ def test_a_named_store_gets_nothing_that_is_the_default_vaults(
     (tmp_path / ".vault-token").write_text(bao.root)
     other = {"SEALPIPE_STORE__OTHER__PLUGIN": "vault", "SEALPIPE_STORE__OTHER__ADDR": front.addr}
     found = error(registry_of({"HOME": str(tmp_path), "VAULT_TOKEN": bao.root, **other}), "other:secret/app/db")
-    assert isinstance(found, NotConfigured)
+    assert isinstance(found, NotConfiguredError)
     assert "no login for other" in found.message
     assert front.asked == []
 
@@ -108,7 +108,7 @@ def test_a_ci_token_logs_in_by_jwt_from_the_environment_or_a_file(
 
 def test_a_role_alone_means_the_ci_that_is_around_us(registry_of: Registries) -> None:
     found = error(registry_of({"VAULT_AUTH_ROLE": "deploy"}), "vault:secret/app/db")
-    assert isinstance(found, NotConfigured)
+    assert isinstance(found, NotConfiguredError)
     assert "CI" in found.message
 
 
@@ -120,7 +120,7 @@ def test_kubernetes_hands_in_the_token_of_the_service_account(
     file.write_text("a.b.c")
     environ = {f"{P}AUTH": "kubernetes", "VAULT_AUTH_ROLE": "app", f"{P}JWT_FILE": str(file)}
     found = error(registry_of({"VAULT_ADDR": front.addr, **environ}), "vault:secret/app/db")
-    assert isinstance(found, AuthFailed)
+    assert isinstance(found, BackendAuthError)
     assert "auth/kubernetes" in found.remedy
     assert front.asked == [("POST", "/v1/auth/kubernetes/login")]
 
@@ -137,7 +137,7 @@ REFUSED: dict[str, Callable[[Signed], str]] = {
 def test_a_jwt_that_is_refused_says_why(registry_of: Registries, signed: Signed, reason: str) -> None:
     token = REFUSED[reason](signed)
     found = error(registry_of({"VAULT_AUTH_ROLE": "deploy", f"{P}JWT": token}), "vault:secret/app/db")
-    assert isinstance(found, AuthFailed)
+    assert isinstance(found, BackendAuthError)
     assert reason in found.message
     assert found.remedy
 
@@ -151,7 +151,7 @@ def test_a_login_that_is_refused_is_tried_once_for_all_references(
     registry_of: Registries, approle: Login, front: Front
 ) -> None:
     registry = registry_of({"VAULT_ADDR": front.addr, **approle, "VAULT_SECRET_ID": "wrong"})
-    with pytest.raises(AuthFailed, match="do not belong together") as caught:
+    with pytest.raises(BackendAuthError, match="do not belong together") as caught:
         values(registry, *[f"vault:secret/app/{number}#x" for number in range(20)])
     assert len(front.asked) == 1
     assert "wrong" not in str(caught.value)
@@ -172,7 +172,7 @@ MISSING = {
 @pytest.mark.parametrize("reason", MISSING)
 def test_what_a_login_lacks_is_named(registry_of: Registries, reason: str) -> None:
     found = error(registry_of({"HOME": "/nonexistent", **MISSING[reason]}), "vault:secret/app/db")
-    assert isinstance(found, NotConfigured)
+    assert isinstance(found, NotConfiguredError)
     assert reason in found.message
 
 
@@ -214,10 +214,10 @@ def test_a_batch_token_ends_by_itself(bao: Bao, registry_of: Registries, front: 
 
 def test_a_policy_that_forbids_and_a_token_that_is_none_read_differently(bao: Bao, registry_of: Registries) -> None:
     denied = error(registry_of({"VAULT_TOKEN": bao.token("app")}), "vault:secret/other")
-    assert isinstance(denied, Denied)
+    assert isinstance(denied, AccessDeniedError)
     assert 'path "secret/data/other" { capabilities = ["read"] }' in denied.remedy
     unknown = error(registry_of({"VAULT_TOKEN": "s.nobody"}), "vault:secret/other")
-    assert isinstance(unknown, AuthFailed)
+    assert isinstance(unknown, BackendAuthError)
     assert "has expired, was revoked" in unknown.message
 
 
@@ -225,7 +225,7 @@ def test_a_token_that_was_revoked_meanwhile_is_told(bao: Bao, registry_of: Regis
     token = bao.token("app")
     registry = registry_of({"VAULT_TOKEN": token})
     bao.call("POST", "auth/token/revoke", {"token": token})
-    assert isinstance(error(registry, "vault:secret/app/db"), AuthFailed)
+    assert isinstance(error(registry, "vault:secret/app/db"), BackendAuthError)
 
 
 def test_a_mount_that_is_none_is_not_found(bao: Bao, registry_of: Registries) -> None:

@@ -11,7 +11,7 @@ import pytest
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import Front, values
 from plugins.vault.storing import marks, metadata, newest, place, put, refusal, rights, versions
-from sealpipe.errors import BadReference, Conflict, NotFound, Unsupported
+from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError, WriteConflictError
 from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -133,7 +133,7 @@ def test_without_a_right_to_the_metadata_it_is_stored_and_equal_content_decides(
     assert put(registry, body, {"x": "1"}).already
     assert (versions(bao, body), marks(bao, body)) == (1, [])
     bao.call("POST", body.replace("/", "/data/", 1), {"data": {"x": "rotated"}})
-    assert isinstance(refusal(registry, body, {"x": "1"}), Conflict)
+    assert isinstance(refusal(registry, body, {"x": "1"}), WriteConflictError)
     assert not put(registry, body, {"x": "1"}, "replace").already, "what the page warns of"
 
 
@@ -190,7 +190,7 @@ def test_merging_leaves_other_keys_as_they_are_to_the_letter(root: Registry, bao
 def test_a_number_is_not_the_text_that_reads_the_same(root: Registry, bao: Bao) -> None:
     body = place()
     bao.call("POST", body.replace("/", "/data/", 1), {"data": {"x": 5}})
-    assert isinstance(refusal(root, body, {"x": "5"}), Conflict)
+    assert isinstance(refusal(root, body, {"x": "5"}), WriteConflictError)
     put(root, body, {"x": "5"}, "merge")
     assert newest(bao, body) == {"x": "5"}
 
@@ -247,7 +247,7 @@ def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front:
     body = place()
     another_first(front, bao, body)
     found = refusal(registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root}), body, {"ours": "1"})
-    assert isinstance(found, Conflict)
+    assert isinstance(found, WriteConflictError)
     assert newest(bao, body) == {"theirs0": "v"}
 
 
@@ -259,7 +259,7 @@ def test_writing_against_somebody_who_never_stops_ends(
     another_first(front, bao, body, 1000)
     registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
     found = refusal(registry, body, {"ours": "1"}, "merge")
-    assert isinstance(found, Conflict)
+    assert isinstance(found, WriteConflictError)
     assert "others write there all the time" in found.message
     assert "ours" not in newest(bao, body)
 
@@ -271,34 +271,36 @@ def test_a_namespace_is_that_of_the_target_else_of_the_settings(registry_of: Reg
     put(registry_of({"VAULT_TOKEN": bao.root, "VAULT_NAMESPACE": "storing"}), "kv/b", {"x": "2"})
     assert newest(bao, "kv/a", namespace="storing") == {"x": "1"}
     assert metadata(bao, "kv/b", namespace="storing")["custom_metadata"] == {"sealpipe": "m1"}
-    assert isinstance(refusal(registry_of({"VAULT_TOKEN": bao.root}), "kv/a?namespace=nowhere", {"x": "1"}), NotFound)
+    assert isinstance(
+        refusal(registry_of({"VAULT_TOKEN": bao.root}), "kv/a?namespace=nowhere", {"x": "1"}), SecretNotFoundError
+    )
 
 
 def test_only_a_key_value_engine_is_stored_in(root: Registry, bao: Bao) -> None:
     bao.call("POST", "sys/mounts/keys", {"type": "transit"})
     ends = refusal(root, "cubbyhole/a", {"x": "1"})
     other = refusal(root, "keys/a", {"x": "1"})
-    assert (type(ends), type(other)) == (Unsupported, Unsupported)
+    assert (type(ends), type(other)) == (UnsupportedError, UnsupportedError)
     assert "ends with its token" in ends.message
     assert "no key-value engine" in other.message
-    assert isinstance(refusal(root, "nowhere/a", {"x": "1"}), NotFound)
+    assert isinstance(refusal(root, "nowhere/a", {"x": "1"}), SecretNotFoundError)
 
 
 @pytest.mark.parametrize("value", [b"\xff\xfe", "\ud800"])
 def test_a_value_that_is_not_utf_8_is_refused_with_what_to_do(root: Registry, value: str | bytes) -> None:
     found = refusal(root, place(), {"x": value})
-    assert isinstance(found, Unsupported)
+    assert isinstance(found, UnsupportedError)
     assert "decode=base64" in found.remedy
 
 
 def test_a_value_without_a_key_is_refused_with_what_to_do(root: Registry) -> None:
     found = refusal(root, place(), {"": "1"})
-    assert isinstance(found, BadReference)
+    assert isinstance(found, ReferenceValueError)
     assert "#password=PROMPT" in found.remedy
 
 
 def test_the_apis_path_is_not_taken_for_a_keys(root: Registry, bao: Bao) -> None:
-    assert isinstance(refusal(root, "secret/data/storing/a", {"x": "1"}), BadReference)
+    assert isinstance(refusal(root, "secret/data/storing/a", {"x": "1"}), ReferenceValueError)
     bao.call("POST", "secret/data/data/there", {"data": {"x": "1"}})
     put(root, "secret/data/there", {"y": "2"}, "merge")
     assert newest(bao, "secret/data/there") == {"x": "1", "y": "2"}, "somebody means it"
@@ -307,9 +309,9 @@ def test_the_apis_path_is_not_taken_for_a_keys(root: Registry, bao: Bao) -> None
 @pytest.mark.parametrize("body", ["secret", "secret//a", "secret/../a", "", "a?mount="])
 def test_a_target_that_cannot_be_is_refused_before_anybody_is_asked(registry_of: Registries, body: str) -> None:
     registry = registry_of({"VAULT_ADDR": "http://127.0.0.1:9", "VAULT_TOKEN": "x"})
-    with pytest.raises(BadReference):
+    with pytest.raises(ReferenceValueError):
         describe(registry, "vault", registry.locate(parse(f"vault:{body}"), "sink"), "create")
-    assert isinstance(refusal(registry, body, {"x": "1"}), BadReference)
+    assert isinstance(refusal(registry, body, {"x": "1"}), ReferenceValueError)
 
 
 def test_what_would_be_done_is_told_in_words(registry_of: Registries) -> None:

@@ -12,7 +12,15 @@ import pytest
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import Front, answer, cut, passed
 from plugins.vault.storing import marks, newest, place, put, refusal, rights, versions
-from sealpipe.errors import AuthFailed, Conflict, Denied, PluginError, Unavailable, Unclear, Unsupported
+from sealpipe.errors import (
+    AccessDeniedError,
+    BackendAuthError,
+    PluginError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    WriteConflictError,
+)
 from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe.testing.trouble import Trouble
@@ -78,7 +86,7 @@ def test_killed_at_any_call_and_run_again_it_is_stored_once(
         whole = True
         try:
             put(killed, body, {"x": "1"}, mode)
-        except (Unavailable, Unclear):
+        except (UnavailableError, UnknownOutcomeError):
             whole = False
         again = put(registry_of({"VAULT_TOKEN": bao.root}), body, {"x": "1"}, mode)
         after = {"x": "1"} | ({"old": "0"} if mode == "merge" else {})
@@ -135,7 +143,7 @@ def test_a_write_that_never_arrived_may_be_tried_again(
 ) -> None:
     body = place(mount)
     front.instead = lambda request: is_write(request) and cut(request)
-    assert isinstance(refusal(through, body, {"x": "1"}), Unavailable)
+    assert isinstance(refusal(through, body, {"x": "1"}), UnavailableError)
     assert not put(root, body, {"x": "1"}).already
 
 
@@ -151,7 +159,7 @@ def test_what_nobody_can_tell_is_unclear(through: Registry, bao: Bao, front: Fro
 
     front.instead = dies
     found = refusal(through, body, {"x": "1"})
-    assert isinstance(found, Unclear)
+    assert isinstance(found, UnknownOutcomeError)
     assert "not stored twice" in found.remedy
 
 
@@ -209,7 +217,7 @@ def test_a_vault_from_before_there_was_custom_metadata_stores_without_a_mark(
     body = place()
     assert not put(through, body, {"x": "1"}).already
     assert put(through, body, {"x": "1"}).already
-    assert isinstance(refusal(through, body, {"x": "2"}), Conflict)
+    assert isinstance(refusal(through, body, {"x": "2"}), WriteConflictError)
     assert versions(bao, body) == 1
 
 
@@ -263,7 +271,7 @@ def test_each_right_that_lacks_is_named_with_its_path_and_the_line_of_the_policy
         put(root, body, {"old": "1"})
     found = refusal(registry_of({"VAULT_TOKEN": rights(bao, **given)}), body, {"x": "1"}, "merge")
     path = body.replace("secret/", "secret/data/")
-    assert isinstance(found, Denied)
+    assert isinstance(found, AccessDeniedError)
     assert f"the token has no right to {right} {path}" in found.message
     assert found.locator == f"vault:{body}"
     wanted = '["read"]' if right == "read" else '["create", "read", "update"]'
@@ -272,7 +280,7 @@ def test_each_right_that_lacks_is_named_with_its_path_and_the_line_of_the_policy
 
 def test_a_token_that_is_none_is_another_matter(registry_of: Registries) -> None:
     found = refusal(registry_of({"VAULT_TOKEN": "none"}), place(), {"x": "1"})
-    assert isinstance(found, AuthFailed)
+    assert isinstance(found, BackendAuthError)
 
 
 @pytest.fixture
@@ -283,7 +291,7 @@ def sealed(tmp_path: Path) -> Iterator[Bao]:
 
 def test_a_sealed_vault_says_so(registry_of: Registries, sealed: Bao) -> None:
     found = refusal(registry_of({"VAULT_ADDR": sealed.addr, "VAULT_TOKEN": "x"}), place(), {"x": "1"})
-    assert isinstance(found, Unavailable)
+    assert isinstance(found, UnavailableError)
     assert "Vault is sealed" in found.message
 
 
@@ -294,14 +302,14 @@ def test_a_vault_that_cannot_answer_now_may_be_asked_again(registry_of: Registri
         found = refusal(registry_of({"VAULT_ADDR": trouble.url, "VAULT_TOKEN": "x"}), place(), {"x": "1"})
     finally:
         trouble.stop()
-    assert isinstance(found, Unavailable)
+    assert isinstance(found, UnavailableError)
 
 
 REFUSED = {
-    413: (b'{"errors":["http: request body too large"]}', Unsupported, "larger than this Vault takes"),
-    500: (b'{"errors":["put failed due to value being too large"]}', Unsupported, "larger than this Vault takes"),
-    405: (b'{"errors":["unsupported operation"]}', Unsupported, "cannot write this path"),
-    400: (b'{"errors":["Upgrading from non-versioned to versioned data."]}', Unavailable, "still upgrading"),
+    413: (b'{"errors":["http: request body too large"]}', UnsupportedError, "larger than this Vault takes"),
+    500: (b'{"errors":["put failed due to value being too large"]}', UnsupportedError, "larger than this Vault takes"),
+    405: (b'{"errors":["unsupported operation"]}', UnsupportedError, "cannot write this path"),
+    400: (b'{"errors":["Upgrading from non-versioned to versioned data."]}', UnavailableError, "still upgrading"),
     422: (b'{"errors":["s3cret is not liked"]}', PluginError, "Vault takes the request for a wrong one"),
 }
 

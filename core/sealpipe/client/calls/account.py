@@ -34,8 +34,8 @@ def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
 def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None = None) -> Flow[ToolResult]:
     """Call a tool of the hosted MCP endpoint, once. `arguments` are JSON values, as its `input_schema` says.
 
-    Raises ScopeMissing where the key lacks the tool's scope, ToolError where the tool fails or is none, and
-    OutcomeUnknown where no answer came: a tool may change something, so a call is never repeated.
+    Raises MissingScopeError where the key lacks the tool's scope, ToolError where the tool fails or is none, and
+    OutcomeUnknownError where no answer came: a tool may change something, so a call is never repeated.
     """
     from sealpipe.flows import tools
 
@@ -60,7 +60,7 @@ def share_log(
 ) -> Flow[AccessLog | None]:
     """A page of a share's access log (scope `audit:read`); None where the service offers none.
 
-    `limit` is at most 100, `cursor` the `next_cursor` of the page before. Raises Missing.
+    `limit` is at most 100, `cursor` the `next_cursor` of the page before. Raises NotFoundError.
     """
     from sealpipe.api import optional
 

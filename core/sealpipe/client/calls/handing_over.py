@@ -52,8 +52,8 @@ def request(
     to store), to a fresh one (`key="new"`: its seed goes to `seed_to`, and `.access_link` opens what is submitted),
     or to a key pair of yours. `passcode` IS sent to the service: it gates the form, and encrypts nothing. `send`
     names channels, `params` what their places stand for. Nothing is written to disk unless `outbox` names a
-    folder: then `.delivered()` ends its entry. Raises UsageError, PluginError, ServiceError; KeySwapped where the
-    service has it under another public key; OutcomeUnknown has `.outbox_id`; NotDelivered.
+    folder: then `.delivered()` ends its entry. Raises UsageError, PluginError, ServiceError; PublicKeyMismatchError
+    where the service has it under another public key; OutcomeUnknownError has `.outbox_id`; DeliveryError.
     """
     from sealpipe.client.calls.shares import with_mail
     from sealpipe.flows import request as requesting

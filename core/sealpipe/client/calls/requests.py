@@ -103,7 +103,7 @@ def iter_requests(session: Session, *, limit: int = 100, status: Literal["expire
 
 
 def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
-    """A request's metadata (specification: GET /v1/requests/{shortCode}). Raises Missing.
+    """A request's metadata (specification: GET /v1/requests/{shortCode}). Raises NotFoundError.
 
     One that has ended still answers, with `expires_at` and `public_key` None.
     """
@@ -115,7 +115,7 @@ def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
 def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
     """Everything that was submitted, as ciphertext (specification: GET /v1/requests/{shortCode}/submissions).
 
-    `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Who sent it is not known. Raises Missing.
+    `sealpipe.wire.sealed_box` opens `data` with the request's key pair. Who sent it is not known. Raises NotFoundError.
     """
     from sealpipe.api import requests as api
 
@@ -126,7 +126,8 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
     """One bare DELETE (specification: DELETE /v1/requests/{shortCode}). You want `expire_request`.
 
     An active request expires; one that has expired is removed for good, WITH ITS SUBMISSIONS. So it is sent once,
-    whatever comes back, and never repeated; after OutcomeUnknown, look with `get_request` and do not call this again.
+    whatever comes back, and never repeated; after OutcomeUnknownError, look with `get_request` and do not call this
+    again.
     """
     from sealpipe.api import requests as api
 
@@ -142,7 +143,7 @@ def expire_request(session: Session, short_code: str, *, keep: str | Path | None
     what came late. `keep` names a folder where the ciphertext of the submissions is kept, and where a call that
     was killed leaves what the next one must know: a DELETE may be under way, and a second one would destroy. Without
     it nothing is written to disk, the submissions are in the result, and only calls in this process know of each
-    other. Raises Missing, OutcomeUnknown (only looked again, and still not known), NotDelivered (it has
+    other. Raises NotFoundError, OutcomeUnknownError (only looked again, and still not known), DeliveryError (it has
     ended, and what came late could not be read or kept), StateError.
     """
     from sealpipe.flows import expire_request as expiring

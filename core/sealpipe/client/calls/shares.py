@@ -90,7 +90,7 @@ def iter_shares(session: Session, *, limit: int = 100) -> Walk[ShareInfo]:
 
 
 def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:
-    """A share's metadata; spends no view (specification: GET /v1/shares/{shortCode}). Raises Missing."""
+    """A share's metadata; spends no view (specification: GET /v1/shares/{shortCode}). Raises NotFoundError."""
     return call(api.get(short_code), session.budget())
 
 
@@ -100,7 +100,8 @@ def expire_share(session: Session, short_code: str, *, keep: str | Path | None =
     `outcome` is `expired`, or `already-expired` where it had ended before. The service answers both a second call and
     a wrong code with 404/1: so the second is a success only where something proves that there was such a share (its
     metadata, the list of what has ended, or a note in the folder `keep`, where every call that succeeds leaves one).
-    Without proof, and for a code that never was, raises Missing. Raises OutcomeUnknown where no try was settled.
+    Without proof, and for a code that never was, raises NotFoundError. Raises OutcomeUnknownError where no try was
+    settled.
     """
     return expiring.expire_share(session, short_code, None if keep is None else Path(keep))
 
@@ -130,12 +131,12 @@ def share(
     """Seal fields (or what references name) and share them; `.link` is the only way to open it.
 
     `send` and `passcode_to` name channels (`email:{to}`), `params` what their places stand for, by reference. All
-    are checked before anything is sent; then, with `.mail` telling how far it is, NotDelivered says what is left.
+    are checked before anything is sent; then, with `.mail` telling how far it is, DeliveryError says what is left.
 
     `also_to` names sinks (`vault:secret/app?mode=merge#password=Password`) where fields are stored before the share
     is posted. Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
     `.delivered()` ends its entry once the link is safe. `expires_in=None` without `expires_at`: no end;
-    `views=None`: no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknown has `.outbox_id`.
+    `views=None`: no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknownError has `.outbox_id`.
     """
     plan = sharing.plan(
         fields,
@@ -164,7 +165,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     """Finish an entry of an `Outbox` (`outbox.open(id)`): the same share or request, the same link.
 
     Messages that are left are sent; those that may have arrived only with `resend`, which stores again, too, what
-    may be stored where nobody can read it back. Raises NotDelivered.
+    may be stored where nobody can read it back. Raises DeliveryError.
     """
     return with_mail(session, resuming.resume(session, entry, resend=resend), resend=resend)
 

@@ -8,7 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sealpipe.credential import Credential
-from sealpipe.errors import EncodingError, FragmentError, InvalidReference, KeySwapped, UsageError, WrongKey
+from sealpipe.errors import (
+    EncodingError,
+    FragmentError,
+    PublicKeyMismatchError,
+    ReferenceSyntaxError,
+    UsageError,
+    WrongKeyError,
+)
 from sealpipe.flows.resolve import resolve_secret
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
@@ -60,13 +67,14 @@ def in_hand(session: Session, key: OpensWith, receipt: Receipt | None = None) ->
 
 
 def check_ours(short_code: str, told: str | None, receipt: Receipt | None, known: Sequence[InHand]) -> None:
-    """KeySwapped, WrongKey where a request's key, as the service tells it or its receipt, is none of those in hand.
+    """PublicKeyMismatchError, WrongKeyError where a request's key, as the service tells it or its receipt, is none of
+    those in hand.
 
     `told` is None where the service tells none: the request has ended, or it is not said.
     """
     ours = [each.public_key for each in known]
     if receipt is not None and receipt.public_key not in ours:
-        raise WrongKey(
+        raise WrongKeyError(
             "wrong-key",
             f"{short_code} was made under a key that is not in hand, by its receipt",
             remedy="name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
@@ -74,7 +82,7 @@ def check_ours(short_code: str, told: str | None, receipt: Receipt | None, known
     if told is None:
         return
     if receipt is not None and told != receipt.public_key:
-        swapped = KeySwapped(
+        swapped = PublicKeyMismatchError(
             f"the service shows {short_code} under another public key than its receipt: what is submitted now could "
             "not be opened",
             remedy="have nobody answer it any more; what was submitted before opens with --key, once it has ended",
@@ -82,7 +90,7 @@ def check_ours(short_code: str, told: str | None, receipt: Receipt | None, known
         swapped.short_code = short_code
         raise swapped
     if told not in ours:
-        raise WrongKey(
+        raise WrongKeyError(
             "wrong-key",
             f"{short_code} is sealed to another key than those in hand",
             remedy="name its key with --key REF; check that the credential is the one that made it",
@@ -117,7 +125,7 @@ def _given(session: Session, key: str | Secret | Reference) -> Flow[keys.KeyPair
         ref = parse(key, "the key") if isinstance(key, str) else key
         text = yield from resolve_secret(ref, "a key", session.registry)
     if text is None:
-        raise InvalidReference("the key is not optional", remedy="take ?optional=1 off its reference")
+        raise ReferenceSyntaxError("the key is not optional", remedy="take ?optional=1 off its reference")
     pair: keys.KeyPair = yield Do(partial(key_pair, text, session.credential.tag))
     return pair
 

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from sealpipe.errors import CredentialRefused, PlanOrScope, RateLimited, SealpipeError, TriesSpent, Unreachable
+from sealpipe.errors import (
+    AuthenticationError,
+    ConnectError,
+    PermissionDeniedError,
+    RateLimitError,
+    RetriesExhaustedError,
+    SealpipeError,
+)
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.collecting import waiting
 from sealpipe.flows.collecting.keys import InHand, in_hand
@@ -19,11 +26,11 @@ from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.flows.storing.putting import describe
 from sealpipe.plugin import Outgoing
 
-PASSING: Final = (RateLimited, TriesSpent, Unreachable)
+PASSING: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
 """Errors that waiting outlives: 429, 5xx, lost connections. Nothing has changed."""
 
 
-OF_THE_CALLER: Final = (CredentialRefused, PlanOrScope)
+OF_THE_CALLER: Final = (AuthenticationError, PermissionDeniedError)
 """Errors that every other request would end with, too: nobody asks again."""
 
 

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import RequestInfo, Submission, Submissions
-from sealpipe.errors import KeySwapped, PluginError, SealpipeError, StateError, TooManyAnswers, UsageError
+from sealpipe.errors import (
+    PluginError,
+    PublicKeyMismatchError,
+    SealpipeError,
+    StateError,
+    TooManySubmissionsError,
+    UsageError,
+)
 from sealpipe.flows import outgoing, oversight
 from sealpipe.flows.collecting.answers import Answers
 from sealpipe.flows.collecting.keys import InHand, check_ours
@@ -79,7 +86,7 @@ class Collecting:
             info = yield from call(api.get(self.short_code), budget)
             try:
                 self._over = self._ended(info)
-            except KeySwapped:
+            except PublicKeyMismatchError:
                 yield from self._keep_what_is_there(budget)
                 raise
         found: Submissions = yield from call(api.submissions(self.short_code), budget)
@@ -112,7 +119,8 @@ class Collecting:
             self.fail(error)
 
     def _ended(self, info: RequestInfo) -> bool:
-        """Whether it cannot be answered any more. Raises KeySwapped, WrongKey where its key is none of ours."""
+        """Whether it cannot be answered any more. Raises PublicKeyMismatchError, WrongKeyError where its key is none of
+        ours."""
         self._asks_at = inf
         if info.expires_at is not None:
             left = info.expires_at - (info.told_at or datetime.now(UTC))
@@ -123,7 +131,7 @@ class Collecting:
     def _collect(self) -> Flow[Collected]:
         try:
             chosen = pick(self._answers.usable, self._plan.pick, self.short_code)
-        except TooManyAnswers:
+        except TooManySubmissionsError:
             # Nothing is stored; what cannot be used is kept all the same.
             self._kept_in = (yield from self._unanswered("failed")).kept_in
             raise
@@ -199,7 +207,7 @@ class Collecting:
             made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
 
     def _over_without(self) -> Flow[Collected]:
-        """What is over without what is asked for. Raises NoSuchAnswer where it has other answers."""
+        """What is over without what is asked for. Raises SubmissionNotFoundError where it has other answers."""
         usable, named = self._answers.usable, self._plan.pick
         # One that is there and cannot be used is told as such.
         if usable and not any(named == each.short_code for each in self._answers.unreadable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sealpipe.api.models import Submission
-from sealpipe.errors import TooLarge, WireError
+from sealpipe.errors import PayloadTooLargeError, WireError
 from sealpipe.flows.collecting.keys import InHand
 from sealpipe.flows.collecting.result import Identity, Received, Unreadable
 from sealpipe.flows.storing.targets import plain
@@ -34,7 +34,7 @@ def opened(item: Submission, keys: Sequence[InHand], tag: str) -> Received | Unr
             continue
         try:
             found = tuple(_closed(field) for field in fields.load(payload))
-        except (WireError, TooLarge) as error:
+        except (WireError, PayloadTooLargeError) as error:
             reason = f"it is no array of fields ({getattr(error, 'reason', 'too-large')})"
             break
         return Received(item.short_code, item.created_at, found, plain(item.short_code, item.data or ""))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sealpipe.api.refusals import printable
-from sealpipe.errors import NoSuchAnswer, TooManyAnswers, UsageError
+from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collecting.result import Received, none_is
 
 WORDS = ("only", "newest", "oldest", "each")
@@ -25,7 +25,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def pick(found: Sequence[Received], how: str, short_code: str) -> list[Received]:
-    """Those that are taken; none where there is none. Raises TooManyAnswers."""
+    """Those that are taken; none where there is none. Raises TooManySubmissionsError."""
     if how == "each":
         return list(found)
     if how not in ("newest", "oldest"):
@@ -61,16 +61,16 @@ def any_taken(found: Sequence[Received], how: str) -> bool:
     return any(how in WORDS or how in (each.short_code, each.marker) for each in found)
 
 
-def _too_many(named: Sequence[Received], answers: int, short_code: str) -> TooManyAnswers:
-    return TooManyAnswers(
+def _too_many(named: Sequence[Received], answers: int, short_code: str) -> TooManySubmissionsError:
+    return TooManySubmissionsError(
         f"{short_code} has {answers} answers, and one is taken: {_names(named)}; nothing was stored",
         short_code=short_code,
     )
 
 
-def none_named(found: Sequence[Received], how: str, short_code: str) -> NoSuchAnswer:
+def none_named(found: Sequence[Received], how: str, short_code: str) -> SubmissionNotFoundError:
     """That a request is over, and what it has; `found` is not empty."""
-    return NoSuchAnswer(
+    return SubmissionNotFoundError(
         f"{short_code} is over, and {none_is(len(found), how)}: {_names(found)}; nothing was stored",
         short_code=short_code,
     )

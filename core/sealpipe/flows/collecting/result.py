@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.api.refusals import printable
-from sealpipe.errors import NeverAnswered, NotOpened, SealpipeError, StillWaiting
+from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
 from sealpipe.flows.steps import Flow, Tell
 from sealpipe.wire.field import Field
 
@@ -104,11 +104,11 @@ class Collected:
         found = [self.error, *self.failures, self._unopened(), self._unanswered()]
         return [error for error in found if error is not None]
 
-    def _unopened(self) -> NotOpened | None:
+    def _unopened(self) -> UnreadableSubmissionError | None:
         if not self.unreadable:
             return None
         reasons = "; ".join(dict.fromkeys(each.reason for each in self.unreadable[:5]))
-        return NotOpened(
+        return UnreadableSubmissionError(
             f"{len(self.unreadable)} of {self.count} submissions to {self.short_code} could not be used: {reasons}",
             short_code=self.short_code,
         )
@@ -122,9 +122,11 @@ class Collected:
         elif self.unreadable:
             nobody = "nobody has answered in a way that can be used"
         if self.status == "pending":
-            return StillWaiting(f"{self.short_code}: {nobody} yet{skipped}", short_code=self.short_code)
+            return PendingError(f"{self.short_code}: {nobody} yet{skipped}", short_code=self.short_code)
         if self.status == "expired" and not self.unreadable:
-            return NeverAnswered(f"{self.short_code} has expired, and {nobody}{skipped}", short_code=self.short_code)
+            return NoSubmissionError(
+                f"{self.short_code} has expired, and {nobody}{skipped}", short_code=self.short_code
+            )
         return None
 
 

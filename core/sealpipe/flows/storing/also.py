@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sealpipe.errors import BadReference, Note, SealpipeError, Unclear
+from sealpipe.errors import Note, ReferenceValueError, SealpipeError, UnknownOutcomeError
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.storing.putting import Parcel, describe, grouped, put
@@ -25,13 +25,13 @@ def check(session: Session, targets: Sequence[Target]) -> Flow[None]:
 
 
 def parcels(targets: Sequence[Target], found: Sequence[fields.Field]) -> tuple[Parcel, ...]:
-    """What goes where, of a share's fields; nothing marks it yet. Raises UsageError, BadReference."""
+    """What goes where, of a share's fields; nothing marks it yet. Raises UsageError, ReferenceValueError."""
     made = []
     for target in targets:
         try:
             stored = take(target, picks(target, list(_labels(target, found)), SHARE), found, SHARE)
         except MisfitError as misfit:
-            raise BadReference(
+            raise ReferenceValueError(
                 f"{target.shown}: {misfit}", locator=target.shown, remedy="see what the fields are with --dry-run"
             ) from None
         if stored:
@@ -64,7 +64,7 @@ def store(session: Session, wanted: Sequence[Parcel], entry: Entry | None) -> Fl
 def again(session: Session, entry: Entry, *, resend: bool = False) -> Flow[tuple[str, ...]]:
     """Store what an entry's share holds, where a kill came before: the values are in its own envelope.
 
-    What may be in a place that nobody can read back is stored again only with `resend`. Raises Unclear.
+    What may be in a place that nobody can read back is stored again only with `resend`. Raises UnknownOutcomeError.
     """
     found: list[fields.Field] = yield Do(partial(_opened, entry.meta, entry.body))
     wanted = marked(parcels(parse_targets(entry.meta["also_to"]), found), entry.meta)
@@ -73,7 +73,7 @@ def again(session: Session, entry: Entry, *, resend: bool = False) -> Flow[tuple
         wanted = [each._replace(mode="replace") if lost else each for each, lost in zip(wanted, unclear, strict=True)]
     try:
         return (yield from store(session, wanted, entry))
-    except Unclear as error:
+    except UnknownOutcomeError as error:
         error.remedy = f"`sealpipe resume {entry.id} --resend` stores it again, whatever is there"
         raise
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from sealpipe.errors import NOT_TAKEN, Unavailable, Unclear, UsageError
+from sealpipe.errors import NOT_TAKEN, UnavailableError, UnknownOutcomeError, UsageError
 from sealpipe.flows.resolve import TRIES
 from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
@@ -76,7 +76,7 @@ def put(session: Session, parcel: Parcel, record: Ledger | None = None) -> Flow[
         try:
             receipt: Receipt = yield Do(partial(_put, session, parcel, record), changing=True)
             return receipt
-        except Unavailable as error:
+        except UnavailableError as error:
             asked = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
             pause = max(budget.back_off(tries), min(LONGEST_WAIT, asked))
             if tries == TRIES or pause >= budget.left():
@@ -86,12 +86,12 @@ def put(session: Session, parcel: Parcel, record: Ledger | None = None) -> Flow[
 
 
 def locate(session: Session, ref: Reference) -> Locator:
-    """The place that a reference names for its sink. Blocks. Raises InvalidReference."""
+    """The place that a reference names for its sink. Blocks. Raises ReferenceSyntaxError."""
     return session.registry().locate(ref, "sink")
 
 
 def is_blind(session: Session, ref: Reference) -> bool:
-    """Whether the sink cannot read back what it stored. Blocks. Raises InvalidReference."""
+    """Whether the sink cannot read back what it stored. Blocks. Raises ReferenceSyntaxError."""
     return BLIND in session.registry().sink_info(ref.name).capabilities
 
 
@@ -115,7 +115,7 @@ def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
     if state == "stored":
         return Receipt(locator, known=False, already=True)
     if state == "storing" and parcel.mode == "create":
-        raise Unclear(
+        raise UnknownOutcomeError(
             f"an earlier run was cut off while it stored {printable(place, 300)}: it may be there, and nobody can tell",
             locator=str(parcel.ref),
             remedy="where what is there is yours to write, run it again with ?mode=replace in the target",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sealpipe.plugin import BadReference, Channel, Context, Delivery, Message
+from sealpipe.plugin import Channel, Context, Delivery, Message, ReferenceValueError
 
 from sealpipe_shelf.shelf import Shelf
 
@@ -20,7 +20,9 @@ class ShelfChannel(Channel):
     def validate(self, to: str) -> None:
         # It may come from outside: exactly one person, and nothing that means something in a path.
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", to):
-            raise BadReference("that is nobody who could have a shelf", remedy="write shelf:PERSON, in small letters")
+            raise ReferenceValueError(
+                "that is nobody who could have a shelf", remedy="write shelf:PERSON, in small letters"
+            )
 
     def send(self, message: Message, to: str) -> Delivery:
         note = {"about": message.subject, "text": message.text.reveal()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from sealpipe.plugin import BadReference, Context, Document, Health, Locator, Source
+from sealpipe.plugin import Context, Document, Health, Locator, ReferenceValueError, Source
 
 from sealpipe_shelf.shelf import Shelf
 
@@ -21,7 +21,7 @@ class ShelfSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         if locator.body in ("", ".", ".."):
-            raise BadReference("a thing on the shelf has a name", remedy="write shelf:NAME")
+            raise ReferenceValueError("a thing on the shelf has a name", remedy="write shelf:NAME")
         answer = self._shelf.call("GET", "/things/" + quote(locator.body, safe=""))
         is_map = answer.headers["content-type"] == "application/json"
         return Document(answer.json() if is_map else answer.content)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 import shelf_service
-from sealpipe.plugin import AuthFailed, BadReference
+from sealpipe.plugin import BackendAuthError, ReferenceValueError
 from sealpipe.registry import Registry
 from sealpipe.testing import ChannelContract, SourceContract
 
@@ -45,11 +45,11 @@ class TestSource(OnShelf, SourceContract):
 
     @pytest.mark.parametrize("body", ["", ".", ".."])
     def test_what_is_no_name_is_refused(self, registry: Registry, body: str) -> None:
-        assert isinstance(self.get(registry, body), BadReference)
+        assert isinstance(self.get(registry, body), ReferenceValueError)
 
     def test_a_wrong_token_reads_as_one(self, environ: Mapping[str, str]) -> None:
         error = self.get(self.registry_in({**environ, "SHELF_TOKEN": "another"}), "nothing")
-        assert isinstance(error, AuthFailed)
+        assert isinstance(error, BackendAuthError)
         assert "SHELF_TOKEN" in error.remedy
 
 
