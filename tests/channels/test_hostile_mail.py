@@ -19,8 +19,8 @@ from channels.using import LINK, Using
 from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.flows.messages import About, link_message, passcode_message
 from sealpipe.plugin import Message, Secret
-from sealpipe_plugins.channels import mail as mails
-from sealpipe_plugins.channels.mail import Box, Header, write
+from sealpipe_plugins.email import message as mails
+from sealpipe_plugins.email.message import Box, Header, write
 from support.mailbox import Mailbox, Received
 from support.outside_text import COMMANDS, MAIL, MARKUP, outside
 

@@ -21,8 +21,8 @@ from channels.using import LINK, Using
 from sealpipe.errors import NotConfiguredError, UnsupportedError
 from sealpipe.flows.messages import About, link_message, passcode_message
 from sealpipe.plugin import Message, ReferenceValueError, Secret
-from sealpipe_plugins.channels.address import address
-from sealpipe_plugins.channels.wording import as_html, as_markdown, lines
+from sealpipe_plugins.email.address import address
+from sealpipe_plugins.wording import as_html, as_markdown, lines
 from support import fake_github, fake_gitlab, fake_slack
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab

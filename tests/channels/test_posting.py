@@ -14,7 +14,7 @@ from channels.using import Using
 from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import NotConfiguredError, UnavailableError, UnknownOutcomeError
 from sealpipe.plugin import Context
-from sealpipe_plugins.backends.posting import Endpoint
+from sealpipe_plugins.http_api import Endpoint
 from support.fake_slack import FakeSlack
 from support.fake_web import Reply, hang, hang_after
 

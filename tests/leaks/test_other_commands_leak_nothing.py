@@ -76,7 +76,7 @@ def test_what_was_drawn_is_in_the_share_and_nowhere_else(bare: Terminal, service
 
 
 TOLD = """
-import sealpipe_plugins.sources.gen as gen
+import sealpipe_plugins.generate.source as gen
 fetch = gen.GenSource.fetch
 def told(self, locator):
     made = fetch(self, locator)

@@ -15,8 +15,8 @@ import pytest
 
 from sealpipe.errors import NotConfiguredError, PluginError
 from sealpipe.registry import Overseer, Registry
-from sealpipe_plugins import audit_chain
-from sealpipe_plugins.audit_verify import verify
+from sealpipe_plugins.audit import chain
+from sealpipe_plugins.audit.verify import verify
 from sealpipe_rehearsal.running import Running
 from support.machines import ALLOWS_ALL, Machine, lists
 from support.terminal import Terminal
@@ -54,7 +54,7 @@ def test_lines_hold_the_mark_of_the_line_before(log: Path, key: Path) -> None:
     write(log, 3, key=f"file:{key}")
     told = [json.loads(line) for line in lines(log)]
     assert [each["seq"] for each in told] == [1, 2, 3]
-    assert [each["prev"] for each in told] == [audit_chain.START, told[0]["mac"], told[1]["mac"]]
+    assert [each["prev"] for each in told] == [chain.START, told[0]["mac"], told[1]["mac"]]
     seen = verify(log, KEY.encode())
     assert (seen.lines, seen.head, seen.findings, seen.remarks) == (3, f"3:{told[2]['mac']}", [], [])
 
@@ -65,10 +65,10 @@ def changed(found: list[bytes]) -> list[bytes]:
 
 def forged(found: list[bytes]) -> list[bytes]:
     """By somebody who knows the format and not the key."""
-    link = audit_chain.parsed(found[1].rstrip(b"\n"))
+    link = chain.parsed(found[1].rstrip(b"\n"))
     assert link is not None
     body = link.body.replace(b'"T"', b'"U"')
-    mac = audit_chain.mark(body, b"some other key, of 16")
+    mac = chain.mark(body, b"some other key, of 16")
     return [found[0], body[:-1] + f',"mac":"{mac}"}}\n'.encode(), *found[2:]]
 
 
@@ -164,7 +164,7 @@ def test_a_number_that_no_line_has_is_told_and_breaks_nothing(log: Path, number:
     for each in (number.removeprefix("-"), number):
         body = f'{{"seq":{each},"prev":"","chain":"sha256"}}'.encode()
         with log.open("ab") as file:
-            file.write(body[:-1] + f',"mac":"{audit_chain.mark(body, None)}"}}\n'.encode())
+            file.write(body[:-1] + f',"mac":"{chain.mark(body, None)}"}}\n'.encode())
     assert [at for at, _ in found(log, None)] == [2, 3]
     write(log, 1)
     assert json.loads(lines(log)[-1])["seq"] == 2
@@ -218,9 +218,9 @@ def test_many_processes_write_one_chain(log: Path, key: Path) -> None:
 def test_a_writer_waits_no_longer_than_it_has_patience(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    from sealpipe_plugins import audit
+    from sealpipe_plugins.audit import observer
 
-    monkeypatch.setattr(audit, "_PATIENCE", 0.2)
+    monkeypatch.setattr(observer, "_PATIENCE", 0.2)
     write(log)
     with log.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -234,7 +234,7 @@ def test_a_line_is_never_longer_than_what_is_read_of_the_end(log: Path) -> None:
     overseer = Overseer("audit", {"file": str(log), "required": True})
     for _ in range(2):
         Registry().tell([overseer], {"event": "share", "labels": ["ä" * 500] * 100_000})
-    assert max(map(len, lines(log))) <= audit_chain.LONGEST
+    assert max(map(len, lines(log))) <= chain.LONGEST
     assert json.loads(lines(log)[0])["left_out"] == {"labels": 99_950}
     assert found(log, None) == []
 

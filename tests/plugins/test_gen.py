@@ -21,10 +21,10 @@ from sealpipe.errors import ReferenceSyntaxError, ReferenceValueError
 from sealpipe.flows.resolve import Cache, remarks, resolve, resolve_value
 from sealpipe.reference import parse, parse_field
 from sealpipe.wire.field import Field
-from sealpipe_plugins.backends.dotenv_lines import plain
-from sealpipe_plugins.sources.gen import KINDS
-from sealpipe_plugins.sources.generating import drawing
-from sealpipe_plugins.sources.generating.words import words
+from sealpipe_plugins.generate import drawing
+from sealpipe_plugins.generate.source import KINDS
+from sealpipe_plugins.generate.words import words
+from sealpipe_plugins.local.dotenv_lines import plain
 from sealpipe_rehearsal.server import start
 from support.parts import ROOT, program
 from support.terminal import Terminal
@@ -109,7 +109,7 @@ class TestWhatIsDrawn:
         assert len({value("gen:uuid") for _ in range(50)}) == 50
 
     def test_the_word_list_is_the_one_that_eff_publishes(self) -> None:
-        import sealpipe_plugins.sources.generating as room
+        import sealpipe_plugins.generate as room
 
         (folder,) = room.__path__
         assert hashlib.sha256((Path(folder) / "eff_large_wordlist.txt").read_bytes()).hexdigest() == OFFICIAL

@@ -31,7 +31,7 @@ from sealpipe.flows.resolve import resolve
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
-from sealpipe_plugins.backends.onepassword_sdk import answers, said
+from sealpipe_plugins.onepassword.sdk import answers, said
 from support.fake_op_connect import Answer, FakeConnect, fake_connect, made_id
 
 TOKEN = "Canary-token-1f7a"  # of Connect

@@ -23,7 +23,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
 from sealpipe.registry import Registry
-from sealpipe_plugins.sources.stdin import StdinSource
+from sealpipe_plugins.local.stdin_source import StdinSource
 
 CANARY = "Canary-5e1d"
 
@@ -247,7 +247,7 @@ class TestDotenv:
 def test_the_sources_stay_unimported_until_one_is_used() -> None:
     code = (
         "import sys; from sealpipe.registry import Registry; r = Registry(); r.source_info('file');"
-        "print([m for m in sys.modules if m.startswith('sealpipe_plugins.sources.') or m in"
+        "print([m for m in sys.modules if m.startswith('sealpipe_plugins.local.') or m in"
         " ('importlib.metadata', 'dotenv', 'logging', 'difflib')])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

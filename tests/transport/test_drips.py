@@ -18,7 +18,7 @@ import trustme
 from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import PluginError, UnavailableError, UnknownOutcomeError
 from sealpipe.registry import Registry
-from sealpipe_plugins.backends import program
+from sealpipe_plugins import program
 from support.terminal import Terminal
 from support.wires import Wire
 from transport.dripping import Held, drip, dripping
@@ -133,8 +133,8 @@ def test_a_mail_servers_handshake_after_starttls_drips(monkeypatch: pytest.Monke
 
 def ends_in_time(reference: str) -> None:
     """A source whose own ways know no deadline is left behind."""
-    for module in ("aws", "secret_service"):
-        import_module(f"sealpipe_plugins.backends.{module}")  # importing an SDK takes time of its own
+    for module in ("aws.client", "keyring.secret_service"):
+        import_module(f"sealpipe_plugins.{module}")  # importing an SDK takes time of its own
     network = PluginNetwork(None, deadline=DEADLINE)
     began = time.monotonic()
     with pytest.raises(UnavailableError, match="in time"):

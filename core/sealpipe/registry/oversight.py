@@ -21,7 +21,7 @@ from sealpipe.registry.guard import guarded
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
 
-AUDIT: Final = "sealpipe_plugins.audit"
+AUDIT: Final = "sealpipe_plugins.audit.observer"
 SERVICE: Final = "service"
 """The table of `[enforce]` that fixes addresses: it oversees nothing."""
 
@@ -109,7 +109,7 @@ def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
 
 
 def audit_verified(file: Path, key: Any, head: str | None) -> Any:
-    """What an audit log's chain is like (`sealpipe_plugins.audit_verify.Verified`). Raises OSError,
+    """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verified`). Raises OSError,
     NotConfiguredError."""
     opened = None if key is None else guarded("audit", lambda: import_module(AUDIT).key_of(key))
     return import_module(f"{AUDIT}_verify").verify(file, opened, head)

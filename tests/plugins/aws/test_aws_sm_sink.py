@@ -23,7 +23,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode, Receipt
-from sealpipe_plugins.sinks.aws_sm import STAGE, TAG
+from sealpipe_plugins.aws.secrets_manager_sink import STAGE, TAG
 
 
 @pytest.fixture

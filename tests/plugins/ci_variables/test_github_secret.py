@@ -366,7 +366,7 @@ class TestWays:
     def test_pynacl_is_imported_by_nobody_else(self) -> None:
         code = (
             "import sys; from sealpipe.registry import Registry; Registry(environ={}).sink_info('github-secret');"
-            "import sealpipe_plugins.channels.github_comment; print('nacl' in sys.modules)"
+            "import sealpipe_plugins.github.comment_channel; print('nacl' in sys.modules)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == "False\n"

@@ -24,7 +24,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode
 from sealpipe.testing.trouble import Trouble
-from sealpipe_plugins.backends.gitlab_variables import described
+from sealpipe_plugins.gitlab.variables import described
 from support import fake_gitlab
 from support.fake_gitlab import FakeGitLab
 from support.fake_web import Asked, FakeWeb, Reply, drop, drop_after

@@ -66,7 +66,7 @@ class TestPrompt(SourceContract):
     def typist(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         self.known: dict[str, bytes] = {}
         master, slave = pty.openpty()
-        monkeypatch.setattr("sealpipe_plugins.backends.terminal.TERMINAL", os.ttyname(slave))
+        monkeypatch.setattr("sealpipe_plugins.local.terminal.TERMINAL", os.ttyname(slave))
         monkeypatch.delenv("CI", raising=False)
         done = threading.Event()
         thread = threading.Thread(target=self._type, args=(master, done))

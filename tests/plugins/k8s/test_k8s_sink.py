@@ -25,7 +25,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode, Receipt
-from sealpipe_plugins.sinks.k8s import ANNOTATION, ANNOTATION_LIMIT
+from sealpipe_plugins.kubernetes.sink import ANNOTATION, ANNOTATION_LIMIT
 
 DEFAULT = "SEALPIPE_PLUGIN_K8S__"
 

@@ -17,7 +17,7 @@ from references.running import value_of
 from sealpipe.errors import PluginError, ReferenceValueError, UnsupportedError
 from sealpipe.testing.canary import CANARY
 from sealpipe.testing.contract import told
-from sealpipe_plugins.backends.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, odd, plain
+from sealpipe_plugins.local.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, odd, plain
 from support import env_readers
 from support.putting import put
 

@@ -26,7 +26,7 @@ from sealpipe.plugin import Context, Locator, Mode, Stored
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.state import files
-from sealpipe_plugins.sinks.file import FileSink
+from sealpipe_plugins.local.file_sink import FileSink
 from support.mounts import fill, make_read_only, make_writable, tmpfs
 from support.putting import Putting, put
 

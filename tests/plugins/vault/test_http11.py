@@ -9,7 +9,7 @@ from http.client import HTTPException, RemoteDisconnected
 
 import pytest
 
-from sealpipe_plugins.backends.http11 import LIMIT, Line
+from sealpipe_plugins.vault.http11 import LIMIT, Line
 from support.faulty import Exchange, Faulty
 
 Says = Callable[..., tuple[Line, Faulty]]

@@ -254,7 +254,7 @@ def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front:
 def test_writing_against_somebody_who_never_stops_ends(
     registry_of: Registries, bao: Bao, front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sealpipe_plugins.sinks.vault._LONGEST", 0.0)
+    monkeypatch.setattr("sealpipe_plugins.vault.sink._LONGEST", 0.0)
     body = place()
     another_first(front, bao, body, 1000)
     registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})

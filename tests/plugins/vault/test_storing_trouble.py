@@ -24,7 +24,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
 from sealpipe.testing.trouble import Trouble
-from sealpipe_plugins.backends import vault_keeping
+from sealpipe_plugins.vault import writing
 from support.openbao import Bao, server
 
 Fault = Callable[[BaseHTTPRequestHandler, int], bool]
@@ -50,7 +50,7 @@ def through(registry_of: Registries, bao: Bao, front: Front) -> Registry:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks follow each other without a pause."""
-    monkeypatch.setattr(vault_keeping, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(writing, "PAUSES", (0.0, 0.0))
 
 
 def refuse(request: BaseHTTPRequestHandler, status: int, said: bytes = b"") -> bool:

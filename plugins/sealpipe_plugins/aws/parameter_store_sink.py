@@ -1,0 +1,214 @@
+"""`aws-ssm:/path/name`: AWS Systems Manager's Parameter Store, always encrypted. `aws-ssm:/path/#KEY` is /path/KEY.
+
+Below a path each key is a parameter of its own, and no other one is touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from sealpipe.plugin import (
+    Locator,
+    Mode,
+    Receipt,
+    ReferenceValueError,
+    Sink,
+    Stored,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
+    missing,
+)
+from sealpipe_plugins.aws.client import OnAws
+from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
+from sealpipe_plugins.confirm import Place, given, marked, same, settle, text, with_marker
+
+TAG: Final = "sealpipe.dev/submissions"
+"""The tag that holds the markers, newest last."""
+TAG_LIMIT: Final = 256
+STANDARD, ADVANCED = 4096, 8192
+"""Bytes of a parameter, by its tier."""
+
+_NAME: Final = re.compile(r"/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+){0,14}")
+_LONGEST: Final = 1011
+_RESERVED: Final = re.compile(r"/?(aws|ssm)", re.IGNORECASE)
+_NESTED: Final = re.compile(r"\{\{\s*(ssm:[^}]*)?\}\}")
+_MISSING, _EXISTS = ("ParameterNotFound", "ParameterVersionNotFound"), ("ParameterAlreadyExists",)
+
+
+class AwsSsmSink(OnAws, Sink):
+    """Parameters, by name."""
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """In words."""
+        _check(locator)
+        below = locator.body.endswith("/")
+        doing = {"create": "make", "replace": "make, or overwrite,", "merge": "make, or overwrite,"}[mode]
+        what = f"each key a parameter below {locator.body}" if below else f"the parameter {locator.body}"
+        return f"{doing} {what} in AWS Parameter Store, encrypted" + (", and no other" if below else "")
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+        """Store each, read the version back, and keep the marker in a tag."""
+        parameters = [
+            _Parameter(self, locator, name, data, mode, marker) for name, data in _named(locator, fields).items()
+        ]
+        if len(parameters) > 1:
+            for each in parameters:  # before the first is written, none may stand in the way
+                each.check()
+        receipts = [each.store() for each in parameters]
+        version = ",".join(receipt.version for receipt in receipts)
+        return Receipt(locator, version, already=all(receipt.already for receipt in receipts))
+
+    def ask(self, operation: str, about: object, doing: Doing = READ, **more: Any) -> dict[str, Any]:
+        """A call about a parameter."""
+        return self._aws.call("ssm", operation, about, doing, **more)
+
+
+class _Parameter:
+    """One parameter while something is stored in it."""
+
+    def __init__(self, sink: AwsSsmSink, locator: Locator, name: str, data: bytes, mode: Mode, marker: str) -> None:
+        self._ask = partial(sink.ask)
+        self._locator, self._name, self._wanted, self._mode, self._marker = locator, name, {name: data}, mode, marker
+        self._value = _value(data, locator)
+        self._made = False
+
+    def check(self) -> None:
+        """WriteConflictError where the mode does not allow what is there, UnsupportedError where AWS would not take the
+        value."""
+        place = self._look()
+        if missing(place.there, self._wanted, mode=self._mode, marked=marked(place.markers, self._marker)):
+            self._as_it_was(place)
+
+    def store(self) -> Receipt:
+        """Bring it to hold the value."""
+        settled = settle(self._look, self._write, self._wanted, self._locator, self._mode, self._marker)
+        if not self._made and not marked(settled.place.markers, self._marker):
+            markers = self._markers() if settled.wrote else settled.place.markers
+            about, tags = f"{self._locator} holds the value; its tag", self._tags(markers)
+            self._ask("add_tags_to_resource", about, MARK, ResourceType="Parameter", ResourceId=self._name, Tags=tags)
+        return Receipt(self._locator, settled.version, already=not settled.wrote)
+
+    def _look(self) -> Place:
+        answer = self._ask("get_parameter", self._locator, expected=_MISSING, Name=self._name, WithDecryption=True)
+        if not answer:
+            return Place(None)
+        found = answer.get("Parameter", {})
+        if found.get("Type") != "SecureString":
+            raise WriteConflictError(
+                f"{self._locator}: the parameter {self._name} is there, and is not encrypted ({found.get('Type')})",
+                remedy="AWS does not change a parameter's type: delete it, or name another one",
+            )
+        there = {self._name: str(found.get("Value", "")).encode("utf-8", "surrogatepass")}
+        return Place(there, str(found.get("Version", "")), self._markers())
+
+    def _write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - one value
+        asked = {"Name": self._name, "Value": self._value, "Type": "SecureString", **self._as_it_was(place)}
+        if place.there is None:
+            done = self._ask(
+                "put_parameter",
+                self._locator,
+                WRITE,
+                expected=_EXISTS,
+                tagging="add_tags_to_resource",
+                Tags=self._tags(""),
+                **asked,
+            )
+            if not done:
+                return None
+            self._made = True
+        else:
+            done = self._ask("put_parameter", self._locator, WRITE, Overwrite=True, **asked)
+        version = str(done.get("Version", ""))
+        self._read_back(version)
+        return version
+
+    def _as_it_was(self, place: Place) -> dict[str, str]:
+        """What AWS would set anew, were it not told: the KMS key, and the tier. UnsupportedError for a value too
+        long."""
+        if place.there is None:
+            self._fits(STANDARD)
+            return {}
+        asked = [{"Key": "Name", "Option": "Equals", "Values": [self._name]}]
+        found = self._ask("describe_parameters", self._locator, ParameterFilters=asked).get("Parameters") or [{}]
+        self._fits(STANDARD if found[0].get("Tier") == "Standard" else ADVANCED)
+        return {name: str(found[0][name]) for name in ("KeyId", "Tier") if found[0].get(name)}
+
+    def _fits(self, limit: int) -> None:
+        size = len(self._wanted[self._name])
+        if size > limit:
+            raise UnsupportedError(
+                f"{self._locator}: AWS keeps {limit} bytes in a parameter of its tier, and this is {size}",
+                remedy="store it in aws-sm:"
+                + ("" if limit == ADVANCED else ", or make the parameter with the tier Advanced, then --mode replace"),
+            )
+
+    def _read_back(self, version: str) -> None:
+        name = f"{self._name}:{version}"
+        read = self._ask("get_parameter", self._locator, expected=_MISSING, Name=name, WithDecryption=True)
+        if not read:
+            raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
+        same(read.get("Parameter", {}).get("Value"), self._value, self._locator)
+
+    def _markers(self) -> str:
+        found = self._ask("list_tags_for_resource", self._locator, ResourceType="Parameter", ResourceId=self._name)
+        return next((str(tag.get("Value", "")) for tag in found.get("TagList") or () if tag.get("Key") == TAG), "")
+
+    def _tags(self, markers: str) -> list[dict[str, str]]:
+        return [{"Key": TAG, "Value": with_marker(markers, self._marker, TAG_LIMIT)}]
+
+
+def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
+    """The values by the whole names of their parameters."""
+    _check(locator)
+    wanted = given(fields, locator)
+    if not locator.body.endswith("/"):
+        if len(wanted) != 1:
+            raise ReferenceValueError(
+                f"{locator} is one parameter, and holds one value",
+                remedy=f"write {locator.body}/ for a path of several",
+            )
+        (data,) = wanted.values()
+        return {locator.body: data}
+    if "" in wanted:
+        raise ReferenceValueError(f"{locator} is a path", remedy="name the key to store it under: #password=PROMPT")
+    for key in wanted:
+        if not _good(locator.body + key) or not _NAME.fullmatch(key):
+            raise ReferenceValueError(
+                f"{locator}: a key cannot be the name of a parameter",
+                remedy="letters, digits and _.- are allowed, parted by /; 15 levels, 1011 characters",
+            )
+    return {locator.body + key: data for key, data in wanted.items()}
+
+
+def _check(locator: Locator) -> None:
+    if locator.body.startswith("arn:"):
+        raise ReferenceValueError(f"{locator}: AWS writes no parameter by its ARN", remedy="write its name: /PATH/NAME")
+    below = locator.body.endswith("/")
+    if locator.body != "/" and not _good(locator.body.removesuffix("/")):
+        raise ReferenceValueError(
+            f"{locator} names no parameter that there could be",
+            remedy=f"write {locator.name}:/PATH/NAME: letters, digits and _.-; it begins with neither aws nor ssm",
+        )
+    if below and not locator.body.startswith("/"):
+        raise ReferenceValueError(f"{locator}: a path begins with /", remedy=f"write {locator.name}:/{locator.body}")
+
+
+def _good(name: str) -> bool:
+    # A name with levels is a path from the root, and begins with a slash.
+    whole = name.startswith("/") or "/" not in name
+    return whole and bool(_NAME.fullmatch(name)) and len(name) <= _LONGEST and not _RESERVED.match(name)
+
+
+def _value(data: bytes, locator: Locator) -> str:
+    value = text(data, locator)
+    if not value:
+        raise UnsupportedError(f"{locator}: AWS keeps no empty parameter", remedy="store it elsewhere")
+    if _NESTED.search(value):
+        raise UnsupportedError(
+            f"{locator}: AWS keeps no parameter with {{{{}}}} or {{{{ssm:}}}}", remedy="store it in aws-sm:"
+        )
+    return value

@@ -1,0 +1,188 @@
+"""`aws-sm:NAME` or `aws-sm:ARN`: AWS Secrets Manager.
+
+Without a key the value is the whole secret; keys are members of its JSON object. A new version is put beside the
+current one, read back, and made the current one on condition that the one it was made from still is (AWS refuses to
+take a stage from a version that has it not): two that write at the same moment lose nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from sealpipe.plugin import (
+    Locator,
+    Mode,
+    PluginError,
+    Receipt,
+    ReferenceValueError,
+    Sink,
+    Stored,
+    UnavailableError,
+    WriteConflictError,
+)
+from sealpipe_plugins.aws.client import OnAws
+from sealpipe_plugins.aws.content import Content, content_of, next_one, there_in
+from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
+from sealpipe_plugins.confirm import Place, given, marked, same, settle, with_marker
+
+TAG: Final = "sealpipe.dev/submissions"
+"""The tag that holds the markers, newest last."""
+STAGE: Final = "sealpipe"
+"""The stage of a version that is on its way to be the current one."""
+TAG_LIMIT: Final = 256
+
+_NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+")
+_OURS: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
+"""Names tokens of ours; any number does that stays the same."""
+_MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
+_MOVED = ("InvalidParameterException", "InvalidRequestException")
+
+
+class AwsSmSink(OnAws, Sink):
+    """Secrets, by name or ARN."""
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """In words."""
+        _check(locator)
+        doing = {
+            "create": "make the secret {} in AWS Secrets Manager",
+            "replace": "give the secret {} in AWS Secrets Manager a new version, with nothing else in it",
+            "merge": "give the secret {} in AWS Secrets Manager a new version, keeping its other keys",
+        }
+        return doing[mode].format(locator.body)
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+        """Store, read the version back, and keep the marker in a tag."""
+        _check(locator)
+        wanted = given(fields, locator)
+        if "" in wanted and len(wanted) > 1:
+            raise ReferenceValueError(
+                f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none"
+            )
+        content_of(None, wanted, locator)  # what cannot be stored is told before anything is asked
+        secret = _Secret(self, locator, wanted, mode, marker)
+        settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
+        if not secret.made:
+            self._mark(locator, marker)
+        return Receipt(locator, settled.version, already=not settled.wrote)
+
+    def ask(
+        self, operation: str, locator: Locator, doing: Doing = READ, about: str = "", **more: Any
+    ) -> dict[str, Any]:
+        """A call about the secret."""
+        if operation != "create_secret":
+            more["SecretId"] = locator.body
+        region = self._aws.region(locator.body)
+        return self._aws.call("secretsmanager", operation, about or locator, doing, region=region, **more)
+
+    def _mark(self, locator: Locator, marker: str) -> None:
+        markers = _markers(self.ask("describe_secret", locator))
+        if not marked(markers, marker):
+            about = f"{locator} holds the value; its tag"
+            self.ask("tag_resource", locator, MARK, about, Tags=_tags(markers, marker))
+
+
+class _Secret:
+    """One secret while something is stored in it."""
+
+    def __init__(self, sink: AwsSmSink, locator: Locator, wanted: Mapping[str, bytes], mode: Mode, marker: str) -> None:
+        self._sink, self._locator, self._wanted, self._mode, self._marker = sink, locator, wanted, mode, marker
+        self.made = False
+
+    def look(self) -> Place:
+        """The current version, and the tag."""
+        found = self._ask("describe_secret", expected=_MISSING)
+        if not found:
+            return Place(None)
+        if found.get("DeletedDate") is not None:
+            raise WriteConflictError(
+                f"{self._locator} is marked for deletion",
+                remedy="restore it (`aws secretsmanager restore-secret`), or name another one",
+            )
+        # There is none where nobody gave it a value.
+        content = self._ask("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
+        there = there_in(content, whole="" in self._wanted) if content else None
+        return Place(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
+
+    def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
+        """A new version, which becomes the current one only in place of the one that it was made from."""
+        if place.raw is None:
+            return self._create()
+        base, sent = place.version, next_one(place.raw["content"], self._wanted, self._mode, self._locator)
+        token = self._token(base, tries)
+        stages = {"VersionStages": [STAGE], "ClientRequestToken": token}
+        if not self._ask("put_secret_value", WRITE, expected=_EXISTS, **stages, **sent):
+            return None
+        self._read_back(token, sent)
+        if not self._promote(token, base):
+            return None
+        with suppress(PluginError):  # it has done its work; where it stays, nothing depends on it
+            self._ask("update_secret_version_stage", VersionStage=STAGE, RemoveFromVersionId=token)
+        return token
+
+    def _promote(self, token: str, base: str) -> bool:
+        """Make it the current version; False where that is not the one it was made from any more."""
+        move = {"VersionStage": "AWSCURRENT", "MoveToVersionId": token}
+        if base:
+            move["RemoveFromVersionId"] = base
+        else:
+            current = _stages(self._ask("describe_secret")).get("AWSCURRENT")
+            if current is not None:
+                return current == token  # the first version of all is current at once
+        return bool(self._ask("update_secret_version_stage", WRITE, expected=_MOVED, **move))
+
+    def _create(self) -> str | None:
+        if self._locator.body.startswith("arn:"):
+            raise ReferenceValueError(
+                f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN"
+            )
+        sent = content_of(None, self._wanted, self._locator)
+        # A token of this attempt alone: to one that comes again AWS says yes, and two would take the secret for theirs.
+        token, tags = str(uuid.uuid4()), _tags("", self._marker)
+        asked = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **sent}
+        if not self._ask("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **asked):
+            return None
+        self.made = True
+        self._read_back(token, sent)
+        return token
+
+    def _read_back(self, version: str, sent: Content) -> None:
+        read = self._ask("get_secret_value", VersionId=version, expected=_MISSING)
+        if not read:
+            raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
+        same({name: read.get(name) for name in sent}, dict(sent), self._locator)
+
+    def _token(self, base: str, tries: int) -> str:
+        # Of nothing that is secret: it is the version's id, which many may read. The version that a value is made
+        # from is in it, so that the same token never stands for two contents.
+        parts = [self._marker, self._mode, base, str(tries), *sorted(self._wanted)]
+        return str(uuid.uuid5(_OURS, json.dumps(parts)))
+
+    def _ask(self, operation: str, doing: Doing = READ, **more: Any) -> dict[str, Any]:
+        return self._sink.ask(operation, self._locator, doing, **more)
+
+
+def _check(locator: Locator) -> None:
+    if not _NAME.fullmatch(locator.body):
+        raise ReferenceValueError(
+            f"{locator} names no secret that there could be",
+            remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
+        )
+
+
+def _markers(described: Mapping[str, Any]) -> str:
+    return next((str(tag.get("Value", "")) for tag in described.get("Tags") or () if tag.get("Key") == TAG), "")
+
+
+def _tags(markers: str, marker: str) -> list[dict[str, str]]:
+    return [{"Key": TAG, "Value": with_marker(markers, marker, TAG_LIMIT)}]
+
+
+def _stages(described: Mapping[str, Any]) -> dict[str, str]:
+    """The version that each stage is at."""
+    return {stage: one for one, stages in (described.get("VersionIdsToStages") or {}).items() for stage in stages}

@@ -1,0 +1,46 @@
+"""Azure Pipelines: masks, and what is shown beside the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sealpipe.plugin import CI, SET_SECRET, Level, NotConfiguredError, Run, RunnerCommand, Secret, UnsupportedError
+from sealpipe_plugins.ci_masks import write, write_masks
+
+_LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "warning"}
+"""What the agent knows."""
+
+
+class Azure(CI):
+    """A job of Azure Pipelines, by its predefined variables. Its agent reads commands from both streams."""
+
+    def run(self) -> Run:
+        """Collection, project, build and job."""
+        env = self.context.environ
+        collection, project = env.get("SYSTEM_COLLECTIONURI", ""), env.get("SYSTEM_TEAMPROJECT", "")
+        build, job = env.get("BUILD_BUILDID", ""), env.get("SYSTEM_JOBID", "")
+        url = f"{collection}{project}/_build/results?buildId={build}" if collection.startswith("https://") else ""
+        return Run("azure", f"{collection}{project}/{build}/{job}", env.get("BUILD_REQUESTEDFOR", ""), url)
+
+    def mask(self, values: Iterable[Secret]) -> None:
+        """Commands on stderr, one a line; only where the agent reads that."""
+        short = write_masks(SET_SECRET, values)
+        if short:
+            self.annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
+
+    def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
+        """UnsupportedError: a variable for later steps is the pipeline's to set."""
+        raise UnsupportedError("outputs are not set in Azure Pipelines", remedy="take it from stdout, or use --receipt")
+
+    def summary(self, markdown: str) -> None:
+        """Nothing: a summary there is a file that is uploaded."""
+
+    def annotate(self, level: Level, message: str) -> None:
+        """An issue: the run's page shows it."""
+        write(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).line(message))
+
+    def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
+        """NotConfiguredError: its tokens are for a service connection, which is not known here."""
+        raise NotConfiguredError(
+            "no token of this Azure pipeline is known", remedy="log in in another way: with a token, or AppRole"
+        )

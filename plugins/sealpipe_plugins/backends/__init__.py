@@ -1,1 +1,0 @@
-"""Systems that plugins speak to: the settings and the connection of each, once."""

@@ -1,0 +1,79 @@
+"""The built-in channels. Their modules are imported when one of them is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sealpipe.plugin import CONFIRMS, SEGMENTS, ChannelInfo, hookimpl
+
+
+@hookimpl
+def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
+    """The descriptors."""
+    here = "sealpipe_plugins"
+    register(
+        ChannelInfo(
+            "file",
+            "a new 0600 file: file:out/link.txt",
+            f"{here}.local.file_channel:FileChannel",
+            to="the path of a file that is not there yet",
+            capabilities=(CONFIRMS, SEGMENTS),
+        )
+    )
+    register(
+        ChannelInfo(
+            "webhook",
+            "a signed POST of JSON: webhook:https://host/path",
+            f"{here}.webhook.channel:WebhookChannel",
+            settings=f"{here}.webhook.channel:WebhookSettings",
+            to="an https:// address",
+            capabilities=(SEGMENTS,),
+        )
+    )
+    register(
+        ChannelInfo(
+            "email",
+            "a message to one address: email:name@example.com",
+            f"{here}.email.channel:EmailChannel",
+            settings=f"{here}.email.smtp:SmtpSettings",
+            to="one address, without a name",
+        )
+    )
+    register(
+        ChannelInfo(
+            "slack",
+            "a message in Slack: slack:#ops",
+            f"{here}.slack.channel:SlackChannel",
+            settings=f"{here}.slack.settings:SlackSettings",
+            to="#channel, @MEMBERID, or a webhook's name (nothing for the one without a name)",
+        )
+    )
+    register(
+        ChannelInfo(
+            "teams",
+            "a card in Microsoft Teams: teams:",
+            f"{here}.teams.channel:TeamsChannel",
+            settings=f"{here}.teams.settings:TeamsSettings",
+            to="a webhook's name (nothing for the one without a name)",
+        )
+    )
+    register(
+        ChannelInfo(
+            "github-comment",
+            "a comment on an issue or pull request: github-comment:owner/repo#123",
+            f"{here}.github.comment_channel:GitHubChannel",
+            settings=f"{here}.github.api:GitHubSettings",
+            to="owner/repo#number",
+            capabilities=(CONFIRMS,),
+        )
+    )
+    register(
+        ChannelInfo(
+            "gitlab-note",
+            "a note on a merge request or issue: gitlab-note:group/project!45",
+            f"{here}.gitlab.note_channel:GitLabChannel",
+            settings=f"{here}.gitlab.api:GitLabSettings",
+            to="group/project!number of a merge request, or # for an issue",
+            capabilities=(CONFIRMS,),
+        )
+    )

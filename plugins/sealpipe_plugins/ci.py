@@ -1,0 +1,25 @@
+"""The built-in CI systems. Their modules are imported where this process runs in one, and something asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sealpipe.plugin import CIInfo, hookimpl
+
+
+@hookimpl
+def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
+    """The descriptors."""
+    here = "sealpipe_plugins"
+    register(CIInfo("plain", "any other CI: nothing but what its variables tell", f"{here}.plain_ci:Plain", sign="CI"))
+    register(CIInfo("github", "GitHub Actions", f"{here}.github.ci:GitHub", sign="GITHUB_ACTIONS"))
+    register(CIInfo("azure", "Azure Pipelines", f"{here}.azure.ci:Azure", sign="TF_BUILD"))
+    register(
+        CIInfo(
+            "gitlab",
+            "GitLab CI",
+            f"{here}.gitlab.ci:GitLab",
+            sign="GITLAB_CI",
+            settings=f"{here}.gitlab.ci_settings:GitLabSettings",
+        )
+    )

@@ -1,0 +1,67 @@
+"""Comments that can be read back: made once, even where an answer was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+from sealpipe.plugin import Delivery, PluginError, UnknownOutcomeError
+from sealpipe_plugins.http_answers import LOOK, Reply
+
+T = TypeVar("T")
+
+PAGE: Final = 100
+"""How many comments are read at a time: as many as either system gives."""
+
+PAGES: Final = 30
+"""How often, at the most."""
+
+
+class Place(Protocol):
+    """Where comments are made: an issue, or a request to merge."""
+
+    def find(self, body: str) -> str | None:
+        """The id of a comment of the last day with exactly this text; None where there is none."""
+        ...
+
+    def make(self, body: str) -> str:
+        """Make one. Its id."""
+        ...
+
+    def reads(self, comment: str, body: str) -> bool:
+        """Whether that comment has this text."""
+        ...
+
+
+def deliver(place: Place, body: str) -> Delivery:
+    """Make a comment, unless it is there: its text is its own mark. Raises UnknownOutcomeError where it may still turn
+    up."""
+    there = place.find(body)
+    if there is not None:
+        return Delivery(there, confirmed=True)
+    try:
+        made = place.make(body)
+    except UnknownOutcomeError as error:
+        unclear = error
+    else:
+        return Delivery(made, confirmed=_quietly(lambda: place.reads(made, body)) is True)
+    there = _quietly(lambda: place.find(body))
+    if there is None:
+        raise unclear
+    return Delivery(there, confirmed=True)
+
+
+def number(reply: Reply) -> str:
+    """The number of what was made. UnknownOutcomeError where the answer has none."""
+    found = reply.member("id")
+    if not isinstance(found, int):
+        raise UnknownOutcomeError(f"what answers in {reply.system}'s place is not {reply.system}", remedy=LOOK)
+    return str(found)
+
+
+def _quietly(ask: Callable[[], T]) -> T | None:
+    """What was read; None where reading failed: that changes nothing of what was written."""
+    try:
+        return ask()
+    except PluginError:
+        return None

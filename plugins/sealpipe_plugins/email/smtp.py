@@ -1,0 +1,211 @@
+"""A mail server that takes messages by SMTP. Of its answers only the numbers are ever told."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import smtplib
+from collections.abc import Collection, Mapping
+from typing import ClassVar, Final, Literal
+
+from pydantic import Field
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    BackendAuthError,
+    Context,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    Secret,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+    is_loopback,
+)
+from sealpipe.plugin.settings import PluginSettings
+from sealpipe_plugins.connect_errors import chain, not_sent
+from sealpipe_plugins.email.smtp_connection import Line
+from sealpipe_plugins.http_answers import LOOK
+
+
+class SmtpSettings(PluginSettings):
+    """`security` is starttls, tls (from the first byte), none (to this machine itself only) or plain-internal: in
+    clear to a relay inside a network, by the config file only. It is tls on port 465, else starttls. The port is 587
+    unless set, with tls 465. `timeout` is in seconds, for each step."""
+
+    host: str
+    port: int | None = Field(None, ge=1, le=65535)
+    security: Literal["starttls", "tls", "none", "plain-internal"] | None = None
+    username: str | None = None
+    password: Secret | None = None
+    sender: str
+    reply_to: str | None = None
+    timeout: float = Field(30.0, gt=0, le=600)
+
+    file_only_values: ClassVar[Mapping[str, Collection[str]]] = {"security": ("plain-internal",)}
+
+
+class Server:
+    """The server of these settings. A connection serves one message."""
+
+    def __init__(self, settings: SmtpSettings, context: Context) -> None:
+        self._settings = settings
+        self._context = context
+        self._security = settings.security or ("tls" if settings.port == _TLS else "starttls")
+        self._port = settings.port or (_TLS if self._security == "tls" else _SUBMISSION)
+        self._at = f"the mail server at {settings.host}:{self._port}"
+        if self._security == "none" and not is_loopback(settings.host):
+            raise NotConfiguredError(
+                f"mail would go to {settings.host} in clear",
+                remedy="use starttls or tls; none is for loopback only. For a relay inside your network that has no "
+                f'TLS, write security = "{_INTERNAL}" into the config file',
+            )
+        if (settings.username is None) != (settings.password is None):
+            lacks = "password" if settings.password is None else "username"
+            raise NotConfiguredError(
+                f"the login of {context.store} lacks its {lacks}", remedy=f"set {lacks}, or neither"
+            )
+        if self._security == _INTERNAL and settings.username is not None and not is_loopback(settings.host):
+            raise NotConfiguredError(
+                f"the login of {context.store} would go to {settings.host} in clear",
+                remedy="unset username and password, or use a server with TLS",
+            )
+
+    def send(self, sender: str, to: str, content: bytes, *, utf8: bool) -> None:
+        """Hand over a message: ASCII with CRLF, or UTF-8 headers where `utf8` says so. Raises PluginError."""
+        with self._context.network.exchange():
+            self._send(sender, to, content, utf8=utf8)
+
+    def _send(self, sender: str, to: str, content: bytes, *, utf8: bool) -> None:
+        smtp, whole = self._connected(), False
+        try:
+            _envelope(smtp, self._at, sender, to, len(content), utf8=utf8)
+            _expect(smtp.docmd("DATA"), (354,), self._at, "refuses the message")
+            smtp.send(re.sub(rb"(?m)^\.", b"..", content))
+            whole = True  # from here on it may be taken, whatever is heard of it
+            smtp.send(b".\r\n")
+            _expect(smtp.getreply(), (250,), self._at, "refuses the message")
+            with contextlib.suppress(OSError):
+                smtp.putcmd("QUIT")
+            return
+        except OSError as error:  # smtplib's own errors, too
+            late = " in time" if any(isinstance(each, TimeoutError) for each in chain(error)) else ""
+        finally:
+            smtp.close()
+        if whole:
+            raise UnknownOutcomeError(f"{self._at} was sent the message and did not answer{late}", remedy=LOOK)
+        said = f"did not answer{late}" if late else "broke off"
+        raise UnavailableError(f"{self._at} {said} before it had the message")
+
+    def check(self) -> str:
+        """Connect, log in, and go. Says how."""
+        with self._context.network.exchange():
+            smtp = self._connected()
+            with contextlib.suppress(OSError):
+                smtp.putcmd("QUIT")
+        smtp.close()
+        login = "logged in" if self._settings.username else "no login"
+        return f"{self._settings.host}:{self._port}, {self._security}, {login}"
+
+    def _connected(self) -> smtplib.SMTP:
+        """A connection, safe and logged in."""
+        smtp: smtplib.SMTP | None = None
+        failure: PluginError
+        try:
+            smtp = self._opened()
+            self._secure(smtp)
+            self._log_in(smtp)
+            return smtp
+        except PluginError as error:
+            failure = error
+        except smtplib.SMTPResponseException as error:
+            failure = _refusal((error.smtp_code, b""), self._at, "refuses to speak with us")
+        except smtplib.SMTPException as error:
+            late = any(isinstance(each, TimeoutError) for each in chain(error))
+            said = "did not answer in time" if late else "broke off, or speaks no SMTP"
+            failure = UnavailableError(f"{self._at} {said}", remedy="check host, port and security")
+        except OSError as error:
+            failure = not_sent(error, "the mail server", f"{self._settings.host}:{self._port}")
+        if smtp is not None:
+            smtp.close()
+        raise failure
+
+    def _opened(self) -> smtplib.SMTP:
+        own, network = self._settings, self._context.network
+        here = self._security == "none" or (self._security == _INTERNAL and own.username is not None)
+        return Line(network, own.host, self._port, tls=self._security == "tls", timeout=own.timeout, here=here)
+
+    def _secure(self, smtp: smtplib.SMTP) -> None:
+        smtp.ehlo_or_helo_if_needed()
+        if self._security != "starttls":
+            return
+        if not smtp.has_extn("starttls"):
+            raise UnsupportedError(
+                f"{self._at} offers no STARTTLS", remedy="use security = tls with its port (465), or another server"
+            )
+        smtp.starttls(context=self._context.network.tls_context())
+        smtp.ehlo()
+
+    def _log_in(self, smtp: smtplib.SMTP) -> None:
+        user, password = self._settings.username, self._settings.password
+        if user is None or password is None:
+            return
+        failure: PluginError
+        try:
+            smtp.login(user, password.reveal())
+            return
+        except smtplib.SMTPAuthenticationError as error:
+            code = error.smtp_code
+            failure = BackendAuthError(f"{self._at} refused the login ({code})", remedy="check username and password")
+            if 400 <= code < 500:
+                failure = UnavailableError(f"{self._at} cannot check the login now ({code})")
+        except smtplib.SMTPServerDisconnected:
+            failure = UnavailableError(f"{self._at} broke off during the login")
+        except smtplib.SMTPException:
+            failure = UnsupportedError(
+                f"{self._at} offers no login that we know", remedy="set neither username nor password"
+            )
+        except UnicodeError:
+            failure = NotConfiguredError("username or password are not ASCII, as SMTP's logins want them")
+        raise failure
+
+
+_INTERNAL: Final = "plain-internal"
+_TLS: Final = 465
+_SUBMISSION: Final = 587
+_LOGIN_FIRST: Final = (530, 534, 535, 538)
+_NO_MAILBOX: Final = (550, 551, 553)
+
+_Answer = tuple[int, bytes]
+
+
+def _envelope(smtp: smtplib.SMTP, at: str, sender: str, to: str, size: int, *, utf8: bool) -> None:
+    if utf8 and not smtp.has_extn("smtputf8"):
+        raise UnsupportedError(f"{at} takes no addresses beyond ASCII (SMTPUTF8)", remedy="use an address in ASCII")
+    options = [f"SIZE={size}"] if smtp.has_extn("size") else []
+    _expect(
+        smtp.mail(sender, [*options, *(["SMTPUTF8", "BODY=8BITMIME"] if utf8 else [])]),
+        (250,),
+        at,
+        f"does not let us send as {sender}",
+    )
+    answer = smtp.rcpt(to)
+    code, reason = answer[0], re.match(rb"5\.(\d{1,3})\.", answer[1])
+    if 500 <= code < 600 and (reason[1] == b"1" if reason else code in _NO_MAILBOX):
+        raise ReferenceValueError(f"{at} knows no mailbox {to} ({code})", remedy="check the address")
+    _expect(answer, (250, 251), at, f"takes no mail for {to}")
+
+
+def _expect(answer: _Answer, codes: tuple[int, ...], at: str, otherwise: str) -> None:
+    if answer[0] not in codes:
+        raise _refusal(answer, at, otherwise)
+
+
+def _refusal(answer: _Answer, at: str, what: str) -> PluginError:
+    code = answer[0]
+    if code in _LOGIN_FIRST:
+        return BackendAuthError(f"{at} wants a login first ({code})", remedy="set username and password")
+    if 400 <= code < 500:
+        return UnavailableError(f"{at} asks to come back later ({code})")
+    return AccessDeniedError(f"{at} {what} ({code})", remedy="ask whoever runs it, with the number")

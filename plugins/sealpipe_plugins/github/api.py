@@ -1,0 +1,63 @@
+"""GitHub, and GitHub Enterprise Server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from sealpipe.plugin import Context, NotConfiguredError, Secret, UnavailableError
+from sealpipe.plugin.settings import PluginSettings
+from sealpipe_plugins.http_answers import Refusals, Reply, require
+from sealpipe_plugins.http_api import Endpoint
+
+
+class GitHubSettings(PluginSettings):
+    """`api_url` is https://HOST/api/v3 for a server of one's own. `public` allows comments that all the world reads."""
+
+    token: Secret | None = None
+    api_url: str = "https://api.github.com"
+    public: bool = False
+
+    own_variables: ClassVar[Mapping[str, str]] = {"token": "GITHUB_TOKEN", "api_url": "GITHUB_API_URL"}
+
+
+class GitHub:
+    """The REST API, version 2022-11-28."""
+
+    def __init__(self, settings: GitHubSettings, context: Context) -> None:
+        if settings.token is None:
+            raise NotConfiguredError(
+                "there is no token for GitHub", remedy="set GITHUB_TOKEN, or the setting token of the store"
+            )
+        headers: dict[str, str | Secret] = {
+            "accept": "application/vnd.github+json",
+            "authorization": Secret(f"Bearer {settings.token.reveal()}"),
+            "x-github-api-version": "2022-11-28",
+        }
+        self._endpoint = Endpoint(context, "GitHub", settings.api_url, setting="api_url", headers=headers)
+
+    def get(self, path: str, refusals: Refusals | None = None) -> Reply:
+        """Read."""
+        return _required(self._endpoint.get(path), refusals)
+
+    def post(self, path: str, members: dict[str, str], refusals: Refusals | None = None) -> Reply:
+        """Make something, once."""
+        return _required(self._endpoint.post(path, members), refusals)
+
+    def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool) -> Reply:
+        """Make or change something. With `once`, what may have been done and may not is UnknownOutcomeError."""
+        return _required(self._endpoint.put(path, members, writes=once), refusals)
+
+
+def _required(reply: Reply, refusals: Refusals | None) -> Reply:
+    # Both of GitHub's rate limits may answer 403, which means AccessDeniedError otherwise.
+    if reply.status in (403, 429):
+        spent = reply.headers.get("x-ratelimit-remaining") == "0"
+        if spent or "retry-after" in reply.headers:
+            wait = reply.retry_after
+            reset = reply.headers.get("x-ratelimit-reset", "")
+            if wait is None and spent and reset.isascii() and reset.isdigit():
+                wait = max(0.0, int(reset[:12]) - time.time())
+            raise UnavailableError(f"GitHub's rate limit is reached ({reply.status})", retry_after=wait)
+    return require(reply, refusals)

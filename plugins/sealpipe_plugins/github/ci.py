@@ -1,0 +1,104 @@
+"""GitHub Actions: masks, outputs, the summary, and the token by which a job proves which run it is."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from sealpipe.plugin import (
+    ADD_MASK,
+    CI,
+    BackendAuthError,
+    Level,
+    NotConfiguredError,
+    PluginError,
+    Run,
+    RunnerCommand,
+    Secret,
+    UnavailableError,
+    UnsupportedError,
+    in_clear,
+)
+from sealpipe_plugins.ci_masks import write, write_masks
+
+_PERMISSION = "give the job `permissions: id-token: write` (a pull request from a fork never gets it)"
+
+
+class GitHub(CI):
+    """A job of GitHub Actions, by the variables that its runner sets."""
+
+    def run(self) -> Run:
+        """Repository, run, attempt and job."""
+        env = self.context.environ
+        parts = [
+            env.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
+        ]
+        url = f"{env.get('GITHUB_SERVER_URL', '')}/{parts[0]}/actions/runs/{parts[1]}"
+        return Run("github", "/".join(parts), env.get("GITHUB_ACTOR", ""), url)
+
+    def mask(self, values: Iterable[Secret]) -> None:
+        """Commands on stderr, one a line; only where the runner reads that: in a file they would be the leak."""
+        short = write_masks(ADD_MASK, values)
+        if short:
+            self.annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
+
+    def set_output(self, name: str, value: str) -> None:
+        """Into GITHUB_OUTPUT, behind a delimiter that the value cannot hold."""
+        delimiter = f"sealpipe-{secrets.token_hex(16)}"
+        if delimiter in value or "\n" in name or "=" in name:
+            raise PluginError("this output cannot be written", remedy="choose a plain name")
+        self._append("GITHUB_OUTPUT", f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+
+    def summary(self, markdown: str) -> None:
+        """Into GITHUB_STEP_SUMMARY."""
+        self._append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n")
+
+    def annotate(self, level: Level, message: str) -> None:
+        """A command on stderr: the run's page shows it."""
+        write(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).line(message))
+
+    def oidc_token(self, audience: str | None = None) -> Secret:
+        """From the runner's token endpoint, for this audience."""
+        env = self.context.environ
+        url, bearer = env.get("ACTIONS_ID_TOKEN_REQUEST_URL"), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+        if not url or not bearer:
+            raise NotConfiguredError("this GitHub job may not ask for an OIDC token", remedy=_PERMISSION)
+        parts = urlsplit(url)
+        if in_clear(parts.scheme, parts.hostname or ""):
+            raise NotConfiguredError(
+                "ACTIONS_ID_TOKEN_REQUEST_URL is not an https address: the job's token would travel in clear",
+                remedy="let the runner set it",
+            )
+        if audience is not None:
+            url += ("&" if urlsplit(url).query else "?") + f"audience={quote(audience, safe='')}"
+        try:
+            answer = self.context.network.http().get(url, headers={"authorization": f"bearer {bearer}"})
+        except httpx.HTTPError as error:
+            late = " in time" if isinstance(error, httpx.TimeoutException) else ""
+            raise UnavailableError(f"GitHub's token endpoint did not answer{late} ({type(error).__name__})") from None
+        return _token(answer)
+
+    def _append(self, variable: str, text: str) -> None:
+        file = self.context.environ.get(variable)
+        if not file:
+            raise UnsupportedError(f"{variable} is not set here", remedy="run it in a step of a job")
+        with Path(file).open("a", encoding="utf-8") as stream:
+            stream.write(text)
+
+
+def _token(answer: httpx.Response) -> Secret:
+    if answer.status_code == 429 or answer.status_code >= 500:
+        raise UnavailableError(f"GitHub's token endpoint answered {answer.status_code}")
+    if answer.status_code != 200:
+        raise BackendAuthError(f"GitHub's token endpoint answered {answer.status_code}", remedy=_PERMISSION)
+    try:
+        value = answer.json()["value"]
+    except (ValueError, KeyError, TypeError):
+        value = None
+    if not isinstance(value, str) or not value:
+        raise PluginError("GitHub's token endpoint answered without a token")
+    return Secret(value)

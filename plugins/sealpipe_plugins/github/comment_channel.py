@@ -1,0 +1,111 @@
+"""github-comment:owner/repo#123, a comment on an issue or a pull request."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Channel,
+    Context,
+    Delivery,
+    Health,
+    Message,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
+from sealpipe_plugins.comments import PAGE, PAGES, deliver, number
+from sealpipe_plugins.github.api import GitHub, GitHubSettings
+from sealpipe_plugins.http_answers import Refusals
+from sealpipe_plugins.wording import as_markdown
+
+_TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})")
+
+_DAY: Final = timedelta(hours=24)
+"""How far back a comment is looked for: nothing older is ever sent again."""
+
+
+class GitHubChannel(Channel):
+    """A link in a comment is for all who can read it: in a public repository that is everybody."""
+
+    settings: GitHubSettings
+
+    def __init__(self, settings: GitHubSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._github = GitHub(settings, context)
+
+    def validate(self, to: str) -> None:
+        """Owner, repository and number."""
+        _target(to)
+
+    def send(self, message: Message, to: str) -> Delivery:
+        """Make the comment and read it back. AccessDeniedError in a public repository."""
+        repo, issue = _target(to)
+        found = self._github.get(f"/repos/{repo}", _refusals(f"repository {repo}"))
+        if found.member("private") is not True and not self.settings.public:
+            raise AccessDeniedError(
+                f"the repository {repo} is public: everybody could read the comment",
+                remedy="send it in another way, or allow it with the setting public",
+            )
+        return deliver(_Issue(self._github, repo, issue), as_markdown(message))
+
+    def check(self) -> Health:
+        """Asks for the token's rate limit, which costs nothing of it."""
+        self._github.get("/rate_limit")
+        return Health(ok=True, detail="the token is valid")
+
+
+class _Issue:
+    """The comments of one issue or pull request."""
+
+    def __init__(self, github: GitHub, repo: str, issue: str) -> None:
+        self._github = github
+        self._comments = f"/repos/{repo}/issues/comments"
+        self._own = f"/repos/{repo}/issues/{issue}/comments"
+        self._refusals = _refusals(f"{repo}#{issue}")
+
+    def find(self, body: str) -> str | None:
+        since = (datetime.now(UTC) - _DAY).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for page in range(1, PAGES + 1):
+            query = f"since={since}&per_page={PAGE}&page={page}"
+            listed = self._github.get(f"{self._own}?{query}", self._refusals).json
+            rows = listed if isinstance(listed, list) else []
+            for comment in rows:
+                if isinstance(comment, dict) and comment.get("body") == body:
+                    return str(comment.get("id"))
+            if len(rows) < PAGE:
+                break
+        return None
+
+    def make(self, body: str) -> str:
+        return number(self._github.post(self._own, {"body": body}, self._refusals))
+
+    def reads(self, comment: str, body: str) -> bool:
+        return bool(self._github.get(f"{self._comments}/{comment}").member("body") == body)
+
+
+def _target(to: str) -> tuple[str, str]:
+    match = _TO.fullmatch(to)
+    if match is None:
+        raise ReferenceValueError(
+            "the recipient is not one issue or pull request", remedy="write it as github-comment:owner/repo#123"
+        )
+    return match[1], match[2]
+
+
+def _refusals(what: str) -> Refusals:
+    gone = f"has no {what}, or hides it from this token"
+    moved = f"says that {what} has moved"
+    return {
+        403: (
+            AccessDeniedError,
+            f"does not let this token comment on {what}",
+            "give it issues: write and pull-requests: write",
+        ),
+        404: (SecretNotFoundError, gone, "check the name, and which repositories the token may see"),
+        410: (SecretNotFoundError, f"has {what} no more", "check the number, and that issues are switched on"),
+        422: (AccessDeniedError, f"takes no comment on {what}", "it may be locked, or the comment too long"),
+        **dict.fromkeys((301, 302, 307, 308), (SecretNotFoundError, moved, "name it as it is called now")),
+    }

@@ -1,0 +1,154 @@
+"""The Actions secrets of a repository, an environment or an organisation. GitHub gives no value of one back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from nacl.public import PublicKey, SealedBox
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    BackendAuthError,
+    PluginError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
+from sealpipe_plugins.github.api import GitHub
+from sealpipe_plugins.http_answers import Refusals, Reply
+
+PAGE: Final = 100
+PAGES: Final = 50
+"""How many of the repositories that an organisation's secret is for are read: 5,000."""
+
+
+class Owner(NamedTuple):
+    """Whose secrets. `path` is below the API's address, `what` is for people, `needs` is the token's permission."""
+
+    path: str
+    what: str
+    needs: str
+    organisation: bool = False
+
+
+class Key(NamedTuple):
+    """The key that an owner's secrets are sealed to."""
+
+    id: str
+    public: bytes
+
+    def seal(self, value: bytes) -> str:
+        """libsodium's sealed box (crypto_box_seal) in base64."""
+        return base64.b64encode(SealedBox(PublicKey(self.public)).encrypt(value)).decode()
+
+
+class Secrets:
+    """An owner's secrets."""
+
+    def __init__(self, github: GitHub, owner: Owner) -> None:
+        self.owner = owner
+        self._github = github
+        self._key = self.newest_key()
+
+    def newest_key(self) -> Key:
+        """The key as GitHub has it now. SecretNotFoundError for an owner that is not there, or that the token cannot
+        see."""
+        reply = self._github.get(f"{self.owner.path}/public-key", _refusals(self.owner))
+        number, text = reply.member("key_id"), reply.member("key")
+        try:
+            public = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+        except (ValueError, binascii.Error):
+            public = b""
+        if isinstance(number, bool) or not isinstance(number, str | int) or len(public) != PublicKey.SIZE:
+            raise PluginError(f"what answers in GitHub's place gave no key to seal the secrets of {self.owner.what} to")
+        return Key(str(number), public)
+
+    def look(self, name: str) -> Mapping[str, Any] | None:
+        """What GitHub tells of a secret; None where there is none."""
+        try:
+            found = self._github.get(f"{self.owner.path}/{name}", _refusals(self.owner)).json
+        except SecretNotFoundError:
+            return None
+        if not isinstance(found, dict) or str(found.get("name")).upper() != name:
+            raise PluginError(f"what answers in GitHub's place told nothing of {name} of {self.owner.what}")
+        return found
+
+    def audience(self, name: str, found: Mapping[str, Any] | None, otherwise: str) -> dict[str, Any]:
+        """The members that leave a secret of an organisation to the repositories that it is for now."""
+        if not self.owner.organisation:
+            return {}
+        visibility = otherwise if found is None else str(found.get("visibility"))
+        return {"visibility": visibility} | (
+            {"selected_repository_ids": self._selected(name)} if visibility == "selected" else {}
+        )
+
+    def write(self, name: str, value: bytes, more: Mapping[str, Any], *, once: bool) -> bool:
+        """Store a value. Whether there was none before. With `once`, what may have been done is UnknownOutcomeError."""
+        try:
+            return self._put(name, value, more, once=once)
+        except UnsupportedError as error:
+            refused = error
+        # Where the owner's key was changed after it was asked for, nothing was stored.
+        before, self._key = self._key, self.newest_key()
+        if self._key == before:
+            raise refused
+        return self._put(name, value, more, once=once)
+
+    def _put(self, name: str, value: bytes, more: Mapping[str, Any], *, once: bool) -> bool:
+        members = {**more, "encrypted_value": self._key.seal(value), "key_id": self._key.id}
+        refusals = _refusals(self.owner, name, once=once)
+        return self._github.put(f"{self.owner.path}/{name}", members, refusals, once=once).status == 201
+
+    def _selected(self, name: str) -> list[int]:
+        ids: list[int] = []
+        for page in range(1, PAGES + 1):
+            path = f"{self.owner.path}/{name}/repositories?per_page={PAGE}&page={page}"
+            rows = _repositories(self._github.get(path, _refusals(self.owner)), name)
+            ids += rows
+            if len(rows) < PAGE:
+                return ids
+        raise UnsupportedError(
+            f"{name} of {self.owner.what} is for more than {PAGE * PAGES} repositories one by one",
+            remedy="store it by hand, or make it for all private repositories",
+        )
+
+
+def _repositories(reply: Reply, name: str) -> list[int]:
+    rows = reply.member("repositories")
+    ids = [row.get("id") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else [None]
+    if not all(isinstance(each, int) for each in ids):
+        raise PluginError(f"what answers in GitHub's place did not tell which repositories {name} is for")
+    return [each for each in ids if each is not None]
+
+
+def _refusals(owner: Owner, name: str = "", *, once: bool = False) -> Refusals:
+    what, needs = owner.what, owner.needs
+    lost = (UnknownOutcomeError, "failed while it had the secret", "")
+    return {
+        401: (BackendAuthError, "refused the token", "check that it is whole, not expired, and this GitHub's"),
+        403: (
+            AccessDeniedError,
+            f"does not let this token write the secrets of {what}",
+            f"give it {needs}; a job's own GITHUB_TOKEN can never have that",
+        ),
+        404: (
+            SecretNotFoundError,
+            f"does not find {what}, or hides it from this token",
+            f"check the name, and that the token has {needs}",
+        ),
+        409: (UnavailableError, f"is at work on {name or 'the secrets'} of {what} already", ""),
+        413: (UnsupportedError, f"does not take a value as long as that for {name}", "a secret has at most 48 KB"),
+        422: (
+            UnsupportedError,
+            f"does not take {name or 'that'} as a secret of {what}",
+            "a repository or an environment holds 100 secrets, an organisation 1,000: delete some, or check the name",
+        ),
+        **({503: lost} if once else {}),
+        **dict.fromkeys(
+            (301, 302, 307, 308), (PluginError, f"says that {what} has moved", "name it as it is called now")
+        ),
+    }

@@ -1,0 +1,126 @@
+"""gitlab-note:group/project!45 and gitlab-note:group/project#45, a note on a merge request or an issue."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import quote
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Channel,
+    Context,
+    Delivery,
+    Health,
+    Message,
+    ReferenceValueError,
+    SecretNotFoundError,
+)
+from sealpipe_plugins.comments import PAGE, PAGES, deliver, number
+from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
+from sealpipe_plugins.http_answers import Refusals
+from sealpipe_plugins.wording import as_markdown
+
+_PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
+_TO: Final = re.compile(rf"({_PART}(?:/{_PART}){{1,20}})([!#])([1-9][0-9]{{0,9}})")
+
+_DAY: Final = timedelta(hours=24)
+"""How far back a note is looked for: nothing older is ever sent again."""
+
+_KINDS: Final = {"!": "merge_requests", "#": "issues"}
+
+
+class GitLabChannel(Channel):
+    """A link in a note is for all who can read it: in a public project that is everybody."""
+
+    settings: GitLabSettings
+
+    def __init__(self, settings: GitLabSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._gitlab = GitLab(settings, context)
+
+    def validate(self, to: str) -> None:
+        """Project, kind and number."""
+        _target(to)
+
+    def send(self, message: Message, to: str) -> Delivery:
+        """Make the note and read it back. AccessDeniedError in a public project."""
+        project, kind, iid = _target(to)
+        path = f"/projects/{quote(project, safe='')}"
+        found = self._gitlab.get(path, _refusals(f"project {project}"))
+        if found.member("visibility") not in ("private", "internal") and not self.settings.public:
+            raise AccessDeniedError(
+                f"the project {project} is public: everybody could read the note",
+                remedy="send it in another way, or allow it with the setting public",
+            )
+        notes = f"{path}/{_KINDS[kind]}/{iid}/notes"
+        place = _Notes(self._gitlab, notes, _refusals(to), internal=self.settings.internal)
+        return deliver(place, as_markdown(message))
+
+    def check(self) -> Health:
+        """Asks for the server's version, which takes a token."""
+        version = self._gitlab.get("/version").member("version")
+        return Health(ok=True, detail=f"GitLab {version}")
+
+
+class _Notes:
+    """The notes of one issue or merge request."""
+
+    def __init__(self, gitlab: GitLab, path: str, refusals: Refusals, *, internal: bool) -> None:
+        self._gitlab = gitlab
+        self._path = path
+        self._refusals = refusals
+        self._internal = internal
+
+    def find(self, body: str) -> str | None:
+        since = (datetime.now(UTC) - _DAY).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for page in range(1, PAGES + 1):
+            query = f"order_by=created_at&sort=desc&per_page={PAGE}&page={page}"
+            listed = self._gitlab.get(f"{self._path}?{query}", self._refusals).json
+            rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+            for note in rows:
+                if _same(note.get("body"), body):
+                    return str(note.get("id"))
+            if len(rows) < PAGE or str(rows[-1].get("created_at")) < since:
+                break
+        return None
+
+    def make(self, body: str) -> str:
+        flag = {"internal": True} if self._internal else {}
+        return number(self._gitlab.post(self._path, {"body": body, **flag}, self._refusals))
+
+    def reads(self, comment: str, body: str) -> bool:
+        return _same(self._gitlab.get(f"{self._path}/{comment}").member("body"), body)
+
+
+def _same(text: object, body: str) -> bool:
+    return isinstance(text, str) and text.strip() == body.strip()
+
+
+def _target(to: str) -> tuple[str, str, str]:
+    match = _TO.fullmatch(to)
+    if match is None:
+        raise ReferenceValueError(
+            "the recipient is not one merge request or issue",
+            remedy="write it as gitlab-note:group/project!45, or with # for an issue",
+        )
+    return match[1], match[2], match[3]
+
+
+def _refusals(what: str) -> Refusals:
+    return {
+        403: (
+            AccessDeniedError,
+            f"does not let this token write to {what}",
+            "give it the scope api and the role Reporter, which internal notes need (or set internal = false)",
+        ),
+        404: (
+            SecretNotFoundError,
+            f"has no {what}, or hides it from this token",
+            "check path and number, and the token's project",
+        ),
+        **dict.fromkeys(
+            (301, 302, 307, 308), (SecretNotFoundError, f"says that {what} has moved", "name it as it is called now")
+        ),
+    }

@@ -1,0 +1,87 @@
+"""`gitlab-variable:GROUP/PROJECT#KEY`, and `gitlab-variable:groups/GROUP#KEY` for a group's.
+
+No group of GitLab's can be called `groups`, and the pages of a group have that word before its path, too. The marker
+stands at the end of a variable's description, in brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import quote
+
+from sealpipe.plugin import Context, Health, Locator, Mode, Receipt, ReferenceValueError, Sink, Stored
+from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
+from sealpipe_plugins.gitlab.variable_writing import Ask, members, store
+from sealpipe_plugins.gitlab.variables import Owner, Variables
+from sealpipe_plugins.texts import texts
+
+_PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
+_PROJECT: Final = re.compile(rf"(?!groups/){_PART}(?:/{_PART}){{1,20}}")
+_GROUP: Final = re.compile(rf"groups/({_PART}(?:/{_PART}){{0,20}})")
+_KEY: Final = re.compile(r"[A-Za-z0-9_]{1,255}")
+_RULE: Final = "a variable's key has letters, digits and _, at most 255"
+
+
+class GitLabVariableSink(Sink):
+    """Variables of a project or a group: not expanded, and masked and protected unless told otherwise."""
+
+    settings: GitLabSettings
+
+    def __init__(self, settings: GitLabSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._gitlab = GitLab(settings, context)
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """Which variables, and how."""
+        owner, scope, flags = _owner(locator), _scope(locator), _flags(locator)
+        there = "where there are none of that key" if mode == "create" else "in place of any of that key"
+        where = "" if scope == "*" else f" for the environment {scope}"
+        told = [name if on else f"not {name}" for name, on in ({"masked": True, "protected": True} | flags).items()]
+        return f"store variables of {owner.what}{where} at GitLab, {' and '.join(told)}, {there}; its others stay"
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+        """Store with the marker, in one call each, and read back."""
+        variables, flags = Variables(self._gitlab, _owner(locator), _scope(locator)), _flags(locator)
+        wanted = texts(locator, fields, _KEY, _RULE)
+        asks = [Ask(key, value, mode, marker, flags) for key, value in wanted.items()]
+        found = [variables.look(ask.key) for ask in asks]
+        for ask, there in zip(asks, found, strict=True):
+            members(variables, ask, there)  # what is refused is refused before anything is written
+        outcomes = [store(variables, ask, there) for ask, there in zip(asks, found, strict=True)]
+        return Receipt(
+            locator,
+            known=all(now.value is not None for now, _ in outcomes),
+            already=all(already for _, already in outcomes),
+        )
+
+    def check(self) -> Health:
+        """Asks for the server's version, which takes a token."""
+        version = self._gitlab.get("/version").member("version")
+        return Health(ok=True, detail=f"GitLab {version}; what the token may write is not known before")
+
+
+def _owner(locator: Locator) -> Owner:
+    group, project = _GROUP.fullmatch(locator.body), _PROJECT.fullmatch(locator.body)
+    if group is not None:
+        return Owner(f"/groups/{quote(group[1], safe='')}", f"the group {group[1]}", "Owner")
+    if project is not None:
+        return Owner(f"/projects/{quote(project[0], safe='')}", f"the project {project[0]}", "Maintainer")
+    raise ReferenceValueError(f"{locator} is no project and no group", remedy="write GROUP/PROJECT, or groups/GROUP")
+
+
+def _scope(locator: Locator) -> str:
+    scope = locator.param("environment", "*") or ""
+    if not 0 < len(scope) < 256:
+        raise ReferenceValueError(
+            f"{locator}: environment= names one, or a scope such as review/*", remedy="leave it out for all"
+        )
+    return scope
+
+
+def _flags(locator: Locator) -> dict[str, bool]:
+    given = {name: locator.param(name) for name in ("protected", "masked")}
+    if not set(given.values()) <= {"0", "1", None}:
+        raise ReferenceValueError(f"{locator}: protected= and masked= are 0 or 1", remedy="leave them out for 1")
+    return {name: value == "1" for name, value in given.items() if value is not None}

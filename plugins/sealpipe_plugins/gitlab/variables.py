@@ -1,0 +1,154 @@
+"""The CI/CD variables of a project or a group, of one environment's scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from sealpipe.plugin import AccessDeniedError, BackendAuthError, PluginError, SecretNotFoundError, UnsupportedError
+from sealpipe_plugins.gitlab.api import GitLab
+from sealpipe_plugins.http_answers import Refusals
+
+DESCRIPTION: Final = 255
+"""Characters of a variable's description."""
+
+_MARKED: Final = re.compile(r"(?P<own>.*?) ?\[sealpipe:(?P<marks>(?: [A-Za-z0-9._-]{1,80})+)\]", re.DOTALL)
+
+
+class Owner(NamedTuple):
+    """Whose variables. `path` is below the API's address, `what` is for people, `role` is the one that writes them."""
+
+    path: str
+    what: str
+    role: str
+
+
+class Variable(NamedTuple):
+    """One that is there. `value` is None where GitLab hides it, `description` where it has no place for one."""
+
+    value: str | None
+    masked: bool
+    protected: bool
+    raw: bool
+    description: str | None
+
+    def __repr__(self) -> str:
+        return "Variable(...)"
+
+    @property
+    def content(self) -> bytes:
+        """What a job gets, as far as it is known: otherwise bytes that are no value of anybody's."""
+        if self.value is None:
+            return b"\0hidden"
+        return b"\0expanded" if "$" in self.value and not self.raw else self.value.encode("utf-8", "surrogatepass")
+
+    @property
+    def marks(self) -> list[str]:
+        """The markers in its description, the oldest first."""
+        return _parted(self.description or "")[1]
+
+    def described(self, marker: str) -> str | None:
+        """Its description with a marker more: the oldest go where there is no room. None where there is no place."""
+        return None if self.description is None else described(self.description, marker)
+
+
+def described(text: str, marker: str) -> str:
+    """A description with a marker more, behind what people wrote; without, where they left no room for it."""
+    own, marks = _parted(text)
+    marks = [*(mark for mark in marks if mark != marker), marker]
+    while marks:
+        after = f"{own} [sealpipe: {' '.join(marks)}]".lstrip(" ")
+        if len(after) <= DESCRIPTION:
+            return after
+        marks = marks[1:]
+    return text
+
+
+def _parted(text: str) -> tuple[str, list[str]]:
+    match = _MARKED.fullmatch(text)
+    return (text, []) if match is None else (match["own"], match["marks"].split())
+
+
+class Variables:
+    """An owner's variables of one scope, such as `*` or `production`."""
+
+    def __init__(self, gitlab: GitLab, owner: Owner, scope: str) -> None:
+        self.owner = owner
+        self.scope = scope
+        self._gitlab = gitlab
+        self._path = f"{owner.path}/variables"
+        self._filter = f"?filter%5Benvironment_scope%5D={quote(scope, safe='')}"
+
+    def look(self, key: str) -> Variable | None:
+        """What is there. None for nothing, and for an owner that is not there: writing tells of that."""
+        try:
+            found = self._gitlab.get(f"{self._path}/{key}{self._filter}", _refusals(self.owner, key)).json
+        except SecretNotFoundError:
+            return None
+        value = found.get("value") if isinstance(found, dict) and found.get("key") == key else 0
+        if not isinstance(value, str) and (value is not None or found.get("hidden") is not True):
+            raise PluginError(f"what answers in GitLab's place told nothing of {key} of {self.owner.what}")
+        if found.get("environment_scope", "*") != self.scope:  # a GitLab that does not know the filter
+            return None
+        masked, protected, raw = (found.get(name) is True for name in ("masked", "protected", "raw"))
+        return Variable(value, masked, protected, raw, _description(found))
+
+    def add(self, key: str, members: Mapping[str, Any]) -> None:
+        """Make one. Raises UnsupportedError where GitLab refuses it, one that is there meanwhile included."""
+        whole = {"key": key, "environment_scope": self.scope, **members}
+        reply = self._gitlab.post(self._path, whole, _refusals(self.owner, key))
+        if (reply.member("environment_scope") or "*") != self.scope:
+            raise PluginError(
+                f"GitLab stored {key} of {self.owner.what} for every environment: it knows no scopes there",
+                remedy="delete it there, or say that it is meant by leaving environment= out (groups have scopes "
+                "from Premium on)",
+            )
+
+    def change(self, key: str, members: Mapping[str, Any]) -> None:
+        """Change one that is there. Raises SecretNotFoundError where it is there no more."""
+        self._gitlab.put(f"{self._path}/{key}{self._filter}", members, _refusals(self.owner, key))
+
+
+def _description(found: Mapping[str, Any]) -> str | None:
+    return str(found["description"] or "") if "description" in found else None
+
+
+def _refusals(owner: Owner, key: str) -> Refusals:
+    what = owner.what
+    needs: Sequence[str] = (f"the role {owner.role}", "the scope api")
+    return {
+        400: (UnsupportedError, f"does not take {key} of {what}", _TAKES),
+        401: (
+            BackendAuthError,
+            "refused the token",
+            f"it is an access token with {' and '.join(needs)}, not expired; a job's own CI_JOB_TOKEN writes none",
+        ),
+        403: (
+            AccessDeniedError,
+            f"does not let this token write the variables of {what}",
+            f"give it {' and '.join(needs)}",
+        ),
+        404: (
+            SecretNotFoundError,
+            f"does not find {what}, or hides it from this token",
+            "check the path, and the token's project",
+        ),
+        409: (
+            UnsupportedError,
+            f"cannot tell the variables {key} of {what} apart by their environment",
+            "use GitLab 16.9 or newer for a group's, or leave one there",
+        ),
+        413: (UnsupportedError, f"does not take a value as long as that for {key}", "store it elsewhere"),
+        422: (UnsupportedError, f"does not take {key} of {what}", _TAKES),
+        **dict.fromkeys(
+            (301, 302, 307, 308), (SecretNotFoundError, f"says that {what} has moved", "name it as it is called now")
+        ),
+    }
+
+
+_TAKES: Final = (
+    "check the environment's name; and where it is to be masked, an older GitLab (before 16) takes letters, digits "
+    "and _+=/@:.~- only: masked=0 stores it unmasked"
+)

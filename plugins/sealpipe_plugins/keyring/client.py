@@ -1,0 +1,210 @@
+"""The system's keyring through the package `keyring`, without ever asking anybody anything.
+
+keyring itself opens a dialog, or a prompt on the terminal, where a keyring is locked: a pipeline would wait for ever.
+So a Secret Service is reached by `secretstorage` (the module secret_service), which keyring brings, and what can only
+ask is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar, cast
+
+from keyring import core
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked, PasswordSetError
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Locator,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
+from sealpipe.plugin.settings import PluginSettings
+from sealpipe_plugins.within import within
+
+T = TypeVar("T")
+
+_SECRET_SERVICE: Final = ("keyring.backends.SecretService", "keyring.backends.libsecret")
+"""Both are ways to one and the same service."""
+
+_ASKING: Final = {
+    "keyring.backends.kwallet.DBusKeyring": "KWallet",
+    "keyring.backends.kwallet.DBusKeyringKWallet4": "KWallet",
+    "keyrings.alt.file.EncryptedKeyring": "the encrypted file of keyrings.alt",
+    "keyrings.cryptfile.cryptfile.CryptFileKeyring": "the encrypted file of keyrings.cryptfile",
+}
+"""Backends that cannot be read without asking, and cannot be kept from it."""
+
+_NO_BACKEND: Final = (
+    "start a Secret Service (gnome-keyring under dbus-run-session), or name a backend in PYTHON_KEYRING_BACKEND"
+)
+_PLAIN: Final = ("keyrings.alt.file.PlaintextKeyring", "keyrings.alt.pyfs.PlaintextKeyring")
+"""Backends that keep what they are given in a file that anybody's eyes could read."""
+
+
+class KeyringSettings(PluginSettings):
+    """`backend` is keyring's own name of one, such as `keyring.backends.SecretService.Keyring`."""
+
+    backend: str = ""
+
+    own_variables = {"backend": "PYTHON_KEYRING_BACKEND"}  # noqa: RUF012 - a ClassVar of the base
+
+
+class Keyrings:
+    """The keyrings of this session, in the order in which they are asked."""
+
+    def __init__(self, settings: KeyringSettings, deadline: float) -> None:
+        self._name = settings.backend
+        self._deadline = deadline
+
+    def password(self, service: str, username: str) -> bytes | str | None:
+        """What is stored, exactly; None for nothing. Raises AccessDeniedError where it is locked."""
+        return self._in_time(lambda: self._found(service, username)[1])
+
+    def store(self, service: str, username: str, value: bytes) -> None:
+        """Store it where it is found, else in the keyring that is asked first. Raises as `writable`, and
+        UnknownOutcomeError."""
+        self._in_time(lambda: self._store(service, username, value), UnknownOutcomeError)
+
+    def _in_time(self, work: Callable[[], T], late: type[PluginError] = UnavailableError) -> T:
+        """A keyring is somebody else's program, behind a socket of its own."""
+        try:
+            return within(self._deadline, work)
+        except TimeoutError:
+            failure = late("the keyring did not answer in time", remedy="check the D-Bus session, and restart it")
+        raise failure
+
+    def _store(self, service: str, username: str, value: bytes) -> None:
+        backend = self._found(service, username)[0]
+        kind = _sealing(backend)
+        if type(backend).__module__ in _SECRET_SERVICE:
+            from sealpipe_plugins.keyring import secret_service
+
+            secret_service.write(secret_service.Entry(backend, service, username), value)
+            return
+        try:
+            text = value.decode()
+        except UnicodeError:
+            text = None
+        if text is None:
+            raise UnsupportedError(
+                f"{kind} stores text, and the value is not UTF-8",
+                remedy="have it sent as base64 text, store that, and read it with decode=base64",
+            )
+        failure: PluginError
+        try:
+            backend.set_password(service, username, text)
+        except KeyringLocked:
+            failure = AccessDeniedError("the keyring is locked", remedy="unlock it first")
+        except (PasswordSetError, NotImplementedError):
+            failure = AccessDeniedError(
+                f"{kind} did not take it", remedy="check that it can be written, and how large a value may be"
+            )
+        else:
+            return
+        raise failure
+
+    def writable(self) -> str:
+        """As `state`, for who stores. Raises UnsupportedError, too, where it would be kept in plain text."""
+        told = self.state()
+        self._in_time(lambda: _sealing(self._backends()[0]))
+        return told
+
+    def _found(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
+        """What is stored, with the keyring that has it; the first one with None where nobody has."""
+        backends = self._backends()
+        for each in backends:
+            found = _read(each, service, username)
+            if found is not None:
+                return each, found
+        return backends[0], None
+
+    def state(self) -> str:
+        """What is asked, for people. Raises NotConfiguredError where there is nothing to ask, AccessDeniedError where
+        it is locked."""
+        return self._in_time(self._state)
+
+    def _state(self) -> str:
+        found = self._backends()
+        for each in found:
+            if type(each).__module__ in _SECRET_SERVICE:
+                _read(each, "sealpipe: is there anything?", "nobody")
+        return ", ".join(each.name for each in found)
+
+    def _backends(self) -> list[KeyringBackend]:
+        found = list(_members(self._chosen()))
+        modules = [type(each).__module__ for each in found]
+        if _SECRET_SERVICE[0] in modules:
+            found = [each for each, module in zip(found, modules, strict=True) if module != _SECRET_SERVICE[1]]
+        for each in found:
+            name = _name(each)
+            if name == "keyring.backends.null.Keyring":
+                raise NotConfiguredError("keyring is switched off here (its null backend)", remedy=_NO_BACKEND)
+            if name == "keyring.backends.fail.Keyring":
+                raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
+            if name in _ASKING:
+                raise UnsupportedError(
+                    f"{_ASKING[name]} asks for a password, and nobody is asked here", remedy=_NO_BACKEND
+                )
+        if not found:
+            raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
+        return found
+
+    def _chosen(self) -> KeyringBackend:
+        if not self._name:
+            return core.get_keyring()
+        try:
+            return core.load_keyring(self._name)
+        except (ImportError, AttributeError, ValueError):
+            reason = "there is no such keyring backend here"
+        except RuntimeError:  # keyring's own way to say that it cannot be used
+            reason = "the keyring backend that is set cannot be used here"
+        raise NotConfiguredError(f"{reason}: {self._name[:80]}", remedy=_NO_BACKEND)
+
+
+def _members(chosen: KeyringBackend) -> Iterator[KeyringBackend]:
+    """A chainer's keyrings one by one."""
+    if type(chosen).__module__ == "keyring.backends.chainer":
+        yield from cast("Any", chosen).backends
+    else:
+        yield chosen
+
+
+def _name(backend: KeyringBackend) -> str:
+    return f"{type(backend).__module__}.{type(backend).__qualname__}"
+
+
+def _sealing(backend: KeyringBackend) -> str:
+    """The name of a backend that may be given something."""
+    name = _name(backend)
+    if name in _PLAIN:
+        raise UnsupportedError(f"{name} keeps everything in plain text", remedy=_NO_BACKEND)
+    return name
+
+
+def _read(backend: KeyringBackend, service: str, username: str) -> bytes | str | None:
+    if type(backend).__module__ not in _SECRET_SERVICE:
+        return backend.get_password(service, username)
+    from sealpipe_plugins.keyring import secret_service
+
+    return secret_service.read(secret_service.Entry(backend, service, username))
+
+
+def entry(locator: Locator) -> tuple[str, str]:
+    """Service and user name that a locator means. ReferenceValueError where one is missing."""
+    username = locator.param("username")
+    service = locator.body
+    if username is None:
+        # The last slash: a service is often an address, a user name seldom has one.
+        service, _, username = service.rpartition("/")
+    if not service or not username:
+        raise ReferenceValueError(
+            f"{locator.name}: needs a service and a user name",
+            remedy=f"write {locator.name}:SERVICE/USERNAME, or {locator.name}:SERVICE?username=NAME",
+        )
+    return service, username

@@ -1,0 +1,74 @@
+"""`keyring:SERVICE/USERNAME`: an entry of the system's keyring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sealpipe.plugin import (
+    Context,
+    Health,
+    Locator,
+    Mode,
+    PluginError,
+    Receipt,
+    ReferenceValueError,
+    Sink,
+    Stored,
+    UnsupportedError,
+    missing,
+)
+from sealpipe_plugins.keyring.client import Keyrings, KeyringSettings, entry
+
+_DONE: Final[Mapping[Mode, str]] = {
+    "create": "store {user} of {service} in the keyring, where nothing may be yet",
+    "replace": "store {user} of {service} in the keyring, in place of what is there",
+    "merge": "store {user} of {service} in the keyring, in place of what is there",
+}
+
+
+class KeyringSink(Sink):
+    """The keyring of this session. Never asks for anything. It has no place for a mark: equal content decides."""
+
+    def __init__(self, settings: KeyringSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._keyrings = Keyrings(settings, context.deadline)
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """As the base says."""
+        service, user = entry(locator)
+        return _DONE[mode].format(service=service, user=user)
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+        """As the base says; `marker` has no place here."""
+        service, user = entry(locator)
+        if len(fields) != 1:
+            raise ReferenceValueError(f"{locator} holds one value", remedy="name an entry for each")
+        wanted = _bytes(fields[0], locator)
+        if missing(self._there(service, user), {"": wanted}, mode=mode, marked=False) is None:
+            return Receipt(locator, already=True)
+        self._keyrings.store(service, user, wanted)
+        if self._there(service, user) != {"": wanted}:
+            raise PluginError(
+                f"{locator}: what the keyring gives back is not what was stored",
+                remedy="somebody may have stored at the same time, or it keeps less: look at it",
+            )
+        return Receipt(locator)
+
+    def check(self) -> Health:
+        """Which keyring it is, and that it is open and keeps nothing in plain text."""
+        return Health(ok=True, detail=self._keyrings.writable())
+
+    def _there(self, service: str, user: str) -> Mapping[str, bytes] | None:
+        found = self._keyrings.password(service, user)
+        if found is None:
+            return None
+        return {"": found if isinstance(found, bytes) else found.encode("utf-8", "surrogatepass")}
+
+
+def _bytes(field: Stored, locator: Locator) -> bytes:
+    try:
+        return field.value.reveal_bytes()
+    except UnicodeError:
+        pass
+    raise UnsupportedError(f"{locator}: the value is no text that has bytes", remedy="have it sent as base64 text")

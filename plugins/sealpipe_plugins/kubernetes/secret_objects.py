@@ -1,0 +1,89 @@
+"""A Secret of Kubernetes: its address, its values, and what its absence means."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Final
+
+from sealpipe.plugin import Health, Locator, PluginError, ReferenceValueError, SecretNotFoundError
+from sealpipe_plugins.http_answers import Reply
+from sealpipe_plugins.kubernetes.client import Cluster
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST: Final = 253
+
+
+def parts(locator: Locator) -> tuple[str, str]:
+    """Namespace (empty: the store's own) and name. Raises ReferenceValueError."""
+    space, slash, name = locator.body.rpartition("/")
+    if not (_NAMESPACE.fullmatch(space) or not slash) or not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise ReferenceValueError(
+            f"{locator} names no Secret that there could be",
+            remedy=f"write {locator.name}:NAMESPACE/NAME#KEY: small letters, digits, - and, in the name, dots",
+        )
+    return space, name
+
+
+def path(space: str, name: str = "") -> str:
+    """Of a Secret; of all in a namespace."""
+    return f"/api/v1/namespaces/{space}/secrets" + (f"/{name}" if name else "")
+
+
+def values(reply: Reply, locator: Locator) -> dict[str, bytes]:
+    """The values, exact to the byte. Raises PluginError."""
+    data = reply.member("data")
+    if reply.member("kind") not in ("Secret", None) or not isinstance(data, dict | None):
+        raise PluginError(f"{locator}: what answered is no Secret of Kubernetes", remedy="check the server's address")
+    if data is None and reply.member("metadata") is None:
+        raise PluginError(f"{locator}: what answered is no Secret of Kubernetes", remedy="check the server's address")
+    try:
+        return {key: base64.b64decode(value, validate=True) for key, value in (data or {}).items()}
+    except (binascii.Error, ValueError, TypeError):
+        pass
+    raise PluginError(f"{locator} has a value that is not base64", remedy="mend the Secret")
+
+
+def missing_one(cluster: Cluster, locator: Locator, space: str, name: str) -> SecretNotFoundError:
+    """Whether the Secret is not there, or its namespace. Kubernetes says the same of both."""
+    status = cluster.ask("GET", f"/api/v1/namespaces/{space}").status
+    if status == 404:
+        return no_namespace(cluster, locator, space)
+    doubt = "" if status == 200 else ", or no such namespace"
+    return SecretNotFoundError(
+        f"{locator} is not there: the namespace {space} has no Secret {name}{doubt}",
+        remedy=f"see `kubectl get secrets -n {space}`",
+    )
+
+
+def no_namespace(cluster: Cluster, locator: Locator, space: str) -> SecretNotFoundError:
+    """The error where the namespace is not there."""
+    return SecretNotFoundError(
+        f"{locator} is not there: the cluster at {cluster.host} has no namespace {space}",
+        remedy="check the namespace, and that it is the right cluster",
+    )
+
+
+def rights(cluster: Cluster, verbs: tuple[str, ...], doing: str) -> Health:
+    """Whether the cluster knows us, and allows us these verbs for Secrets in the namespace. Reads none."""
+    space = cluster.namespace
+    where = f"Secrets in the namespace {space} at {cluster.host}"
+    refused = []
+    for verb in verbs:
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"namespace": space, "verb": verb, "resource": "secrets"}},
+        }
+        reply = cluster.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        status = reply.member("status")
+        if reply.status not in (200, 201) or not isinstance(status, dict):
+            return Health(ok=False, detail=f"Kubernetes does not say whether we may {doing} {where} ({reply.status})")
+        if status.get("allowed") is not True:
+            refused.append(verb)
+    if not refused:
+        return Health(ok=True, detail=f"may {doing} {where}")
+    told = f" ({', '.join(refused)})" if len(verbs) > 1 else ""
+    return Health(ok=False, detail=f"may not {doing} all {where}{told}; single ones may be allowed by name")

@@ -1,0 +1,205 @@
+"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes. It is a map; values are stored exact to the byte.
+
+Every change is a patch that names the version it was made from: where somebody got in between, it is made anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Context,
+    Health,
+    Locator,
+    Mode,
+    PluginError,
+    Receipt,
+    ReferenceValueError,
+    Sink,
+    Stored,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
+)
+from sealpipe_plugins.confirm import TRIES, Place, given, marked, same, settle, with_marker
+from sealpipe_plugins.http_answers import Reply
+from sealpipe_plugins.kubernetes.client import Cluster
+from sealpipe_plugins.kubernetes.secret_objects import no_namespace, parts, path, rights, values
+from sealpipe_plugins.kubernetes.settings import K8sSettings
+
+ANNOTATION: Final = "sealpipe.dev/submissions"
+"""The annotation that holds the markers, newest last."""
+ANNOTATION_LIMIT: Final = 32 * 1024
+"""Characters of it: all annotations together may have 256 KiB."""
+LARGEST: Final = 1024 * 1024
+"""Bytes of all values together."""
+
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+
+
+class K8sSink(Sink):
+    """Secrets of one cluster."""
+
+    def __init__(self, settings: K8sSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._cluster = Cluster(settings, context)
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """In words."""
+        space, name = parts(locator)
+        where = f"the Secret {name} in {f'the namespace {space}' if space else 'the namespace of the store'}"
+        doing = {
+            "create": "make {} of Kubernetes",
+            "replace": "make {} of Kubernetes, or take every other key out of it",
+            "merge": "make {} of Kubernetes, or set keys of it, keeping its others",
+        }
+        return doing[mode].format(where)
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+        """Store, read it back, and keep the marker in an annotation. Kubernetes counts no versions of the values."""
+        space, name = parts(locator)
+        wanted = _wanted(locator, fields)
+        secret = _Secret(self._cluster, locator, space or self._cluster.namespace, name, marker)
+        settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
+        if not settled.wrote:
+            secret.mark(settled.place)
+        return Receipt(locator, already=not settled.wrote)
+
+    def check(self) -> Health:
+        """Whether the cluster knows us, and lets us store Secrets in the namespace. Changes nothing."""
+        return rights(self._cluster, ("get", "create", "patch"), "store")
+
+    def close(self) -> None:
+        """Hang up."""
+        self._cluster.close()
+
+
+class _Secret:
+    """One Secret while something is stored in it."""
+
+    def __init__(self, cluster: Cluster, locator: Locator, space: str, name: str, marker: str) -> None:
+        self._cluster, self._locator, self._space, self._name, self._marker = cluster, locator, space, name, marker
+
+    def look(self) -> Place:
+        """The values, the annotation, and the object itself."""
+        reply = self._cluster.ask("GET", path(self._space, self._name))
+        if reply.status == 404:
+            return Place(None)
+        if reply.status != 200:
+            raise self._refused(reply, "get")
+        found, meta = reply.json, _meta(reply)
+        if meta.get("deletionTimestamp") is not None:
+            raise WriteConflictError(
+                f"{self._locator} is being deleted", remedy="wait until it is gone, then run it again"
+            )
+        markers = (meta.get("annotations") or {}).get(ANNOTATION, "")
+        return Place(values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), found)
+
+    def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
+        """All in one: values and marker, if it still is what was seen."""
+        if sum(len(data) for data in after.values()) > LARGEST:
+            raise UnsupportedError(
+                f"{self._locator}: Kubernetes keeps {LARGEST} bytes in a Secret, and this is more",
+                remedy="name another Secret, or store it elsewhere",
+            )
+        if place.there is None:
+            return self._settled(self._create(after), after)
+        if place.raw.get("immutable") is True:
+            raise WriteConflictError(
+                f"{self._locator} is immutable: Kubernetes lets nobody change it",
+                remedy="name another Secret, or delete this one and make it anew",
+            )
+        new = {key: _coded(value) for key, value in after.items() if place.there.get(key) != value}
+        gone = dict.fromkeys(place.there.keys() - after.keys())
+        return self._settled(self._patch(place, {"data": {**gone, **new}}), after)
+
+    def mark(self, place: Place) -> None:
+        """Only the annotation, where it has not the marker yet."""
+        for _ in range(TRIES):
+            if marked(place.markers, self._marker) or place.there is None:
+                return
+            if self._patch(place, {}) is not None:
+                return
+            place = self.look()
+        raise UnavailableError(
+            f"{self._locator} cannot be marked now: others keep writing there", remedy="run it again later"
+        )
+
+    def _create(self, after: Mapping[str, bytes]) -> Reply | None:
+        meta = {"name": self._name, "namespace": self._space, "annotations": self._annotations("")}
+        data = {key: _coded(value) for key, value in after.items()}
+        secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data}
+        reply = self._cluster.ask("POST", path(self._space), secret, wrote=True)
+        if reply.status == 409:
+            return None
+        if reply.status == 404:
+            raise no_namespace(self._cluster, self._locator, self._space)
+        return self._done(reply, "create", "Opaque")
+
+    def _patch(self, place: Place, change: Mapping[str, Any]) -> Reply | None:
+        # With resourceVersion in it, the patch is refused (409) where the Secret has changed since.
+        meta = {"resourceVersion": place.version, "annotations": self._annotations(place.markers)}
+        reply = self._cluster.ask("PATCH", path(self._space, self._name), {**change, "metadata": meta}, wrote=True)
+        if reply.status in (404, 409):
+            return None
+        return self._done(reply, "patch", str(place.raw.get("type", "Opaque")))
+
+    def _done(self, reply: Reply, verb: str, kind: str) -> Reply:
+        if reply.status not in (200, 201):
+            raise self._refused(reply, verb, kind)
+        return reply
+
+    def _settled(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
+        """Reads it back. What somebody has changed since then is theirs: the answer to the write shows ours."""
+        if reply is None:
+            return None
+        version = _meta(reply).get("resourceVersion")
+        place = self.look()
+        same(place.there if place.version == version else values(reply, self._locator), dict(after), self._locator)
+        return str(version)
+
+    def _annotations(self, markers: str) -> dict[str, str]:
+        return {ANNOTATION: with_marker(markers, self._marker, ANNOTATION_LIMIT)}
+
+    def _refused(self, reply: Reply, verb: str, kind: str = "") -> PluginError:
+        where, status = self._locator, reply.status
+        if status == 403:
+            one = f"secrets/{self._name}" if verb != "create" else "secrets"
+            return AccessDeniedError(
+                f"{where} may not be {'read' if verb == 'get' else 'written'}: Kubernetes allows this login no `{verb}`"
+                " of it, or a rule or quota of the cluster forbids it (403)",
+                remedy=f"ask `kubectl auth can-i {verb} {one} -n {self._space}`; a Role that allows it, and a binding",
+            )
+        if status == 422:
+            needs = "" if kind in ("", "Opaque") else f": it is of the type {kind}, which has keys that must be there"
+            return WriteConflictError(
+                f"{where}: Kubernetes does not take the Secret so (422){needs}",
+                remedy="keep its keys with --mode merge, or name another Secret",
+            )
+        if status == 413:
+            return UnsupportedError(f"{where}: it is more than Kubernetes takes (413)", remedy="store it elsewhere")
+        return PluginError(f"{where} cannot be stored: Kubernetes answered {status}", remedy="see the cluster's log")
+
+
+def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
+    wanted = given(fields, locator)
+    if "" in wanted:
+        raise ReferenceValueError(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")
+    if not all(_KEY.fullmatch(key) and key != "." and not key.startswith("..") for key in wanted):
+        raise ReferenceValueError(
+            f"{locator}: a key cannot be one of a Secret", remedy="letters, digits and -._ are allowed, 253 at most"
+        )
+    return wanted
+
+
+def _meta(reply: Reply) -> Mapping[str, Any]:
+    meta = reply.member("metadata")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _coded(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")

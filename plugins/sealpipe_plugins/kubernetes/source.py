@@ -1,0 +1,44 @@
+"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes. It is a map, its values exact to the byte."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sealpipe.plugin import AccessDeniedError, Context, Document, Health, Locator, PluginError, Source
+from sealpipe_plugins.kubernetes.client import Cluster
+from sealpipe_plugins.kubernetes.secret_objects import missing_one, parts, path, rights, values
+from sealpipe_plugins.kubernetes.settings import K8sSettings
+
+
+class K8sSource(Source):
+    """Secrets of one cluster."""
+
+    concurrency: ClassVar[int] = 8
+
+    def __init__(self, settings: K8sSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._cluster = Cluster(settings, context)
+
+    def fetch(self, locator: Locator) -> Document:
+        """All keys of a Secret."""
+        space, name = parts(locator)
+        space = space or self._cluster.namespace
+        reply = self._cluster.ask("GET", path(space, name))
+        if reply.status == 200:
+            return Document(values(reply, locator))
+        if reply.status == 404:
+            raise missing_one(self._cluster, locator, space, name)
+        if reply.status == 403:
+            raise AccessDeniedError(
+                f"{locator} may not be read: Kubernetes allows this login no `get` of it (403)",
+                remedy=f"ask `kubectl auth can-i get secrets/{name} -n {space}`; a Role that allows it, and a binding",
+            )
+        raise PluginError(f"{locator} cannot be read: Kubernetes answered {reply.status}")
+
+    def check(self) -> Health:
+        """Whether the cluster knows us, and lets us read Secrets in the namespace. Reads none."""
+        return rights(self._cluster, ("get",), "read")
+
+    def close(self) -> None:
+        """Hang up."""
+        self._cluster.close()

@@ -1,0 +1,1 @@
+"""What this machine has: variables, files, standard input, programs, the terminal."""

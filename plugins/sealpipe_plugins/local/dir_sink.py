@@ -1,0 +1,111 @@
+"""`dir:FOLDER`: each value as a 0600 file of a folder, named by its key."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sealpipe.plugin import Locator, Mode, Receipt, ReferenceValueError, Sink, Stored, WriteConflictError
+from sealpipe_plugins.local import files
+from sealpipe_plugins.local.file_sink import confirm, wanted
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_BY_DESCRIPTOR = Path("/proc/self/fd")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class DirSink(Sink):
+    """Folders of this machine, of this user alone. Nothing in them is ever removed."""
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """What would be written."""
+        folder = _folder(locator)
+        kept = "never in the place of another" if mode == "create" else "in the place of those of the same names"
+        return f"write files into the folder {folder}, each named by its key, {kept}"
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+        """Look at every file first, then write; read them back."""
+        folder = _folder(locator)
+        contents = {key: files.content_of(field) for key, field in files.unique(fields).items()}
+        for key in contents:
+            _check(key)
+        with _held(locator, folder) as here:
+            places = {key: locator._replace(text=f"{locator}/{key}") for key in contents}
+            for key, content in contents.items():
+                there = files.look(places[key], here / key)
+                wanted(None if there is None else there.content, content, mode)
+            already = True
+            for key, content in contents.items():
+                already &= files.settle(self.context, places[key], here / key, mode, _deciding(content, mode))
+            for key, content in contents.items():
+                confirm(places[key], files.look(places[key], here / key), content)
+        return Receipt(locator, already=already)
+
+
+def _deciding(content: bytes, mode: Mode) -> files.Decide:
+    return lambda there: wanted(there, content, mode)
+
+
+def _folder(locator: Locator) -> Path:
+    if not locator.body.strip() or not locator.body.isprintable():
+        raise ReferenceValueError(f"{locator.name}: names no folder", remedy=f"write {locator.name}:FOLDER#KEY=PROMPT")
+    return Path(locator.body)
+
+
+def _check(key: str) -> None:
+    if not key:
+        raise ReferenceValueError(
+            "each value of a folder needs a key", remedy="name the file to store it in: #KEY=PROMPT"
+        )
+    if not _KEY.fullmatch(key):
+        raise ReferenceValueError(
+            "a key cannot be a file's name here",
+            remedy="use letters, digits, . _ - (neither . nor - in front), 100 at most: #db-password=PROMPT",
+        )
+
+
+@contextmanager
+def _held(locator: Locator, folder: Path) -> Iterator[Path]:
+    """The folder, made where it is missing, by a path that stays its own whatever is put in its place meanwhile."""
+    with files.told(locator):
+        for each in reversed((folder, *folder.parents)):
+            _made(each)
+        about = os.lstat(folder)
+        if not stat.S_ISDIR(about.st_mode):
+            what = "a symbolic link, and none is followed" if stat.S_ISLNK(about.st_mode) else "no folder"
+            raise WriteConflictError(f"{locator} is {what}", remedy="name a folder, or a place where nothing is")
+        descriptor = os.open(folder, _FOLDER)
+    try:
+        about = os.fstat(descriptor)
+        if about.st_uid != os.geteuid():
+            raise WriteConflictError(
+                f"{locator} belongs to another user", remedy="name a folder of this user's, or a new one"
+            )
+        if stat.S_IMODE(about.st_mode) & 0o022:
+            raise WriteConflictError(
+                f"others may write into {locator}", remedy="chmod go-w the folder, or name a new one"
+            )
+        # Elsewhere than on Linux it is the path, and a folder that was put there meanwhile would be written to.
+        yield _BY_DESCRIPTOR / str(descriptor) if _BY_DESCRIPTOR.exists() else folder
+    finally:
+        os.close(descriptor)
+
+
+def _made(folder: Path) -> None:
+    """Make one folder, for this user alone whatever the umask, and have its name on disk."""
+    if os.path.lexists(folder):
+        return
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return  # another process made it meanwhile: it is looked at as one that was there
+    folder.chmod(0o700)
+    parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)

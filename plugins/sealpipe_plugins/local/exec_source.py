@@ -1,0 +1,121 @@
+"""`exec:NAME?arg=VALUE`: what a program of this machine writes to stdout, exactly.
+
+A reference chooses among the commands of the user's config file, and fills in one word where the command has a place
+for it; it never says what is started. There is no shell anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sealpipe.plugin import (
+    Context,
+    Document,
+    Health,
+    Locator,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    Source,
+)
+from sealpipe_plugins import program
+from sealpipe_plugins.local.exec_settings import Command, ExecSettings
+
+PLACE: Final = "{arg}"
+_WRITE: Final = 'write [plugins.{store}.commands.NAME] with argv = ["/path/of/program", ...] into the config file'
+
+
+class ExecSource(Source):
+    """The programs that the user's config file names."""
+
+    concurrency = 4
+
+    def __init__(self, settings: ExecSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._remedy = _WRITE.format(store=context.store).replace(
+            "plugins.", "stores." if context.named else "plugins."
+        )
+        for name, command in settings.commands.items():
+            if not command.argv[0] or PLACE in command.argv[0] or any("\0" in word for word in command.argv):
+                raise NotConfiguredError(
+                    f"{context.store}: the command {name[:40]} has no program: the first word of argv is its path",
+                    remedy=self._remedy,
+                )
+
+    def fetch(self, locator: Locator) -> Document:
+        """The bytes that the command writes."""
+        name, command = self._chosen(locator)
+        environ = self.context.child_environ()
+        argv = _filled(command, name, locator)
+        path = program.find(argv[0], environ, f"correct argv of the command {name} in the config file")
+        asked = command.timeout is not None or "timeout" in self.settings.model_fields_set
+        timeout = program.patience(command.timeout or self.settings.timeout, self.context.deadline, asked=asked)
+        try:
+            ran = program.run([path, *argv[1:]], f"the command {name}", environ=environ, timeout=timeout)
+        except program.ProgramTimeoutError:
+            ran = None
+        if ran is None:
+            # Not UnavailableError, which is tried again: nobody says that this command may be started twice.
+            raise PluginError(
+                f"the command {name} had not ended after {timeout:g} s and was killed",
+                remedy="it gets no standard input and no terminal: if it needs none, set a longer timeout for it",
+            )
+        if ran.status:
+            said = f" ({ran.errors_length} bytes, not shown here)" if ran.errors_length else ""
+            raise PluginError(f"the command {name} {ran.end}", remedy=f"run it by hand: its stderr says why{said}")
+        return Document(ran.out)
+
+    def check(self) -> Health:
+        """Whether every command's program is there. Starts none."""
+        lacking = []
+        for name, command in sorted(self.settings.commands.items()):
+            try:
+                program.find(command.argv[0], self.context.child_environ(), "")
+            except NotConfiguredError as error:
+                lacking.append(f"{name}: {error.message}")
+        named = ", ".join(sorted(self.settings.commands)) or f"no command is named; {self._remedy}"
+        return Health(ok=bool(self.settings.commands) and not lacking, detail="; ".join(lacking) or named)
+
+    def _chosen(self, locator: Locator) -> tuple[str, Command]:
+        commands = self.settings.commands
+        if locator.body in commands:
+            return locator.body, commands[locator.body]
+        if not commands:
+            raise NotConfiguredError(
+                f"{locator.name}: starts only commands that the config file names, and it names none",
+                locator=f"{locator.name}:",
+                remedy=self._remedy,
+            )
+        # Not shown: where somebody writes a whole command line here, there may be anything in it.
+        raise ReferenceValueError(
+            f"{locator.name}: the config file names no such command",
+            locator=f"{locator.name}:",
+            remedy=f"write {locator.name}:NAME; there are {', '.join(sorted(commands)[:20])}",
+        )
+
+
+def _filled(command: Command, name: str, locator: Locator) -> list[str]:
+    """The words to start. `arg=` is data: it stays within its word, and is no option unless the config allows it."""
+    argv, value = list(command.argv), locator.param("arg")
+    takes_one = any(PLACE in word for word in argv)
+    if value is None and takes_one:
+        raise ReferenceValueError(
+            f"the command {name} needs an argument", remedy=f"write {locator.name}:{name}?arg=VALUE"
+        )
+    if value is None:
+        return argv
+    if not takes_one:
+        raise ReferenceValueError(f"the command {name} takes no argument", remedy=f"write {locator.name}:{name}")
+    if not value:
+        raise ReferenceValueError(f"the argument of the command {name} is empty", remedy="give arg= a value")
+    if value.startswith("-") and not command.allow_dash:
+        raise ReferenceValueError(
+            f"the argument of the command {name} begins with a dash, as an option does",
+            remedy=f"set allow_dash = true for {name} in the config file, if that is meant",
+        )
+    if command.arg_pattern is not None and not command.arg_pattern.fullmatch(value):
+        raise ReferenceValueError(
+            f"the argument of the command {name} is none that the config file allows",
+            remedy=f"see arg_pattern of {name} there",
+        )
+    return [word.replace(PLACE, value) for word in argv]

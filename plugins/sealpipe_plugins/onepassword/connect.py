@@ -1,0 +1,202 @@
+"""A Connect server of 1Password, by its public REST interface (version 1): vaults, items and files, read only.
+
+Ids come from the server and go into paths: what has not the form of one is not used. Nothing of an answer is told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+
+from sealpipe.plugin import (
+    PLAINTEXT_LIMIT,
+    AccessDeniedError,
+    BackendAuthError,
+    Context,
+    NotConfiguredError,
+    PayloadTooLargeError,
+    PluginError,
+    ReferenceValueError,
+    Secret,
+    SecretNotFoundError,
+    UnavailableError,
+    in_clear,
+)
+from sealpipe_plugins.connect_errors import not_sent
+from sealpipe_plugins.http_answers import Refusals, Reply, require
+
+T = TypeVar("T")
+
+_ID: Final = re.compile(r"[a-z0-9]{26}")
+_LONGEST: Final = 60.0
+_NAME: Final = "1Password Connect"
+
+_REFUSALS: Final[Refusals] = {
+    401: (
+        BackendAuthError,
+        "refused the token",
+        "check that OP_CONNECT_TOKEN is whole, not expired, and this server's",
+    ),
+    403: (AccessDeniedError, "does not let this token read that vault", "give the token access to the vault"),
+}
+
+
+class Connect:
+    """A Connect server. What was answered is kept for the run: references to one item cost one request."""
+
+    def __init__(self, context: Context, host: str, token: Secret) -> None:
+        parts = urlsplit(host)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            raise NotConfiguredError(
+                f"{context.store}'s connect_host is no http(s) address",
+                remedy="set OP_CONNECT_HOST to the server's address, such as https://connect.example.com",
+            )
+        if in_clear(parts.scheme, parts.hostname):
+            raise NotConfiguredError(
+                f"{context.store}'s connect_host (OP_CONNECT_HOST) has http:// to another machine: token and secrets "
+                "would travel in clear",
+                remedy="let it begin with https://; http:// is for this machine itself only",
+            )
+        self._context = context
+        self._host = parts.netloc
+        self._base = host.rstrip("/")
+        self._token = token
+        self._lock = threading.Lock()
+        self._locks: dict[tuple[str, ...], threading.Lock] = {}
+        self._known: dict[tuple[str, ...], Any] = {}
+
+    def item(self, vault: str, title: str) -> Mapping[str, Any]:
+        """An item, whole; both parts are ids or names. Raises SecretNotFoundError, ReferenceValueError where a name is
+        not unique."""
+        vault_id = self._vault_id(vault)
+        return self._once(("item", vault_id, title), lambda: self._item(vault_id, title))
+
+    def file(self, item: Mapping[str, Any], file_id: str) -> bytes:
+        """The content of an item's file."""
+        vault_id = _id(_member(item, "vault", "id"))
+        path = f"/v1/vaults/{vault_id}/items/{_id(item.get('id'))}/files/{_id(file_id)}/content"
+        return self._get(path).body
+
+    def check(self) -> str:
+        """What the server says of itself, and how many vaults the token may see."""
+        version = _object(self._json("/health")).get("version")
+        shown = version if isinstance(version, str) and re.fullmatch(r"[0-9.]{1,20}", version) else "unknown"
+        return f"{_NAME} {shown}, {len(self._vaults())} vaults"
+
+    def _vaults(self) -> list[Mapping[str, Any]]:
+        return self._once(("vaults",), lambda: _objects(self._json("/v1/vaults")))
+
+    def _vault_id(self, name: str) -> str:
+        if _ID.fullmatch(name):
+            return name
+        return _only([_id(each.get("id")) for each in self._vaults() if each.get("name") == name], "vault", "name")
+
+    def _item(self, vault_id: str, title: str) -> Mapping[str, Any]:
+        path = f"/v1/vaults/{vault_id}/items"
+        if _ID.fullmatch(title):
+            try:
+                return _object(self._json(f"{path}/{title}"))
+            except SecretNotFoundError:
+                pass  # a title may look like an id
+        # What the filter's language would have to escape is compared here instead; so is all else once more.
+        plain = not {'"', "\\"} & set(title)
+        params = {"filter": f'title eq "{title}"'} if plain else None
+        found = [_id(each.get("id")) for each in _objects(self._json(path, params)) if each.get("title") == title]
+        return _object(self._json(f"{path}/{_only(found, 'item', 'title')}"))
+
+    def _once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:  # of two threads that want the same, one asks
+            if key not in self._known:
+                self._known[key] = make()
+            known: T = self._known[key]
+            return known
+
+    def _json(self, path: str, params: Mapping[str, str] | None = None) -> Any:
+        reply = self._get(path, params)
+        try:
+            return json.loads(reply.body)
+        except (ValueError, RecursionError):
+            pass
+        raise PluginError(
+            f"{_NAME} at {self._host} answered with something that is no JSON",
+            remedy="check that OP_CONNECT_HOST is a Connect server",
+        )
+
+    def _get(self, path: str, params: Mapping[str, str] | None = None) -> Reply:
+        reply = None
+        headers = {"authorization": f"Bearer {self._token.reveal()}", "accept-encoding": "identity"}
+        try:
+            with self._context.network.http().stream(
+                "GET", self._base + path, params=params, headers=headers
+            ) as response:
+                reply = Reply(_NAME, response.status_code, response.headers, self._body(response), wrote=False)
+        except httpx.ReadTimeout:
+            failure: PluginError = self._silent()
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeEncodeError) as error:
+            failure = self._failed(error)
+        if reply is None:
+            raise failure
+        return require(reply, _REFUSALS)
+
+    def _body(self, response: httpx.Response) -> bytes:
+        end, body = time.monotonic() + _LONGEST, bytearray()
+        for piece in response.iter_raw():
+            body += piece
+            if len(body) > PLAINTEXT_LIMIT:
+                raise PayloadTooLargeError(f"{_NAME} answered with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+            if time.monotonic() > end:
+                raise self._silent()
+        return bytes(body)
+
+    def _silent(self) -> PluginError:
+        return UnavailableError(f"{_NAME} at {self._host} did not answer in time", remedy="check how that server is")
+
+    def _failed(self, error: Exception) -> PluginError:
+        if isinstance(error, UnicodeEncodeError):
+            return NotConfiguredError("the Connect token is no text of a header", remedy="set OP_CONNECT_TOKEN anew")
+        return not_sent(error, _NAME, self._host)
+
+
+def _only(found: list[str], what: str, name: str) -> str:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ReferenceValueError(f"{len(found)} {what}s have that {name}", remedy=f"name the {what} by its id")
+    raise SecretNotFoundError(
+        f"there is no {what} of that {name}, or the token may not see it",
+        remedy=f"check the {name}: it is compared exactly; or name the {what} by its id",
+    )
+
+
+def _id(value: object) -> str:
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    raise PluginError(f"{_NAME} answered with something that has no id", remedy="check OP_CONNECT_HOST")
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise PluginError(f"{_NAME} answered with something else than was asked for", remedy="check OP_CONNECT_HOST")
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return value
+    raise PluginError(f"{_NAME} answered with something else than was asked for", remedy="check OP_CONNECT_HOST")
+
+
+def _member(value: Mapping[str, Any], *names: str) -> Any:
+    found: Any = value
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found

@@ -1,0 +1,140 @@
+"""`op://Vault/Item/[section/]field`: 1Password, by a Connect server or a service account, whichever is set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sealpipe.plugin import (
+    Context,
+    Document,
+    Health,
+    Locator,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    Source,
+    UnsupportedError,
+)
+from sealpipe_plugins.onepassword.items import chosen, parts, whole
+from sealpipe_plugins.onepassword.settings import OnePasswordSettings
+
+_PATH = "write op://Vault/Item/field, or op://Vault/Item/section/field"
+
+
+def op_source(settings: OnePasswordSettings, context: Context) -> Source:
+    """The source for what is set. Connect comes first, as it does for 1Password's own `op`."""
+    host, token = settings.connect_host, settings.connect_token
+    if host and token:
+        return ConnectSource(settings, context)
+    if host or token:
+        lacking, there = ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST") if host else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
+        raise NotConfiguredError(f"{there} is set and {lacking} is not", remedy=f"set {lacking}, or unset {there}")
+    if settings.service_account_token:
+        return ServiceAccountSource(settings, context)
+    raise NotConfiguredError(
+        f"{context.store}: there is no login to 1Password",
+        remedy="set OP_SERVICE_ACCOUNT_TOKEN, or OP_CONNECT_HOST and OP_CONNECT_TOKEN",
+    )
+
+
+class ConnectSource(Source):
+    """A Connect server. An item is fetched once, whatever is taken out of it."""
+
+    concurrency = 8
+
+    def __init__(self, settings: OnePasswordSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        from sealpipe_plugins.onepassword.connect import Connect
+
+        self._connect = Connect(context, settings.connect_host, settings.connect_token)  # type: ignore[arg-type]
+
+    def fetch(self, locator: Locator) -> Document:
+        """A field's value or a file's bytes; without a field, a map of all fields that hold something."""
+        path = _path(locator, shortest=2)
+        for name in ("attribute", "ssh-format"):
+            if locator.param(name) is not None:
+                raise UnsupportedError(
+                    f"{locator}: a Connect server knows no {name}=", remedy="use a service account, or leave it out"
+                )
+        item = self._connect.item(path[0], path[1])
+        found = parts(item)
+        if len(path) == 2:
+            return Document(whole(found))
+        part = chosen(found, path[2:])
+        return Document(self._connect.file(item, part.file) if part.file else part.value)
+
+    def check(self) -> Health:
+        """Whether the server answers and takes the token. Reads no item."""
+        return Health(ok=True, detail=self._connect.check())
+
+
+class ServiceAccountSource(Source):
+    """A service account, by 1Password's SDK: all references of a run in one request."""
+
+    def __init__(self, settings: OnePasswordSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        from sealpipe_plugins import program
+        from sealpipe_plugins.onepassword.sdk import Sdk
+
+        try:
+            asked = "timeout" in settings.model_fields_set
+            patience = program.patience(settings.timeout, context.deadline, asked=asked)
+            self._sdk = Sdk(settings.service_account_token, _version(), patience)  # type: ignore[arg-type]
+            return
+        except ImportError:
+            pass
+        raise NotConfiguredError(
+            "1Password's SDK is not installed, and a service account is read by it",
+            remedy="pip install 'sealpipe[op]'; a Connect server needs no package",
+        )
+
+    def fetch(self, locator: Locator) -> Document:
+        """A field's value."""
+        answer = self.fetch_many([locator])[locator]
+        if isinstance(answer, PluginError):
+            raise answer
+        return answer
+
+    def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
+        """Fields' values."""
+        answers: dict[Locator, Document | PluginError] = {}
+        asked: dict[Locator, str] = {}
+        for locator in locators:
+            try:
+                asked[locator] = _reference(locator)
+            except PluginError as error:
+                answers[locator] = error
+        resolved = self._sdk.resolve(list(asked.values())) if asked else {}
+        for locator, reference in asked.items():
+            found = resolved[reference]
+            answers[locator] = found if isinstance(found, PluginError) else Document(found)
+        return answers
+
+    def check(self) -> Health:
+        """Whether 1Password takes the token."""
+        self._sdk.check()
+        return Health(ok=True, detail="the service account is logged in")
+
+
+def _path(locator: Locator, *, shortest: int) -> list[str]:
+    path = locator.body.split("/")
+    if not all(path) or not shortest <= len(path) <= 4:
+        raise ReferenceValueError(f"{locator} is no reference of 1Password", remedy=_PATH)
+    return path
+
+
+def _reference(locator: Locator) -> str:
+    path = _path(locator, shortest=2)
+    if len(path) == 2:
+        raise UnsupportedError(
+            f"{locator} names a whole item, which a service account does not give here",
+            remedy=f"name a field: {_PATH}; or use a Connect server",
+        )
+    query = "&".join(f"{name}={value}" for name, value in locator.params)
+    return f"op://{locator.body}" + (f"?{query}" if query else "")
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("sealpipe")

@@ -1,0 +1,1 @@
+"""pass, the standard unix password manager."""

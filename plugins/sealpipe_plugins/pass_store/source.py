@@ -1,0 +1,109 @@
+"""`pass:PATH`: the password of an entry of `pass`: its first line, as `pass -c` takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Context,
+    Document,
+    Health,
+    Locator,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    Source,
+)
+from sealpipe_plugins import program
+from sealpipe_plugins.pass_store.settings import PassSettings
+
+_INSTALL: Final = "install pass and gnupg (packages of most systems)"
+_ASK_NOBODY: Final = "--pinentry-mode=error --status-fd=2"
+"""For gpg: a passphrase that gpg-agent does not know is an error, and stderr says in fixed words what happened."""
+
+
+class PassSource(Source):
+    """A password store of this machine. A process for each entry."""
+
+    def __init__(self, settings: PassSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        home = Path(context.environ.get("HOME") or Path.home())
+        self._folder = settings.store_dir or home / ".password-store"
+
+    def fetch(self, locator: Locator) -> Document:
+        """The first line without its end; with `raw=1` the whole entry, exactly."""
+        raw = locator.param("raw") or "0"
+        if raw not in ("0", "1"):
+            raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
+        self._must_be_there(locator)
+        content = self._shown(locator)
+        return Document(content if raw == "1" else content.partition(b"\n")[0])
+
+    def check(self) -> Health:
+        """Whether the program and the store are there. Decrypts nothing."""
+        program.find(self.settings.program, self.context.child_environ(), _INSTALL)
+        there = (self._folder / ".gpg-id").is_file()
+        return Health(ok=there, detail=f"{self._folder}" if there else f"{self._folder} is no password store")
+
+    def _must_be_there(self, locator: Locator) -> None:
+        """pass would list a folder as if that were an entry, and take `..` and options for what they are."""
+        path = locator.body
+        parts = path.split("/")
+        if not path or path.startswith(("-", "/")) or ".." in parts or "" in parts:
+            raise ReferenceValueError(
+                f"{locator.name}: needs the path of an entry", remedy=f"write {locator.name}:folder/entry"
+            )
+        if not self._folder.is_dir():
+            raise NotConfiguredError(f"there is no password store at {self._folder}", remedy="set PASSWORD_STORE_DIR")
+        if (self._folder / f"{path}.gpg").is_file():
+            return
+        if (self._folder / path).is_dir():
+            raise ReferenceValueError(f"{locator} is a folder of the password store", remedy="name an entry in it")
+        raise SecretNotFoundError(f"{locator} is not in the password store", remedy="check the path with `pass ls`")
+
+    def _shown(self, locator: Locator) -> bytes:
+        environ = self.context.child_environ()
+        options = f"{environ.get('PASSWORD_STORE_GPG_OPTS', '')} {_ASK_NOBODY}".strip()
+        environ |= {"PASSWORD_STORE_DIR": str(self._folder), "PASSWORD_STORE_GPG_OPTS": options}
+        path = program.find(self.settings.program, environ, _INSTALL)
+        try:
+            ran = program.run([path, "show", "--", locator.body], "pass", environ=environ, timeout=self._patience())
+        except program.ProgramTimeoutError:
+            ran = None
+        if ran is None:
+            raise PluginError(
+                f"{locator} could not be read: pass had not ended after {self._patience():g} s",
+                remedy="run `pass show` by hand, or set a longer timeout",
+            )
+        if ran.status and b"[GNUPG:] DECRYPTION_FAILED" in ran.errors:
+            raise self._undecrypted(locator, ran.errors, environ)
+        if ran.status:
+            raise PluginError(f"{locator} could not be read: pass {ran.end}", remedy="run `pass show` by hand")
+        return ran.out
+
+    def _patience(self) -> float:
+        asked = "timeout" in self.settings.model_fields_set
+        return program.patience(self.settings.timeout, self.context.deadline, asked=asked)
+
+    def _undecrypted(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> AccessDeniedError:
+        """gpg says "no secret key" for a locked one, too: so it is asked whether there is one."""
+        ids = [found.decode() for found in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
+        gpg = program.find("gpg", environ, _INSTALL)
+        words = [gpg, "--batch", "--list-secret-keys", "--", *ids]
+        try:
+            here = ids and program.run(words, "gpg", environ=environ, timeout=self._patience()).status == 0
+        except program.ProgramTimeoutError:
+            here = False
+        if not here:
+            return AccessDeniedError(
+                f"{locator} is encrypted for a key that is not here", remedy="import it, or set GNUPGHOME"
+            )
+        return AccessDeniedError(
+            f"{locator} could not be decrypted: gpg wants the key's passphrase, and nobody is asked here",
+            remedy="unlock the key for gpg-agent first, or use a key without passphrase",
+        )

@@ -1,0 +1,178 @@
+"""slack:#ops, slack:@U024BE7LH, slack:C024BE91L by a bot; slack: or slack:NAME by a webhook."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    BackendAuthError,
+    Channel,
+    Delivery,
+    Health,
+    Message,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
+from sealpipe_plugins.http_answers import LOOK, Reply, require
+from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.slack.settings import SlackSettings, api
+from sealpipe_plugins.webhook.settings import WEBHOOK, same
+from sealpipe_plugins.wording import as_mrkdwn, is_link, lines, subject
+
+_TO: Final = re.compile(r"#[\w-]{1,80}|@?[UW][A-Z0-9]{5,20}|[CGD][A-Z0-9]{5,20}")
+
+
+class SlackChannel(Channel):
+    """Slack. It is asked to make no previews, which would open the link."""
+
+    settings: SlackSettings
+
+    def validate(self, to: str) -> None:
+        """A channel, a member, or a webhook that is set."""
+        self._endpoint(to)
+
+    def canonical(self, to: str) -> str:
+        """A member with the @; of several webhooks with one address, the first by name."""
+        if _TO.fullmatch(to):
+            return f"@{to}" if to[0] in "UW" else to
+        return same(to, self.settings.webhook_url, self.settings.webhooks)
+
+    def send(self, message: Message, to: str) -> Delivery:
+        """By chat.postMessage, or by a webhook, which tells no id."""
+        endpoint, body = self._endpoint(to), _content(message)
+        if not _TO.fullmatch(to):
+            reply = endpoint.post("", body)
+            word = reply.body.decode("ascii", "replace").strip()
+            if reply.status >= 400 and word in _SAID:
+                raise _failure(word, reply)
+            if require(reply).body.strip() != b"ok":
+                raise _not_slack()
+            return Delivery()
+        answer = _accepted(endpoint.post("/chat.postMessage", {"channel": to.removeprefix("@"), **body}))
+        return Delivery(id=f"{answer.get('channel', '')}/{answer.get('ts', '')}")
+
+    def check(self) -> Health:
+        """Asks who the token belongs to; a webhook cannot be asked anything."""
+        if self.settings.token is None:
+            known = self.settings.webhook_url is not None or bool(self.settings.webhooks)
+            return Health(ok=known, detail="webhooks are not asked" if known else "neither token nor webhook is set")
+        answer = _accepted(self._api().post("/auth.test", {}, writes=False))
+        return Health(ok=True, detail=f"as {answer.get('user', '?')} of {answer.get('team', '?')}")
+
+    def _endpoint(self, to: str) -> Endpoint:
+        if _TO.fullmatch(to):
+            return self._api()
+        if to and not re.fullmatch(WEBHOOK, to):
+            raise ReferenceValueError(
+                "the recipient is neither a channel (#ops) nor a member's id (@U024BE7LH) nor a webhook's name",
+                remedy="write one of these, and nothing else",
+            )
+        found = self.settings.webhooks.get(to) if to else self.settings.webhook_url
+        if found is None and to:
+            raise NotConfiguredError(
+                f"there is no webhook {to} for Slack", remedy="set it in the setting webhooks; a channel starts with #"
+            )
+        if found is None:
+            raise ReferenceValueError(
+                "the recipient is missing, and no webhook is set that posts without one",
+                remedy="name a channel, slack:#ops, or set SLACK_WEBHOOK_URL",
+            )
+        setting = "webhooks" if to else "webhook_url"
+        return Endpoint(self.context, "Slack", found, setting=setting, hidden=True)
+
+    def _api(self) -> Endpoint:
+        if self.settings.token is None:
+            raise NotConfiguredError(
+                "there is no bot's token for Slack",
+                remedy="set SLACK_BOT_TOKEN, or the setting token of the store; a webhook is meant by slack: alone",
+            )
+        return api(self.settings, self.context, self.settings.token)
+
+
+def _content(message: Message) -> dict[str, Any]:
+    """As blocks, in which nothing is markup; and as text, for notifications and for what reads no blocks."""
+    elements: list[dict[str, Any]] = []
+    for number, line in enumerate(lines(message)):
+        if number:
+            elements.append({"type": "text", "text": "\n"})
+        for piece in line:
+            if piece.secret and is_link(piece.text):
+                elements.append({"type": "link", "url": piece.text})
+            else:
+                style = {"style": {"code": True}} if piece.secret else {}
+                elements.append({"type": "text", "text": piece.text, **style})
+    section = {"type": "rich_text_section", "elements": elements}
+    return {
+        "text": as_mrkdwn(message) or subject(message),
+        "blocks": [{"type": "rich_text", "elements": [section]}],
+        "mrkdwn": False,
+        "unfurl_links": False,
+        "unfurl_media": False,
+    }
+
+
+def _accepted(reply: Reply) -> dict[str, Any]:
+    """Slack's answer, where it says ok. It answers 200 to most of what it refuses."""
+    answer = reply.json
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(error, str) and answer.get("ok") is False and reply.status < 500:
+        raise _failure(error, reply)
+    require(reply)
+    if not isinstance(answer, dict) or answer.get("ok") is not True:
+        raise _not_slack()
+    return answer
+
+
+def _not_slack() -> PluginError:
+    return UnknownOutcomeError("what answers in Slack's place is not Slack", remedy=LOOK)
+
+
+def _failure(word: str, reply: Reply) -> PluginError:
+    kind, why, remedy = _SAID.get(
+        word, (PluginError, "refused the message", "look the word up in Slack's documentation")
+    )
+    shown = word if re.fullmatch(r"[a-z_]{1,48}", word) else "a word that it does not have"
+    if kind is UnavailableError:
+        return UnavailableError(f"Slack {why} ({shown})", remedy=remedy, retry_after=reply.retry_after)
+    return kind(f"Slack {why} ({shown})", remedy=remedy)
+
+
+_TOKEN: Final = (BackendAuthError, "refused the token", "check that it is a bot's, whole, and still installed")
+_HOOK: Final = (SecretNotFoundError, "does not know this webhook any more", "make a new one and set it")
+_LATER: Final = (UnavailableError, "asks to come back later", "")
+_PERHAPS: Final = (UnknownOutcomeError, "failed while it had the message", LOOK)
+_FORBIDDEN: Final = (AccessDeniedError, "does not allow this here", "ask an administrator of the workspace")
+_WRONG: Final = (UnsupportedError, "cannot show this message", "shorten the message")
+
+_SAID: Final[dict[str, tuple[type[PluginError], str, str]]] = {
+    **dict.fromkeys(("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"), _TOKEN),
+    **dict.fromkeys(("ratelimited", "rate_limited", "service_unavailable", "team_added_to_org"), _LATER),
+    **dict.fromkeys(("internal_error", "fatal_error"), _PERHAPS),
+    **dict.fromkeys(("no_service", "no_service_id", "no_active_hooks", "no_team", "invalid_token"), _HOOK),
+    **dict.fromkeys(("msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_payload", "no_text"), _WRONG),
+    **dict.fromkeys(
+        ("restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
+         "action_prohibited", "ekm_access_denied", "access_denied", "no_permission", "org_login_required",
+         "posting_to_general_channel_denied", "team_access_not_granted"),
+        _FORBIDDEN,
+    ),
+    "channel_not_found": (
+        SecretNotFoundError, "knows no such channel, or hides it", "check its name; invite the bot if private"
+    ),
+    "user_not_found": (SecretNotFoundError, "knows no such member", "check the id, as the member's profile shows it"),
+    "not_in_channel": (AccessDeniedError, "does not have the bot in that channel", "invite it: /invite @its-name"),
+    "is_archived": (AccessDeniedError, "has archived that channel", "name another"),
+    "channel_is_archived": (AccessDeniedError, "has archived that channel", "name another"),
+    "missing_scope": (
+        AccessDeniedError, "gave this token fewer rights", "add the scope chat:write and install the app again"
+    ),
+    "cannot_dm_bot": (AccessDeniedError, "lets no bot write to a bot", "name a person"),
+    "messages_tab_disabled": (AccessDeniedError, "lets nobody write to this member by this app", "name another"),
+}  # fmt: skip

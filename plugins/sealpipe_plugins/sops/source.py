@@ -1,0 +1,85 @@
+"""`sops:PATH#KEY`: a file that SOPS has encrypted, decrypted by the program `sops`."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Final
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Context,
+    Document,
+    Health,
+    Locator,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    Source,
+    open_file,
+)
+from sealpipe_plugins.sops.client import Sops, SopsSettings, refuse_several
+
+_BY_NAME: Final = ((".yaml", "yaml"), (".yml", "yaml"), (".json", "json"), (".env", "dotenv"), (".ini", "ini"))
+_FORMATS: Final = ("yaml", "json", "dotenv", "ini", "binary")
+
+
+class SopsSource(Source):
+    """Encrypted files of this machine. A process for each."""
+
+    concurrency = 4
+
+    def __init__(self, settings: SopsSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._sops = Sops(settings, context)
+
+    def fetch(self, locator: Locator) -> Document:
+        """The decrypted file: a map where it has keys, its bytes where it is binary or `raw=1` asks for them."""
+        path = _checked(locator)
+        given = locator.param("input", "") or ""
+        if given and given not in _FORMATS:
+            raise ReferenceValueError(
+                f"{locator.name}: input= is one of {', '.join(_FORMATS)}", remedy="correct input="
+            )
+        form = given or next((form for end, form in _BY_NAME if path.endswith(end)), "binary")
+        raw = locator.param("raw") or "0"
+        if raw not in ("0", "1"):
+            raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
+        if raw == "1" or form == "binary":
+            return Document(self._sops.decrypt(path, str(locator), given=given, wanted=given))
+        if form == "yaml":
+            refuse_several(path, str(locator))
+        return Document(self._sops.decrypt(path, str(locator), given=given, wanted="json"), format="json")
+
+    def check(self) -> Health:
+        """Whether the program is there."""
+        return Health(ok=True, detail=self._sops.version())
+
+
+def _checked(locator: Locator) -> str:
+    """The path, as sops cannot take it for anything else. Tells what is missing before sops is started."""
+    path = locator.body
+    if not path:
+        raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
+    if path.startswith("-"):
+        path = f"./{path}"
+    try:
+        kind = os.stat(path).st_mode  # noqa: PTH116 - Path would drop the ./
+        if stat.S_ISDIR(kind):
+            raise PluginError(f"{locator} is a directory", remedy="name a file in it")
+        if not stat.S_ISREG(kind):
+            raise PluginError(f"{locator} is no regular file: sops would wait for it", remedy="name a file")
+        with open_file(path, locator):
+            return path
+    except PermissionError:
+        raise AccessDeniedError(
+            f"{locator} may not be read by this user", remedy="give this user the right to read it"
+        ) from None
+    except (OSError, ValueError):
+        raise SecretNotFoundError(f"{locator} is not there", remedy=_where_to_look(path)) from None
+
+
+def _where_to_look(path: str) -> str:
+    if path.startswith("~"):
+        return "~ is not expanded here: write sops:$HOME/... in the shell"
+    return "check the path" if path.startswith("/") else "check the path: it begins at the working directory"

@@ -1,0 +1,156 @@
+"""The built-in sources. Their modules are imported when one of them is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sealpipe.plugin import ASKS, FRESH, SourceInfo, hookimpl
+
+
+@hookimpl
+def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
+    """The descriptors."""
+    here = "sealpipe_plugins"
+    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{here}.local.env_source:EnvSource"))
+    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{here}.local.file_source:FileSource"))
+    register(SourceInfo("stdin", "standard input, to its end: stdin:", f"{here}.local.stdin_source:StdinSource"))
+    register(SourceInfo("text", "the text itself, no secret: text:deploy-bot", f"{here}.local.text_source:TextSource"))
+    register(
+        SourceInfo(
+            "prompt",
+            "what is typed at the terminal, not shown: prompt:Database password",
+            f"{here}.local.prompt_source:PromptSource",
+            capabilities=(FRESH, ASKS),
+        )
+    )
+    register(
+        SourceInfo(
+            "dotenv",
+            "a key of a dotenv file: dotenv:.env.prod#DB_PASSWORD",
+            f"{here}.local.dotenv_source:DotenvSource",
+            format="dotenv",
+        )
+    )
+    register(
+        SourceInfo(
+            "gen",
+            "a new secret, drawn here: gen:password, passphrase, pin, hex, uuid, ssh",
+            f"{here}.generate.source:GenSource",
+            params={
+                "length": "characters of a password (24), digits of a pin (6)",
+                "symbols": "0: a password of letters and digits only",
+                "words": "words of a passphrase (6)",
+                "separator": "what stands between the words of a passphrase (-)",
+                "bytes": "bytes of gen:hex (32)",
+                "comment": "comment of an ssh key",
+                "name": "mentions with the same name are one value; without it each is a new one",
+            },
+            capabilities=(FRESH,),
+        )
+    )
+    register(
+        SourceInfo(
+            "sops",
+            "a file encrypted by SOPS: sops:secrets.enc.yaml#/db/password",
+            f"{here}.sops.source:SopsSource",
+            f"{here}.sops.client:SopsSettings",
+            params={
+                "input": "format of the file where its name does not tell: yaml, json, dotenv, ini, binary",
+                "raw": "1: the whole decrypted file, exactly",
+            },
+        )
+    )
+    register(
+        SourceInfo(
+            "pass",
+            "an entry of the password store pass: pass:prod/db",
+            f"{here}.pass_store.source:PassSource",
+            f"{here}.pass_store.settings:PassSettings",
+            params={"raw": "1: the whole entry, not only its first line"},
+        )
+    )
+    register(
+        SourceInfo(
+            "exec",
+            "the output of a command that the config file names: exec:NAME",
+            f"{here}.local.exec_source:ExecSource",
+            f"{here}.local.exec_settings:ExecSettings",
+            params={"arg": "one word for the command's {arg}"},
+        )
+    )
+    register(
+        SourceInfo(
+            "keyring",
+            "the system's keyring: keyring:SERVICE/USERNAME",
+            f"{here}.keyring.source:KeyringSource",
+            f"{here}.keyring.client:KeyringSettings",
+            needs=("keyring>=25",),
+            params={"username": "the user name, where it holds a /: all before ? is the service then"},
+            extra="keyring",
+        )
+    )
+    register(
+        SourceInfo(
+            "op",
+            "1Password, by service account or Connect: op://Vault/Item/field",
+            f"{here}.onepassword.source:op_source",
+            f"{here}.onepassword.settings:OnePasswordSettings",
+            needs=("onepassword-sdk>=0.4",),
+            params={
+                "attribute": "as in 1Password's references: otp (service account only)",
+                "ssh-format": "as in 1Password's references: openssh (service account only)",
+            },
+            extra="op",
+        )
+    )
+    register(
+        SourceInfo(
+            "aws-sm",
+            "AWS Secrets Manager: aws-sm:NAME or ARN, #KEY where it is a JSON object",
+            f"{here}.aws.secrets_manager_source:AwsSmSource",
+            f"{here}.aws.settings:AwsSettings",
+            needs=("botocore>=1.33.2",),
+            params={
+                "version": "id of a version",
+                "stage": "stage of a version: AWSPREVIOUS, ...",
+                "raw": "1: the text as it is, even where it is a JSON object",
+            },
+            backend="aws",
+            extra="aws",
+        )
+    )
+    register(
+        SourceInfo(
+            "aws-ssm",
+            "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ is all below",
+            f"{here}.aws.parameter_store_source:AwsSsmSource",
+            f"{here}.aws.settings:AwsSettings",
+            needs=("botocore>=1.33.2",),
+            params={"version": "number of a version", "label": "label of a version"},
+            backend="aws",
+            extra="aws",
+        )
+    )
+    register(
+        SourceInfo(
+            "k8s",
+            "a Secret of Kubernetes: k8s:NAMESPACE/NAME#key",
+            f"{here}.kubernetes.source:K8sSource",
+            f"{here}.kubernetes.settings:K8sSettings",
+        )
+    )
+    register(
+        SourceInfo(
+            "vault",
+            "Vault and OpenBao: vault:secret/app/db#password, vault:database/creds/app#username,password",
+            f"{here}.vault.source:VaultSource",
+            "sealpipe_plugins.vault.settings:VaultSettings",
+            needs=("hvac>=2",),
+            params={
+                "version": "a version of a versioned key (the newest)",
+                "mount": "where the engine stands, where that is not to be looked up",
+                "namespace": "the namespace to read in (that of the settings)",
+            },
+            extra="vault",
+        )
+    )

@@ -1,0 +1,108 @@
+"""teams: and teams:NAME, a card by a webhook."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from sealpipe.plugin import (
+    Channel,
+    Delivery,
+    Health,
+    Message,
+    NotConfiguredError,
+    ReferenceValueError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
+from sealpipe_plugins.http_answers import LOOK, require
+from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.teams.settings import TeamsSettings
+from sealpipe_plugins.webhook.settings import WEBHOOK, same
+from sealpipe_plugins.wording import Piece, is_link, lines, subject
+
+_MOST: Final = 28 * 1024
+"""Bytes that Teams takes."""
+
+
+class TeamsChannel(Channel):
+    """A workflow's webhook (or a connector's), which knows where it posts. It tells no id."""
+
+    settings: TeamsSettings
+
+    def validate(self, to: str) -> None:
+        """Nothing, or the name of a webhook that is set."""
+        self._endpoint(to)
+
+    def canonical(self, to: str) -> str:
+        """Of several webhooks with one address, the first by name."""
+        return same(to, self.settings.webhook_url, self.settings.webhooks)
+
+    def send(self, message: Message, to: str) -> Delivery:
+        """As an Adaptive Card."""
+        endpoint = self._endpoint(to)
+        body = _card(message)
+        if len(json.dumps(body)) > _MOST:
+            raise UnsupportedError("Teams takes no message as long as that (28 KB)", remedy="shorten it")
+        reply = require(endpoint.post("", body))
+        # A connector answers 200 also where it failed, and says so in words.
+        if reply.status == 200 and b"HTTP error 429" in reply.body:
+            raise UnavailableError("Teams asks to come back later (429)", retry_after=reply.retry_after)
+        if reply.status == 200 and b"failed" in reply.body:
+            raise UnknownOutcomeError("Teams could not pass the message on", remedy=LOOK)
+        return Delivery()
+
+    def check(self) -> Health:
+        """Whether a webhook is set: there is nothing that one could be asked."""
+        known = self.settings.webhook_url is not None or bool(self.settings.webhooks)
+        return Health(ok=known, detail="webhooks are not asked" if known else "no webhook is set")
+
+    def _endpoint(self, to: str) -> Endpoint:
+        if to and not re.fullmatch(WEBHOOK, to):
+            raise ReferenceValueError("the recipient is not the name of a webhook", remedy="write teams: or teams:NAME")
+        found = self.settings.webhooks.get(to) if to else self.settings.webhook_url
+        if found is None and to:
+            raise NotConfiguredError(f"there is no webhook {to} for Teams", remedy="set it in the setting webhooks")
+        if found is None:
+            raise ReferenceValueError(
+                "the recipient is missing, and no webhook is set that posts without one",
+                remedy="name a webhook, teams:NAME, or set TEAMS_WEBHOOK_URL",
+            )
+        setting = "webhooks" if to else "webhook_url"
+        return Endpoint(self.context, "Teams", found, setting=setting, hidden=True)
+
+
+def _card(message: Message) -> dict[str, Any]:
+    """Rich text, in which nothing is markup, and a button for the link."""
+    heading = {"type": "TextRun", "text": _literal(subject(message)), "weight": "Bolder"}
+    body: list[dict[str, Any]] = [{"type": "RichTextBlock", "inlines": [heading]}]
+    apart = True
+    for line in lines(message):
+        if line:
+            runs = [_run(piece) for piece in line]
+            body.append({"type": "RichTextBlock", "inlines": runs, "spacing": "Medium" if apart else "None"})
+        apart = not line
+    secret = message.secret.reveal()
+    actions = [{"type": "Action.OpenUrl", "title": "Open", "url": secret}] if is_link(secret) else []
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": body,
+        "actions": actions,
+    }
+    kind = "application/vnd.microsoft.card.adaptive"
+    return {"type": "message", "attachments": [{"contentType": kind, "contentUrl": None, "content": card}]}
+
+
+def _run(piece: Piece) -> dict[str, Any]:
+    if piece.secret:
+        return {"type": "TextRun", "text": piece.text, "fontType": "Monospace"}
+    return {"type": "TextRun", "text": _literal(piece.text)}
+
+
+def _literal(text: str) -> str:
+    """Without `{{DATE(...)}}`, which a card would fill in: a character that nobody sees breaks it."""
+    return re.sub(r"\{(?=\{)", "{\u2060", text)

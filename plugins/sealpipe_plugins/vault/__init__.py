@@ -1,0 +1,1 @@
+"""HashiCorp Vault and OpenBao."""

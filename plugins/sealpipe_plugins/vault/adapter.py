@@ -1,0 +1,113 @@
+"""hvac on connections of ours: its API classes keep their meaning, and its way through `requests` is not taken.
+
+That way costs four times the CPU, threads make it slower, and it reads neither our certificates nor our proxies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from hvac.adapters import Adapter
+from hvac.exceptions import VaultError
+
+from sealpipe.plugin import NotConfiguredError, Secret
+from sealpipe_plugins.vault.connections import Lines
+from sealpipe_plugins.vault.http11 import Answer
+
+
+class OurAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
+    """Speaks for one token in one namespace. Refusals are hvac's exceptions, with the `answer` that they came by."""
+
+    def __init__(self, lines: Lines, token: Secret | None, namespace: str) -> None:
+        # Not hvac's own: that makes a session of requests.
+        self._lines = lines
+        self._headers = {"X-Vault-Request": "true"}
+        self._token = token
+        if namespace:
+            self._headers["X-Vault-Namespace"] = namespace
+
+    def get_login_token(self, response: Any) -> Any:
+        """As hvac's own adapters do it."""
+        return response["auth"]["client_token"]
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        raise_exception: bool = True,  # noqa: ARG002, FBT001, FBT002 - their signature
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+    ) -> Any:
+        """The JSON of a good answer, empty where it has none; numbers as the text that they were sent as."""
+        target = f"{url}?{urlencode(params)}" if params else url
+        body = None if json is None else spelled(json).encode()
+        sent = {**self._headers, **(headers or {})}
+        if self._token is not None:
+            sent["X-Vault-Token"] = self._token.reveal()
+        return read(self._lines.send(method.upper(), target, sent, body), method, url)
+
+
+def read(answer: Answer, method: str, url: str) -> Any:
+    """What an answer says. VaultError where it refuses, NotConfiguredError where it is not Vault's."""
+    text = _loaded(answer.body)
+    if 200 <= answer.status < 300:
+        if answer.body and not isinstance(text, dict):
+            raise NotConfiguredError(
+                "what answers at Vault's address is not Vault: its answer is not JSON",
+                remedy="check the setting addr, and whether a proxy answers in its place",
+            )
+        return text or {}
+    said = text.get("errors") if isinstance(text, dict) else None
+    errors = [each for each in said if isinstance(each, str)] if isinstance(said, list) else []
+    error = VaultError.from_status(answer.status, "", errors=errors, method=method, url=url, json=text)
+    error.answer = answer
+    raise error
+
+
+class Number(str):
+    """A number as it is spelled."""
+
+    __slots__ = ()
+
+
+def spelled(value: Any) -> str:
+    """JSON of what was read, with its numbers as they were, and a map's keys in order: the same text for the same."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(key)}:{spelled(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(spelled, value)) + "]"
+    return json.dumps(value)
+
+
+def _loaded(body: bytes) -> Any:
+    """A number stays the text that it is: its spelling may be a password's. None for what is not JSON."""
+    try:
+        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(_name: str) -> Any:
+    raise ValueError
+
+
+def number(value: Any) -> int:
+    """A number of Vault's own, which was kept as text; 0 for none."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return 0
+
+
+def member(value: Any, *names: str) -> Any:
+    """What stands under names in nested maps; None where one is missing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

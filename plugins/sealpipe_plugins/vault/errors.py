@@ -1,0 +1,166 @@
+"""What Vault's refusals mean. Its own words are never told: they may quote what was sent, or a database's address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hvac.exceptions import VaultError
+
+from sealpipe.plugin import (
+    BackendAuthError,
+    NotConfiguredError,
+    PluginError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
+from sealpipe_plugins.vault.adapter import member
+
+_Meaning = tuple[type[PluginError], str, str]
+
+_SEALED: Final = (UnavailableError, "Vault is sealed", "have it unsealed (vault operator unseal)")
+_OVER: Final = (
+    UnavailableError,
+    "Vault has a fault, or what stands behind this path has one",
+    "look into Vault's own log",
+)
+
+_BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
+    400: (PluginError, "Vault takes the request for a wrong one", "try `vault read` with the same path"),
+    405: (UnsupportedError, "Vault cannot read this path, only write it", "name a path that `vault read` can read"),
+    407: (NotConfiguredError, "the proxy on the way to Vault wants a login", "write user and password into HTTP_PROXY"),
+    412: (UnavailableError, "Vault has not caught up with a write", ""),
+    429: (UnavailableError, "Vault's limit of requests is reached", ""),
+    472: (UnavailableError, "this Vault is a standby of another site", "set addr to the active one"),
+    473: (UnavailableError, "this Vault is a standby", "set addr to the active one"),
+    500: _OVER,
+    501: (NotConfiguredError, "Vault is not initialised", "initialise it (vault operator init)"),
+    502: (UnavailableError, "what stands before Vault, or behind this path, does not answer", ""),
+    503: (UnavailableError, "Vault is not available", "see `vault status`: it may be sealed, or without a leader"),
+    504: (UnavailableError, "what stands before Vault got no answer from it", ""),
+}
+_TOO_LARGE: Final[_Meaning] = (
+    UnsupportedError,
+    "it is larger than this Vault takes",
+    "store it elsewhere: file:, aws-sm:",
+)
+_BY_WRITE: Final[Mapping[int, _Meaning]] = {
+    400: (PluginError, "Vault takes the write for a wrong one", "try `vault kv put` with the same path"),
+    404: (
+        SecretNotFoundError,
+        "there is nothing that takes a write at this path",
+        "check the path, its mount and the namespace",
+    ),
+    405: (UnsupportedError, "Vault cannot write this path, only read it", "name a path in a key-value engine"),
+}
+_MAKE_ONE: Final = "check both, or make a new secret_id: it may be over or used up"
+_LOGINS: Final = (
+    ("expired", "what we log in with has expired", "take a new one"),
+    ("audience", "the token is not made for the audience that the role wants", "set audience to one of the role's"),
+    ("could not be found", "there is no such role", "check the setting role"),
+    ("invalid role name", "there is no such role", "check the setting role"),
+    ("missing role", "no role is named, and the method has no default", "set the setting role"),
+    ("claim", "the token's claims are not those that the role is bound to", "see the role's bound_claims"),
+    ("signature", "the token is not signed by whom the method trusts", "check the method's keys and issuer"),
+    ("secret id", "role_id and secret_id do not belong together, or the secret_id is used up", _MAKE_ONE),
+    ("secret_id", "role_id and secret_id do not belong together, or the secret_id is used up", _MAKE_ONE),
+    ("username or password", "user name and password do not belong together", "check both"),
+    ("address", "the role does not allow this machine's address", "check the role's token_bound_cidrs"),
+)  # fmt: skip
+"""Words of Vault's answer to a login, what they mean and what to do: the first that fits."""
+
+
+def refused(error: VaultError, where: str, namespace: str) -> PluginError:
+    """The error for a read. `where` is the reference, to be named in it. Not for 403: that takes a second look."""
+    answer = error.answer
+    if answer.status == 404 and has(error, "namespace not found"):
+        return SecretNotFoundError(
+            f"{where}: Vault has no namespace {namespace}", remedy="check namespace=, and the setting namespace"
+        )
+    kind, reason, remedy = _meaning(answer.status, answer.body, error)
+    made = kind(f"{where}: {reason} ({answer.status})", remedy=remedy)
+    if isinstance(made, UnavailableError):
+        made.retry_after = _seconds(answer.headers.get("retry-after"))
+    return made
+
+
+def not_written(error: VaultError, where: str, namespace: str) -> PluginError:
+    """The error for a write. As `refused`, but for what reads otherwise there."""
+    status = error.answer.status
+    if status == 413 or has(error, "too large"):
+        kind, reason, remedy = _TOO_LARGE
+    elif has(error, "upgrading"):
+        kind, reason, remedy = UnavailableError, "Vault is still upgrading this engine to one with versions", ""
+    elif status in _BY_WRITE:
+        kind, reason, remedy = _BY_WRITE[status]
+    else:
+        return refused(error, where, namespace)
+    return kind(f"{where}: {reason} ({status})", remedy=remedy)
+
+
+def login_refused(error: VaultError, store: str, method: str, path: str, namespace: str) -> PluginError:
+    """The error for a login by a method that is mounted at `path`."""
+    status = error.answer.status
+    plain_http = status == 400 and b"HTTPS server" in error.answer.body
+    if status not in (400, 401, 403, 404) or plain_http or has(error, "namespace not found"):
+        return refused(error, f"the login of {store}", namespace)
+    place = f"auth/{path}" + (f" in the namespace {namespace}" if namespace else "")
+    for word, reason, remedy in _LOGINS:
+        if has(error, word):
+            return BackendAuthError(f"Vault refused the login of {store} by {method}: {reason}", remedy=remedy)
+    return BackendAuthError(
+        f"Vault refused the login of {store} by {method}",
+        remedy=f"check that {method} is mounted at {place} (the setting auth_path), the role, and what we log in with",
+    )
+
+
+def has(error: VaultError, words: str) -> bool:
+    """Whether Vault's answer has these words."""
+    return any(words in each.lower() for each in error.errors or ())
+
+
+def nothing_there(error: VaultError, where: str, version: str | None, path: str) -> SecretNotFoundError:
+    """The error for a read of a key-value engine that found nothing."""
+    kept = member(error.json, "data", "metadata")
+    number = member(kept, "version")
+    if member(kept, "destroyed") is True:
+        return SecretNotFoundError(f"{where}: version {number} is destroyed", remedy="name another version: ?version=N")
+    if member(kept, "deletion_time"):
+        return SecretNotFoundError(
+            f"{where}: version {number} is deleted",
+            remedy="name another version (?version=N), or undelete it (vault kv undelete)",
+        )
+    if path.startswith("data/"):
+        return SecretNotFoundError(
+            f"{where}: there is no such key", remedy="leave data/ out: it belongs to the API's path, not to the key's"
+        )
+    if version is not None:
+        return SecretNotFoundError(
+            f"{where}: there is no such key, or not in this version", remedy="see `vault kv metadata get`"
+        )
+    return SecretNotFoundError(
+        f"{where}: there is no such key", remedy="check the path; `vault kv list` shows what there is"
+    )
+
+
+def _meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginError], str, str]:
+    if 300 <= status < 400:
+        return (
+            NotConfiguredError,
+            "Vault points to another address, and we do not follow",
+            "set addr to the active Vault",
+        )
+    if status == 400 and b"HTTPS server" in body:
+        return NotConfiguredError, "Vault speaks TLS there", "let addr begin with https://"
+    if status == 404:
+        return SecretNotFoundError, "there is nothing at this path", "check the path, its mount and the namespace"
+    if status == 503 and (has(error, "sealed") or member(error.json, "sealed") is True):
+        return _SEALED
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return _OVER if status >= 500 else _BY_STATUS[400]
+
+
+def _seconds(asked: Any) -> float | None:
+    return float(asked) if isinstance(asked, str) and asked.isascii() and asked.isdigit() and len(asked) < 7 else None

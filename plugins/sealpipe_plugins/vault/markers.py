@@ -1,0 +1,118 @@
+"""The marks of submissions beside a versioned key of Vault: one entry of its custom metadata, a list, newest last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from hvac.exceptions import VaultError
+
+from sealpipe.plugin import PluginError, UnavailableError
+from sealpipe_plugins.vault.adapter import Number, OurAdapter, member
+from sealpipe_plugins.vault.errors import has
+from sealpipe_plugins.vault.writing import Plain
+
+ENTRY: Final = "sealpipe"
+"""The entry's name."""
+ROOM: Final = 512
+"""Bytes of an entry's value: Vault's own limit."""
+ENTRIES: Final = 64
+"""Entries of one key's custom metadata: Vault's own limit, which a patch can break, and nobody afterwards mend."""
+TRIES: Final = 8
+
+_MERGE: Final = {"Content-Type": "application/merge-patch+json"}
+_REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy that knows no PATCH
+
+
+class _Seen(NamedTuple):
+    """The custom metadata; `version` is the metadata's own, where the server counts it (OpenBao does)."""
+
+    custom: Mapping[str, str]
+    version: str | None = None
+
+
+def marks(custom: Mapping[str, str] | None) -> list[str]:
+    """The marks in a key's custom metadata."""
+    return str((custom or {}).get(ENTRY, "")).split()
+
+
+def listed(there: Sequence[str], marker: str) -> str:
+    """The entry's value with one more mark: as many of the newest as there is room for."""
+    kept = [*(each for each in there if each != marker), marker]
+    while len(" ".join(kept).encode()) > ROOM:
+        kept.pop(0)
+    return " ".join(kept)
+
+
+def mark(kept: Plain, marker: str, custom: Mapping[str, str]) -> bool:
+    """Put a mark beside what is stored; False where the token may not, or there is no room. Raises UnavailableError.
+
+    `custom` is what was last seen. With check-and-set where the server has it for metadata; elsewhere the mark is
+    looked for afterwards, so that of two that write at once one may still lose the other's.
+    """
+    for _ in range(TRIES):
+        seen = _look(kept) or _Seen(custom)
+        if marker in marks(seen.custom):
+            return True
+        if len(seen.custom.keys() | {ENTRY}) > ENTRIES:
+            return False
+        done = _send(kept, seen, listed(marks(seen.custom), marker))
+        if done is False:
+            return False
+        if done and seen.version is not None:
+            return True
+        now = kept.look().custom
+        if now is None:
+            return False  # a Vault from before there was any custom metadata
+        if marker in marks(now):
+            return True
+        custom = now
+    raise UnavailableError(
+        f"{kept.place.where}: it is stored, and others change its metadata all the time",
+        remedy="run it again: it is not stored twice",
+    )
+
+
+def _send(kept: Plain, seen: _Seen, value: str) -> bool | None:
+    """Write the entry. False where that is refused, None where another was quicker."""
+    cas = {} if seen.version is None else {"metadata_cas": Number(seen.version)}
+    only = _body({ENTRY: value}, cas)
+    done = _tried(kept, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=only))
+    if done is not False:
+        return done
+    # Without the capability `patch`, or a server that knows it: all of it, as it was just read.
+    whole = {**seen.custom, ENTRY: value}
+    return _tried(kept, lambda adapter, url: adapter.post(url, json=_body(whole, cas)))
+
+
+def _body(custom: Mapping[str, str], cas: Mapping[str, str]) -> dict[str, Any]:
+    return {"custom_metadata": dict(custom), **cas}
+
+
+def _tried(kept: Plain, call: Callable[[OurAdapter, str], Any]) -> bool | None:
+    url = _url(kept)
+    try:
+        kept.vault.asked(kept.place, "", lambda adapter: call(adapter, url), through=_REFUSED)
+    except VaultError as error:
+        return None if has(error, "check-and-set parameter does not match") else False
+    return True
+
+
+def _look(kept: Plain) -> _Seen | None:
+    """The metadata as its own path tells it; None where the token may not read that."""
+    url = _url(kept)
+    try:
+        found = kept.vault.asked(kept.place, "", lambda adapter: adapter.get(url), through=_REFUSED)
+    except VaultError:
+        return None
+    except UnavailableError:
+        raise
+    except PluginError:
+        return None
+    custom = member(found, "data", "custom_metadata")
+    return _Seen(custom if isinstance(custom, dict) else {}, member(found, "data", "current_metadata_version"))
+
+
+def _url(kept: Plain) -> str:
+    return f"/v1/{quote(kept.mount)}/metadata/{quote(kept.path)}"

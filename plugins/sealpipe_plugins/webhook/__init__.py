@@ -1,0 +1,1 @@
+"""Webhooks of the user's own."""

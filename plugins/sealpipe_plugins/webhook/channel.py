@@ -1,0 +1,136 @@
+"""`webhook:https://host/path`: a POST of JSON, signed as the service signs its own webhooks (`gaps.md`)."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import field_validator
+
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Channel,
+    Context,
+    Delivery,
+    Message,
+    NotConfiguredError,
+    ReferenceValueError,
+    Secret,
+    SecretNotFoundError,
+    UnknownOutcomeError,
+    in_clear,
+)
+from sealpipe.plugin.settings import PluginSettings
+from sealpipe_plugins.http_answers import LOOK, Refusals, require
+from sealpipe_plugins.http_api import Endpoint
+
+MEMBERS: Final[Mapping[str, str]] = {"share": "link", "request": "link", "passcode": "passcode"}
+
+_REFUSED: Final = (
+    AccessDeniedError,
+    "refused the message",
+    "check the address, and that both sides have the same secret",
+)
+_LED_AWAY: Final = (UnknownOutcomeError, "answered with a redirect, which is never followed", LOOK)
+REFUSALS: Final[Refusals] = {
+    **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
+    **dict.fromkeys((404, 410), (SecretNotFoundError, "is not there", "check the address")),
+    # Who answers so to a POST may have taken it; 307 and 308 say that it has not been.
+    **dict.fromkeys((301, 302, 303), _LED_AWAY),
+    408: (UnknownOutcomeError, "waited too long for the message", LOOK),
+}
+"""What the answers mean that are not success."""
+
+
+class WebhookSettings(PluginSettings):
+    """How a message is signed."""
+
+    secret: Secret | None = None
+    secret_previous: Secret | None = None
+    header: str = "X-Sealpipe-Signature"
+    unsigned: bool = False
+
+    @field_validator("header")
+    @classmethod
+    def _token(cls, header: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", header):
+            raise ValueError("no header can have that name")
+        return header
+
+
+class WebhookChannel(Channel):
+    """Somebody's HTTP endpoint. It takes a message by answering 2xx."""
+
+    def __init__(self, settings: WebhookSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        if settings.secret is None and not settings.unsigned:
+            raise NotConfiguredError(
+                "the channel webhook has no secret to sign with",
+                remedy="set SEALPIPE_PLUGIN_WEBHOOK__SECRET (for a named store SEALPIPE_STORE__NAME__SECRET), "
+                "or its setting unsigned where the receiver does not check who it is that calls",
+            )
+
+    def validate(self, to: str) -> None:
+        """ReferenceValueError where it is not one https:// address, or http:// to this machine."""
+        try:
+            parts = urlsplit(to)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, 0
+        if not host or port == 0 or parts.scheme not in ("http", "https") or not re.fullmatch(r"[!-~]+", to):
+            raise ReferenceValueError("the address is not an http(s) one", remedy="write webhook:https://host/path")
+        if "@" in parts.netloc or "#" in to or "\\" in to:
+            raise ReferenceValueError("the address has a user, a fragment or a \\ in it", remedy="leave that out")
+        if re.search(r"/(\.|%2e){1,2}(/|\?|$)", to, re.IGNORECASE):
+            raise ReferenceValueError("the address has . or .. for a part of its path", remedy="write the path out")
+        if in_clear(parts.scheme, host):
+            raise ReferenceValueError(
+                "http:// would send it in clear", remedy="use https://; http:// is for loopback only"
+            )
+
+    def canonical(self, to: str) -> str:
+        """The address with scheme and host in lower case, and without the port that is meant anyway."""
+        parts = urlsplit(to)
+        usual = {"http": ":80", "https": ":443"}[parts.scheme]
+        return urlunsplit(parts._replace(netloc=parts.netloc.lower().removesuffix(usual)))
+
+    def send(self, message: Message, to: str) -> Delivery:
+        """POST it, once."""
+        body = _body(message)
+        headers: dict[str, str | Secret] = {
+            # A kept connection that was closed at the other end could not be told from one that broke on the way.
+            "connection": "close",
+        }
+        if self.settings.secret is not None:
+            headers[self.settings.header] = signature(body, self.settings.secret, self.settings.secret_previous)
+        endpoint = Endpoint(self.context, "the webhook", Secret(to), setting="address", headers=headers, hidden=True)
+        require(endpoint.post_bytes("", body), REFUSALS)
+        return Delivery()
+
+
+def signature(body: bytes, *secrets: Secret | None, now: float | None = None) -> str:
+    """`t=<unix>,v1=<hex>`, with another v1 for each further secret."""
+    stamp = str(int(time.time() if now is None else now)).encode()
+    keys = [secret.reveal_bytes() for secret in secrets if secret is not None]
+    digests = [hmac.new(key, stamp + b"." + body, "sha256").hexdigest() for key in keys]
+    return ",".join([f"t={stamp.decode()}", *(f"v1={digest}" for digest in digests)])
+
+
+def _body(message: Message) -> bytes:
+    ends = message.expires_at
+    members = {
+        "schema": 1,
+        "event": message.what,
+        "short_code": message.short_code,
+        MEMBERS[message.what]: message.secret.reveal(),
+        "title": message.title,
+        "expires_at": None if ends is None else ends.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "text": message.text.reveal(),
+    }
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
