@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -43,7 +44,10 @@ def main() -> None:
     runs = 1 if chosen.short else chosen.runs
     with tempfile.TemporaryDirectory(prefix="sealpipe-benchmarks-") as folder, OtherEnd() as other:
         bench = Bench(Path(folder), Meter(Path(folder)), other, runs, chosen.short)
-        rows = list(_measured(bench, chosen.only or GROUPS))
+        rows: list[Row] = []
+        for row in _measured(bench, chosen.only or GROUPS):
+            rows.append(row)
+            print(markdown([row]).splitlines()[-1], file=sys.stderr, flush=True)
     if chosen.short:
         print("A short run: only to see that it works. Its figures mean nothing.\n")
     print(_machine(bench) + "\n\n" + markdown(rows), end="")
@@ -52,8 +56,9 @@ def main() -> None:
 
 
 def _measured(bench: Bench, names: Iterable[str]) -> Iterator[Row]:
-    for name in names:
-        yield from import_module(name).rows(bench)
+    modules = [import_module(name) for name in names]  # what one of them lacks is said now, not at the end
+    for module in modules:
+        yield from module.rows(bench)
 
 
 def _machine(bench: Bench) -> str:

@@ -112,4 +112,4 @@ def audit_verified(file: Path, key: Any, head: str | None) -> Any:
     """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verified`). Raises OSError,
     NotConfiguredError."""
     opened = None if key is None else guarded("audit", lambda: import_module(AUDIT).key_of(key))
-    return import_module(f"{AUDIT}_verify").verify(file, opened, head)
+    return import_module("sealpipe_plugins.audit.verify").verify(file, opened, head)
