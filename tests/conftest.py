@@ -1,7 +1,7 @@
-"""For all tests: what they measured stands at the end of the run, and hypothesis draws the same cases every time.
+"""For all tests: print the measured figures at the end of the run, and make hypothesis draw the same cases every time.
 
-A figure is told by `record_property("figure", text)`. New cases are looked for by campaigns, and by whoever says
-`--hypothesis-seed`: a run of the suite that fails has found what changed, not what chance drew.
+A test reports a figure with `record_property("figure", text)`. Only endurance runs and `--hypothesis-seed` draw new
+cases, so a failing run of the suite has found a change, not a new random case.
 """
 
 from __future__ import annotations

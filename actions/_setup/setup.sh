@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets sealpipe up for the steps of a job, from the action's own checkout: docs/ci/setup.md. For bash 3.2, as macOS has.
+# Sets sealpipe up for the steps of a job, from the action's own checkout: docs/reference/ci-setup.md. For bash 3.2, as macOS has.
 #   SEALPIPE_SETUP_EXTRAS      extras, comma-separated; may be empty
 #   SEALPIPE_SETUP_INSTALLER   auto, uv or pip
 #   SEALPIPE_SETUP_EXECUTABLE  a sealpipe that is there already: nothing is installed

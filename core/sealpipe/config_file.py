@@ -117,7 +117,7 @@ def _near_top(name: str, known: Mapping[str, Setting]) -> str:
     inner = {setting.name: command for command, settings in reversed(list(COMMANDS.items())) for setting in settings}
     if near := get_close_matches(name, inner, 1):
         return f"did you mean {near[0]}, below [{inner[near[0]]}]?"
-    return "take it out, or see docs/settings.md for what there is"
+    return "take it out, or see docs/reference/settings.md for what there is"
 
 
 def _near_inner(name: str, inner: Mapping[str, Setting]) -> str:

@@ -18,7 +18,7 @@ OF_OUR_TESTS = {
     "SEALPIPE_LIVE_LINK_BASE_URL",
     "SEALPIPE_LIVE_API_KEY",
 }
-"""Names that mean something to the project's own tests (docs/testing.md)."""
+"""Names that mean something to the project's own tests (docs/how-to/test-your-code.md)."""
 
 PREFIXES = ("SEALPIPE_PLUGIN_", "SEALPIPE_STORE__")
 """Names that plugins and named stores use; they check their own."""

@@ -12,7 +12,7 @@ from sealpipe.errors import SettingError
 from sealpipe_rehearsal.service.fault_plan import Progress
 from sealpipe_rehearsal.service.fault_rows import FaultPlanError, parse
 
-_REMEDY = "the faults and their parameters are in docs/rehearsal.md"
+_REMEDY = "the faults and their parameters are in docs/reference/rehearsal.md"
 
 
 def read_plan(path: str) -> list[dict[str, object]]:

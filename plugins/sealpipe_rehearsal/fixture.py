@@ -1,4 +1,4 @@
-"""The pytest fixture `sealpipe_rehearsal` (entry point `pytest11`; docs/testing.md).
+"""The pytest fixture `sealpipe_rehearsal` (entry point `pytest11`; docs/how-to/test-your-code.md).
 
 Whoever has sealpipe installed imports this module in every pytest run: nothing but pytest stands at its top.
 """

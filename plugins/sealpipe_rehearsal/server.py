@@ -38,7 +38,7 @@ def start(
     Raises ValueError for a host that is not loopback or a tag that cannot be one, OSError where the port
     is taken, StateFileError for a state file that cannot be used, FaultPlanError for a row of `faults` that
     cannot be. `at` is `Service.at`: it is called at named moments of a call. `extended` offers what the
-    specification does not show (docs/rehearsal.md); `signature_header` is what webhooks are signed in.
+    specification does not show (docs/reference/rehearsal.md); `signature_header` is what webhooks are signed in.
     """
     rows = parse(list(faults))
     sock = listen(host, port)

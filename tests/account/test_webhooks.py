@@ -152,7 +152,7 @@ def test_no_frame_of_the_error_holds_the_secret() -> None:
     assert SECRET not in repr([frame.locals for frame in frames])
 
 
-DOC = Path(__file__).resolve().parents[2] / "docs/webhooks.md"
+DOC = Path(__file__).resolve().parents[2] / "docs/how-to/verify-webhooks.md"
 
 
 def test_the_receiver_of_the_docs_takes_what_is_signed_and_nothing_else() -> None:

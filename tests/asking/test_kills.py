@@ -1,6 +1,6 @@
 """`sealpipe request --receipt` killed at one system call after another: after `resume`, one request and one link.
 
-Every call: tests/campaigns/message_sweep.py.
+Every call: tests/endurance/message_sweep.py.
 """
 
 from __future__ import annotations

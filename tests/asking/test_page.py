@@ -1,4 +1,4 @@
-"""docs/asking.md says what the code does."""
+"""docs/how-to/request-secrets.md says what the code does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sealpipe.settings import COMMANDS
 from sealpipe.state.receipt import load
 from sealpipe.wire.field import TYPES
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/asking.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/request-secrets.md").read_text(encoding="utf-8")
 
 
 def test_its_table_of_prompts_is_what_is_parsed() -> None:

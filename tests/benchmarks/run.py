@@ -1,4 +1,4 @@
-"""Measures what sealpipe costs beside what one would write instead, and prints the table of docs/benchmarks.md.
+"""Measure what sealpipe costs beside what one would write instead, and print docs/contributing/benchmarks.md.
 
     python tests/benchmarks/run.py [--runs N] [--short] [--only GROUP] [--json FILE]
 

@@ -74,7 +74,7 @@ def test_a_command_that_shares_nothing_ends_the_run(link: str, tmp_path: Path) -
 
 
 def test_the_page_explains_every_figure() -> None:
-    page = (HERE.parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    page = (HERE.parents[1] / "docs/contributing/benchmarks.md").read_text(encoding="utf-8")
     for name in NAMES:
-        assert f"| `{name}` |" in page, f"{name} is not in the table of docs/benchmarks.md"
-        assert page.count(f"`{name}`") > 1, f"docs/benchmarks.md does not say what {name} means"
+        assert f"| `{name}` |" in page, f"{name} is not in the table of docs/contributing/benchmarks.md"
+        assert page.count(f"`{name}`") > 1, f"docs/contributing/benchmarks.md does not say what {name} means"

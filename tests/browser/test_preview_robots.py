@@ -107,7 +107,7 @@ def test_the_origin_says_what_this_is_with_nothing_of_the_service_in_it(service:
     service.create_key(name="a-name-of-ours")
     first = httpx.get(f"{service.origin}/", trust_env=False)
     assert first.headers["content-type"].startswith("text/html")
-    for told in ("A rehearsal service", "/s/CODE#1KEY", "/s/r/CODE", "/v1", "docs/rehearsal.md"):
+    for told in ("A rehearsal service", "/s/CODE#1KEY", "/s/r/CODE", "/v1", "docs/reference/rehearsal.md"):
         assert told in first.text
     assert "<script" not in first.text
     send(service, [field("x")])

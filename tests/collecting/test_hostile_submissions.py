@@ -1,6 +1,6 @@
 """Whatever a stranger submits: exactly what was asked for is stored, and no output does anything to anybody.
 
-The short form of `campaigns/hostile_submissions.py`.
+The short form of `endurance/hostile_submissions.py`.
 """
 
 from __future__ import annotations

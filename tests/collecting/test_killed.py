@@ -1,6 +1,6 @@
 """Killed at one step after another: a rerun, here or elsewhere, ends with each submission stored once, none lost.
 
-All steps, and all backends: tests/campaigns/collect_sweep.py.
+All steps, and all backends: tests/endurance/collect_sweep.py.
 """
 
 from __future__ import annotations

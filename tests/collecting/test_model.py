@@ -1,4 +1,4 @@
-"""Collecting in random worlds ends as a model says; tests/campaigns/collect_model.py has many more of them."""
+"""Collecting in random worlds ends as a model says; tests/endurance/collect_model.py has many more of them."""
 
 from __future__ import annotations
 

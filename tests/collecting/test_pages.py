@@ -1,4 +1,4 @@
-"""docs/collecting.md and docs/how-to/web-service.md say what the code does."""
+"""docs/how-to/collect.md and docs/how-to/web-service.md say what the code does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.collecting import ask
 from support.job import Job
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = (DOCS / "collecting.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "how-to/collect.md").read_text(encoding="utf-8")
 WEB = (DOCS / "how-to/web-service.md").read_text(encoding="utf-8")
 
 

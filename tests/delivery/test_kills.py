@@ -1,6 +1,6 @@
 """Killed at one system call after another while it delivers: no second message unasked for, and no link lost.
 
-Every call: tests/campaigns/message_sweep.py.
+Every call: tests/endurance/message_sweep.py.
 """
 
 from __future__ import annotations

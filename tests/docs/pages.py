@@ -37,7 +37,7 @@ The same holds for every source, sink and channel, on the address that is really
 (`OP_CONNECT_HOST`, `AWS_ENDPOINT_URL`, a profile of AWS's config file, a kubeconfig). Loopback is `localhost`, `::1`
 and `127.x.y.z` written out; other spellings (`127.1`, `0.0.0.0`, `::ffff:127.0.0.1`, numbers) are other machines.
 
-In a CI system a secret reaches stdout only with `--print`: [in any CI system](ci/systems.md) says where that holds.
+In a CI system a secret reaches stdout only with `--print`: [in any CI system](ci-systems.md) says where that holds.
 
 `--deadline` bounds all tries of one call of the service, and each exchange with whatever else a command talks to: a
 request with its answer (name look-up, TLS and a proxy's answer included), the whole conversation with a mail server,
@@ -70,7 +70,7 @@ TITLES = {
 
 
 def settings_page() -> str:
-    """docs/settings.md."""
+    """docs/reference/settings.md."""
     return HEAD + "".join(_section(command, rows) for command, rows in {"": GLOBAL, **COMMANDS}.items())
 
 
@@ -108,7 +108,7 @@ needs `--print` of its own for a share whose link would go to stdout. A dry run 
 the run itself would be refused. `SEALPIPE_SHARE_PRINT=true` (`_COLLECT_`, `_UNSEAL_`, `_RESUME_`) does the same.
 
 No `--print` is needed for a collect link, which opens nothing; for a link that is sealed; and for a share's link on
-loopback, which is a [rehearsal's](../rehearsal.md): there both the API's address and the link's are this machine.
+loopback, which is a [rehearsal's](rehearsal.md): there both the API's address and the link's are this machine.
 
 ## Masks
 
@@ -133,7 +133,7 @@ not set. `CI=false` switches off the last row alone: a system that names itself 
 
 
 def systems_page() -> str:
-    """docs/ci/systems.md."""
+    """docs/reference/ci-systems.md."""
     return SYSTEMS + "".join(map(_system, CI_SYSTEMS))
 
 
@@ -142,7 +142,7 @@ def _system(row: CISystem) -> str:
     return f"| {row.title} | {signs} | {f'`{row.mask.prefix}`' if row.mask else ''} |\n"
 
 
-PAGES = {"settings.md": settings_page, "ci/systems.md": systems_page}
+PAGES = {"reference/settings.md": settings_page, "reference/ci-systems.md": systems_page}
 
 if __name__ == "__main__":
     for name, make in PAGES.items():

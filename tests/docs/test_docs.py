@@ -34,7 +34,7 @@ def test_the_settings_page_is_what_the_table_says() -> None:
 def test_every_exit_code_of_an_exception_is_on_the_page() -> None:
     listed = {
         int(code)
-        for line in (DOCS / "exit-codes.md").read_text().splitlines()
+        for line in (DOCS / "reference/exit-codes.md").read_text().splitlines()
         for code in re.findall(r"\d+", line.split("|")[1] if line.startswith("| ") else "")
     }
     used = {
@@ -75,16 +75,16 @@ def test_the_changelog_starts_with_this_version() -> None:
 
 
 def test_the_wire_example_on_the_python_page_runs() -> None:
-    block = (DOCS / "python.md").read_text().split("## Only the format")[1]
+    block = (DOCS / "reference/python.md").read_text().split("## Only the format")[1]
     code = re.search(r"```python\n(.*?)```", block, re.DOTALL)
     assert code is not None
-    exec(compile(code[1], "docs/python.md", "exec"), {})  # noqa: S102 - our own page
+    exec(compile(code[1], "docs/reference/python.md", "exec"), {})  # noqa: S102 - our own page
 
 
 def test_the_rehearsal_example_on_its_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    code = re.search(r"```python\n(.*?)```", (DOCS / "rehearsal.md").read_text(), re.DOTALL)
+    code = re.search(r"```python\n(.*?)```", (DOCS / "reference/rehearsal.md").read_text(), re.DOTALL)
     assert code is not None
-    exec(compile(code[1], "docs/rehearsal.md", "exec"), {})  # noqa: S102 - our own page
+    exec(compile(code[1], "docs/reference/rehearsal.md", "exec"), {})  # noqa: S102 - our own page
     assert capsys.readouterr().out == "['hello']\n"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/threat-model.md"
+PAGE = ROOT / "docs/explanation/threat-model.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 

@@ -196,7 +196,7 @@ def test_a_required_custody_that_failed_is_taken_back_by_resume_after_a_kill(
     assert job.left() == []
 
 
-# -- at one system call after another (all of them: tests/campaigns/kill_sweep.py) --------------------------------
+# -- at one system call after another (all of them: tests/endurance/kill_sweep.py) --------------------------------
 
 SHORT = 12
 

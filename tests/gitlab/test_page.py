@@ -19,7 +19,7 @@ from support.mailbox import Mailbox
 from support.parts import ROOT, missing
 from support.terminal import Terminal
 
-PAGE = (ROOT / "docs/ci/gitlab.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how-to/ci/gitlab.md").read_text(encoding="utf-8")
 PIPELINES: list[dict[str, Any]] = [
     yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 ]

@@ -1,4 +1,4 @@
-"""Write docs/hooks/gitleaks.toml: the rules of the hooks, for gitleaks. `python tests/hooks/make_gitleaks.py`."""
+"""Write docs/how-to/gitleaks.toml: the rules of the hooks, for gitleaks. `python tests/hooks/make_gitleaks.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sealpipe_plugins.precommit.rules import RULES, for_gitleaks
 
-PLACE = Path(__file__).resolve().parents[2] / "docs" / "hooks" / "gitleaks.toml"
+PLACE = Path(__file__).resolve().parents[2] / "docs/how-to/gitleaks.toml"
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from sealpipe_rehearsal.server import start
 from support.parts import missing
 
 EVERY = [each for name in HOOKS for each in compiled(name)]
-GITLEAKS = Path(__file__).resolve().parents[2] / "docs" / "hooks" / "gitleaks.toml"
+GITLEAKS = Path(__file__).resolve().parents[2] / "docs/how-to/gitleaks.toml"
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 

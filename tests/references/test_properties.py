@@ -31,7 +31,7 @@ _keys = st.sampled_from(["x", "version", "X-1.a_b"])
 
 
 CASES = int(os.environ.get("SEALPIPE_TESTS_CASES", "4000"))
-"""Of all properties here together; the campaign has ten times as many."""
+"""Of all properties here together; the endurance run has ten times as many."""
 
 
 def cases(share: float) -> settings:

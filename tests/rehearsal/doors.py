@@ -81,7 +81,7 @@ class InProcess(Door):
         store = Store(self.state)
         store.change(
             "PRAGMA synchronous=OFF", {}
-        )  # no power fails here, and a campaign starts again thousands of times
+        )  # no power fails here, and an endurance run starts again thousands of times
         self.service = Service(store, Clock(self.now), Log(), "svc", self.token_bytes, extended=True)
 
     def shut(self) -> None:

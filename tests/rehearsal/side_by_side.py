@@ -50,7 +50,7 @@ class Base(RuleBasedStateMachine):
     """A service, its model, and callers: the handlers in process, unless `door_class` says otherwise."""
 
     door_class: type[Door] = InProcess
-    steps = 0  # these three over all runs, for a campaign to print
+    steps = 0  # these three over all runs, for an endurance run to print
     compared = 0
     answers: dict[tuple[str, int, Any], int] = {}  # noqa: RUF012
 

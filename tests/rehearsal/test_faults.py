@@ -501,7 +501,7 @@ def documented(name: str) -> str:
 
 
 def test_the_page_has_the_table_of_faults_as_it_is() -> None:
-    page = (ROOT / "docs" / "rehearsal.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/rehearsal.md").read_text(encoding="utf-8")
     rows = re.search(r"\| fault \| .*\n\| --- .*\n((?:\| .*\n)+)", page)
     want = "".join(documented(name) + "\n" for name in FAULTS)
     assert rows is not None, want
@@ -511,7 +511,7 @@ def test_the_page_has_the_table_of_faults_as_it_is() -> None:
 def test_the_plan_on_the_page_is_one(service: Running) -> None:
     import tomllib
 
-    page = (ROOT / "docs" / "rehearsal.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/rehearsal.md").read_text(encoding="utf-8")
     plans = re.findall(r"```toml\n(\[\[fault\]\]\n.*?)```", page, re.DOTALL)
     assert plans
     for plan in plans:

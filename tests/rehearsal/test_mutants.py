@@ -1,10 +1,10 @@
-"""The tests notice when the service breaks a rule: a short form of tests/campaigns/mutants.py."""
+"""The tests notice when the service breaks a rule: a short form of tests/endurance/mutants.py."""
 
 from __future__ import annotations
 
 import pytest
 
-from campaigns.mutants import run, unnoticed
+from endurance.mutants import run, unnoticed
 from sealpipe_rehearsal.service import paging, plans, rates, shares
 from support.mutating import PACKAGE, Mutant, mutants
 

@@ -1,4 +1,4 @@
-"""The service against a model of the specification's states; tests/campaigns/state_machine.py has more runs of it."""
+"""The service against a model of the specification's states; tests/endurance/state_machine.py has more runs of it."""
 
 from __future__ import annotations
 

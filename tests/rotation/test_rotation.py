@@ -1,4 +1,4 @@
-"""A key is rotated from beginning to end, as docs/how-to/rotate.md tells it, on the command line alone."""
+"""A key is rotated from beginning to end, as docs/how-to/rotate-a-key.md tells it, on the command line alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.faulty import Faulty, reset_after, unauthorized
 from support.job import Job
 from support.terminal import Done, Terminal, addresses, opened
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "rotate.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/rotate-a-key.md"
 
 
 class Account:

@@ -1,4 +1,4 @@
-"""Random schedules against rule D, a short form of tests/campaigns/rule_d.py; and that the schedules do notice."""
+"""Random schedules against rule D, a short form of tests/endurance/rule_d.py; and that the schedules do notice."""
 
 from __future__ import annotations
 

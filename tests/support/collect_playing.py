@@ -14,7 +14,7 @@ from support.collect_world import TARGET, World, open_cabinet, session
 
 
 def played(world: World) -> Counter[str]:
-    """Collect, compare with the model, collect again; how it ended, for the campaign's figures."""
+    """Collect, compare with the model, collect again; how it ended, for the figures of the endurance run."""
     world = copy(world)
     world.trace = []
     cabinet = open_cabinet(world.cabinet)

@@ -1,7 +1,7 @@
 """A second door to a rehearsal service, at which things go wrong by the service's own fault plan.
 
 It has the service's accounts, keys and shares, and a port, a plan and a log of its own: whoever goes through the
-service's first door meets no fault and is not counted. A fault is a row of a plan (docs/rehearsal.md).
+service's first door meets no fault and is not counted. A fault is a row of a plan (docs/reference/rehearsal.md).
 """
 
 from __future__ import annotations

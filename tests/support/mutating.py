@@ -1,7 +1,7 @@
 """Deliberate rule breaks of the rehearsal service, made in this process; and the pytest plugin that runs tests on them.
 
 A break is a change of one module's source text: it is compiled anew, and the module's functions get the changed code
-in place, so that whoever holds one of them has the change. tests/campaigns/mutants.py starts the plugin.
+in place, so that whoever holds one of them has the change. tests/endurance/mutants.py starts the plugin.
 """
 
 from __future__ import annotations

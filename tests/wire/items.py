@@ -1,4 +1,4 @@
-"""Random envelopes and boxes that sealpipe and WebCrypto pass to each other (tests/campaigns/cross_open.py)."""
+"""Random envelopes and boxes that sealpipe and WebCrypto pass to each other (tests/endurance/cross_open.py)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A third reading, with a browser's WebCrypto: three hundred envelopes and boxes, sealed by either, opened by both.
 
-A hundred thousand of them: tests/campaigns/cross_open.py. Every vector: test_cctv.py.
+A hundred thousand of them: tests/endurance/cross_open.py. Every vector: test_cctv.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from campaigns import cross_open
+from endurance import cross_open
 from sealpipe.wire import jsonnumber
 from support.parts import program
 from wire.items import Box, Envelope, Item

@@ -23,7 +23,7 @@ from support.services import extended, one_service, service
 
 __all__ = ["endpoint", "extended", "one_service", "service"]
 
-VAULT = ROOT / "docs" / "ci" / "vault"
+VAULT = ROOT / "docs/how-to/ci/vault"
 CLAIMS = {"iss": "ci.example", "repository": "acme/app", "environment": "handover"}
 
 
@@ -35,7 +35,7 @@ def bao() -> Iterator[Bao]:
 
 @pytest.fixture(scope="module")
 def issuer(bao: Bao) -> rsa.RSAPrivateKey:
-    """The key of the CI. The Vault trusts it, and has the policies and the roles of docs/ci/vault."""
+    """The key of the CI. The Vault trusts it, and has the policies and the roles of docs/how-to/ci/vault."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     bao.call("POST", "sys/auth/github", {"type": "jwt"})

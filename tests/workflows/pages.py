@@ -1,4 +1,4 @@
-"""Writes the files of docs/ci that docs/ci/github.md shows into it: `python tests/workflows/pages.py`.
+"""Writes the files of docs/how-to/ci that docs/how-to/ci/github.md shows into it: `python tests/workflows/pages.py`.
 
 A block of the page begins with `<!-- PATH -->` on a line of its own, and the file follows.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-CI = Path(__file__).resolve().parents[2] / "docs" / "ci"
+CI = Path(__file__).resolve().parents[2] / "docs/how-to/ci"
 PAGE = CI / "github.md"
 BLOCK = re.compile(r"^<!-- (\S+) -->\n```(\w+)\n.*?^```$", re.MULTILINE | re.DOTALL)
 

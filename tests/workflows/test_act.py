@@ -1,4 +1,4 @@
-"""Workflows, run by act, against the rehearsal service and a real OpenBao: one of all actions, and those of docs/ci.
+"""Workflows, run by act against the rehearsal service and a real OpenBao: one of all actions, and the pages' own.
 
 A smoke test of what the fake runner (tests/actions) holds in detail: act hands a masked value to the next job, and
 splits no mask into its lines; the real runner does neither.
@@ -23,7 +23,7 @@ from support.terminal import addresses, opened
 
 Mail = tuple[dict[str, str], dict[str, str], dict[str, str]]
 
-DOCS = ROOT / "docs" / "ci" / "workflows"
+DOCS = ROOT / "docs/how-to/ci/workflows"
 PASSWORD = "canary-of-the-application"
 VENDORS = {"User name": "acme-bot", "Password": "canary-of-the-vendor"}
 STORED = {"user": "acme-bot", "password": "canary-of-the-vendor"}

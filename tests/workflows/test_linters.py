@@ -16,7 +16,7 @@ from support.parts import ROOT, missing
 WORKFLOWS = sorted(
     [
         *(ROOT / ".github/workflows").glob("*.yml"),
-        *(ROOT / "docs/ci/workflows").glob("*.yml"),
+        *(ROOT / "docs/how-to/ci/workflows").glob("*.yml"),
         *Path(__file__).parent.glob("*.yml"),
     ]
 )

@@ -1,4 +1,4 @@
-"""docs/ci agrees with the files that it shows, with the actions, and with the tests that it names."""
+"""docs/how-to/ci agrees with the files that it shows, with the actions, and with the tests that are named."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import yaml
 from support.act import OURS
 from support.parts import ROOT
 
-CI = ROOT / "docs" / "ci"
+CI = ROOT / "docs/how-to/ci"
 COPIES = sorted((CI / "workflows").glob("*.yml"))
 FACTS = [
     [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-    for line in (CI / "facts.md").read_text(encoding="utf-8").splitlines()
+    for line in (ROOT / "docs/contributing/runner-facts.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and not line.startswith(("| fact |", "| --- |"))
 ]
 

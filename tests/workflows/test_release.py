@@ -83,7 +83,7 @@ def test_locks_and_floors_are_audited_and_what_is_found_ends_the_release(
     if refuse:
         (tmp_path / "refuse").write_text(refuse)
     floors = subprocess.run(
-        [sys.executable, "-I", ROOT / "tests/campaigns/lowest.py", "--floors"],
+        [sys.executable, "-I", ROOT / "tests/endurance/lowest.py", "--floors"],
         check=True,
         capture_output=True,
         text=True,

@@ -1,6 +1,7 @@
 """One HTTP/1.1 exchange over a socket, for backends of many small calls.
 
-One by requests or httpx costs many times the CPU, and threads gain nothing there (docs/benchmarks.md, `vault-cpu`).
+One by requests or httpx costs many times the CPU, and threads gain nothing there (docs/contributing/benchmarks.md,
+`vault-cpu`).
 It does what such calls need: out, a body of a known length; in, one that is measured, chunked, or ends with the line.
 """
 

@@ -1,0 +1,54 @@
+"""`collect_each` in random worlds against a model: lists that come, go, repeat and lie, faults, keys that change.
+
+Hypothesis draws services that answer what they like, when they like; each run must end as a model says that reads
+the same answers (support/collect_model.py): status, exit code, what is stored, how much could not be used. Then it
+is run again: nothing is stored twice.
+
+    python tests/endurance/collect_model.py [--worlds 20000] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.collect_playing import played
+from support.collect_world import WORLDS, World
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worlds", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    figures: Counter[str] = Counter()
+
+    @seed(options.seed)
+    @settings(
+        max_examples=options.worlds,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(WORLDS)
+    def run(world: World) -> None:
+        figures.update(played(world))
+
+    began = time.monotonic()
+    run()
+    for what, number in sorted(figures.items()):
+        print(f"{number:9,}  {what}")
+    print(f"none differs from the model; {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
