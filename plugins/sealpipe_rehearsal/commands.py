@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.cli.options import Command, Family, options
 from sealpipe.errors import SettingError, UsageError
 from sealpipe_rehearsal.acting import answer, open_link
@@ -87,10 +87,10 @@ rehearsal.add_command(answer)
 
 
 def _announce(address: Address) -> None:
-    output.note(f"serving on {address.origin} until interrupted; in another shell:")
-    output.note(f"  export SEALPIPE_BASE_URL={address.base_url}")
-    output.note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
-    output.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
+    render.note(f"serving on {address.origin} until interrupted; in another shell:")
+    render.note(f"  export SEALPIPE_BASE_URL={address.base_url}")
+    render.note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
+    render.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
 
 
 def _start(service_tag: str, faults: str | None, *, extended: bool) -> Running:

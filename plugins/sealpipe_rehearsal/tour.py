@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.errors import SealpipeError
 from sealpipe.wire.field import revealed
 from sealpipe_rehearsal.rehearsing import environment
@@ -24,25 +24,25 @@ VARIABLE = "DB_PASSWORD"
 def tour(running: Running, *, as_json: bool) -> int:
     """Do the main job once, by the command line a user would type; 0 where the recipient saw what was sent."""
     password = secrets.token_urlsafe(18)
-    output.note(f"1. A service of the specification runs on {running.origin}, with a fresh API key.")
-    output.note(f"2. {VARIABLE} holds a password made up for this tour. Now, through real HTTP:")
-    output.note(f"   $ sealpipe share -f 'Password=env:{VARIABLE}' -f 'User=text:deploy' --title 'Staging database'")
+    render.note(f"1. A service of the specification runs on {running.origin}, with a fresh API key.")
+    render.note(f"2. {VARIABLE} holds a password made up for this tour. Now, through real HTTP:")
+    render.note(f"   $ sealpipe share -f 'Password=env:{VARIABLE}' -f 'User=text:deploy' --title 'Staging database'")
     made = _share(running, password)
     _tell_faults(running)
     if isinstance(made, int):
-        output.note(f"3. The share ended with exit code {made}: what a pipeline would have seen.")
+        render.note(f"3. The share ended with exit code {made}: what a pipeline would have seen.")
         return made
-    output.note(f"3. The link was made here, from the short code {made['short_code']} and a key that was never sent.")
+    render.note(f"3. The link was made here, from the short code {made['short_code']} and a key that was never sent.")
     fields = running.recipient().open_link(made["link"])
     seen = {field.key: revealed(field) for field in fields}
     posted = next(request for request in running.seen() if request.method == "POST")
     _check(running, password, made, seen)
-    output.note("4. The recipient opened the link. What each of them could see:")
+    render.note("4. The recipient opened the link. What each of them could see:")
     if as_json:
-        output.json_result({"link": made["link"], "service_saw": _members(posted), "recipient_saw": seen})
+        render.json_result({"link": made["link"], "service_saw": _members(posted), "recipient_saw": seen})
         return 0
-    output.result(_beside(_service_saw(posted), _recipient_saw(seen)))
-    output.note("The password was in no byte that the service received. Next: sealpipe share --help")
+    render.result(_beside(_service_saw(posted), _recipient_saw(seen)))
+    render.note("The password was in no byte that the service received. Next: sealpipe share --help")
     return 0
 
 
@@ -64,12 +64,12 @@ def _tell_faults(running: Running) -> None:
     progress = running.faults()
     struck = [f"{each.row} ({_times(each.applied)})" for each in progress if each.applied]
     if struck:
-        output.note(f"   What struck: {', '.join(struck)}.")
+        render.note(f"   What struck: {', '.join(struck)}.")
     if progress:
         asked = sum(request.method == "POST" and request.target == "/v1/shares" for request in running.seen())
         made = len(running.service.store.rows("SELECT number FROM shares", {}))
         there = {0: "there is no share", 1: "there is one share"}.get(made, f"there are {made} shares")
-        output.note(f"   The service was asked for the share {_times(asked)}; {there}.")
+        render.note(f"   The service was asked for the share {_times(asked)}; {there}.")
 
 
 def _times(number: int) -> str:

@@ -16,8 +16,8 @@ import trustme
 
 from sealpipe.cli.options import OneOf, SettingType
 from sealpipe.errors import SettingError, UsageError
+from sealpipe.setting_values import SWITCH, check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe.settings.checking import SWITCH, check
 from sealpipe_rehearsal.running import Running
 from support.terminal import Done, Terminal
 from support.wires import LOOPBACK, Wire, tls
@@ -176,7 +176,7 @@ def test_a_value_fits_here_where_the_command_line_takes_it(setting: Setting) -> 
         "https://a.example/v1",
         "-",
     ):
-        assert _passes(lambda text=text: check(setting, text, "x")) == _passes(
+        assert _passes(lambda text=text: check_value(setting, text, "x")) == _passes(
             lambda text=text: kind.convert(text, None, None)
         )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sealpipe_rehearsal
 from sealpipe import log_commands
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.errors import UsageError
 from sealpipe.log_commands import MARKS
 from sealpipe_plugins.precommit import main as hook
@@ -30,7 +30,7 @@ def test_the_readers_know_what_is_a_command(text: str) -> None:
 def test_each_mark_of_the_table_is_one_and_is_broken(mark: log_commands.Mark) -> None:
     begins = next(text for text in (*COMMANDS, "::x") if text.lstrip("a ").startswith(mark.text))
     assert commands(begins)
-    assert not commands(log_commands.in_line(output.printable(begins)))
+    assert not commands(log_commands.in_line(render.printable(begins)))
 
 
 TEXT = outside() | st.text("#:[]-+~^ _.\tvso\u00a0\u2003", max_size=20)
@@ -38,28 +38,28 @@ TEXT = outside() | st.text("#:[]-+~^ _.\tvso\u00a0\u2003", max_size=20)
 
 @given(TEXT)
 def test_no_line_is_one(text: str) -> None:
-    shown = log_commands.in_line(output.printable(text))
+    shown = log_commands.in_line(render.printable(text))
     assert not commands(shown)
     assert shown.isprintable()
 
 
 @given(TEXT)
 def test_no_value_behind_a_label_is_one_and_it_is_shown_as_it_is_masked(text: str) -> None:
-    line = log_commands.in_line(f"Password: {output.printable(text)}")
+    line = log_commands.in_line(f"Password: {render.printable(text)}")
     assert not commands(line)
-    assert line == f"Password: {output.amid_line(text)}"
+    assert line == f"Password: {render.amid_line(text)}"
 
 
 @given(TEXT, TEXT)
 def test_json_holds_none_and_says_the_same(label: str, text: str) -> None:
-    line = output._json({label: text, "fields": [{"value": text}, text]})
+    line = render._json({label: text, "fields": [{"value": text}, text]})
     assert not commands(line)
     assert not re.search(r"::|(?:---|\+\+\+|~~~)\s", line)
     assert line.count("\n") == 1
     assert line.isascii()
     found = json.loads(line)
     assert found["fields"] == [{"value": text}, text]
-    assert output.in_json(text) in line
+    assert render.in_json(text) in line
 
 
 def test_lines_that_are_no_commands_stay_as_they_are() -> None:
@@ -84,7 +84,7 @@ EXACT = {
 
 
 def test_all_other_lines_on_stdout_take_the_way_on_which_they_are_made_harmless() -> None:
-    rooms = [Path(output.__file__).parents[1], Path(sealpipe_rehearsal.__file__).parent]
+    rooms = [Path(render.__file__).parents[1], Path(sealpipe_rehearsal.__file__).parent]
     found = {
         str(path.relative_to(room))
         for room in rooms
@@ -95,12 +95,12 @@ def test_all_other_lines_on_stdout_take_the_way_on_which_they_are_made_harmless(
 
 
 PRINTING: dict[str, Callable[[str], None]] = {
-    "note": output.note,
-    "status": output.status,
-    "lines": lambda text: output.lines([text, f"{text}\t{text}"]),
-    "json": lambda text: output.json_result({text: text}),
-    "failure": lambda text: output.failure(UsageError(text, remedy=text), as_json=False),
-    "failure as JSON": lambda text: output.failure(UsageError(text, remedy=text), as_json=True),
+    "note": render.note,
+    "status": render.status,
+    "lines": lambda text: render.lines([text, f"{text}\t{text}"]),
+    "json": lambda text: render.json_result({text: text}),
+    "failure": lambda text: render.failure(UsageError(text, remedy=text), as_json=False),
+    "failure as JSON": lambda text: render.failure(UsageError(text, remedy=text), as_json=True),
     "hook": hook._tell,
 }
 
@@ -109,7 +109,7 @@ PRINTING: dict[str, Callable[[str], None]] = {
 @pytest.mark.parametrize("way", PRINTING)
 def test_whatever_prints_prints_none(capfd: pytest.CaptureFixture[str], way: str, text: str) -> None:
     for each in (text, f"x\n{text}", f"x\r{text}", f"\t{text}"):
-        PRINTING[way](output.printable(each) if way == "hook" else each)
+        PRINTING[way](render.printable(each) if way == "hook" else each)
     done = capfd.readouterr()
     shown = (done.out + done.err).replace("\r", "\n").replace("\x1b[K", "")
     assert not commands(shown)

@@ -11,7 +11,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 HEAD = """# Settings
 
-Made from the table in `sealpipe/settings/` by `python tests/docs/pages.py`.
+Made from the table in `sealpipe/settings.py` by `python tests/docs/pages.py`.
 
 A value comes from the flag, else the environment, else the user's config file, else the default. An empty variable
 counts as unset. A `SEALPIPE_*` name that means nothing is told with the nearest that does. The config file is

@@ -347,7 +347,7 @@ def told(share):
     print(share.link.reveal(), file=sys.stderr)
 sealpipe.cli.deliver.announce = told""",
 }
-IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.output, sealpipe.client.http\n"
+IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.render, sealpipe.client.http\n"
 
 
 @pytest.mark.parametrize("name", LEAKING)

@@ -158,14 +158,14 @@ def leaks_after(canaries: Canaries, watched: Watched, faulty: Faulty, before: in
     [
         "sealpipe.cli.deliver.announce = lambda made: print(made.access_link.reveal(), file=sys.stderr)",
         'sealpipe.cli.deliver.announce = lambda made: open("log", "w").write(open("out/seed").read())',
-        "sealpipe.cli.deliver.announce = lambda made: sealpipe.cli.output.note(open('passcode').read())",
+        "sealpipe.cli.deliver.announce = lambda made: sealpipe.cli.render.note(open('passcode').read())",
     ],
     ids=["the access link on stderr", "the seed in a file", "the passcode on stderr"],
 )
 def test_a_request_that_leaks_does_not_pass(bare: Terminal, service: Running, faulty: Faulty, code: str) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     bare.file("out/.keep", "")
-    bare.file("site/sitecustomize.py", f"import sys, sealpipe.cli.deliver, sealpipe.cli.output\n{code}\n")
+    bare.file("site/sitecustomize.py", f"import sys, sealpipe.cli.deliver, sealpipe.cli.render\n{code}\n")
     bare.environ["PYTHONPATH"] = str(bare.here / "site")
     watched = canaries.watch(*ASK, *NEW, *PASSCODE)
     assert watched.done.code == 0, watched.done

@@ -134,13 +134,13 @@ def test_what_is_left_is_listed_and_finished_without_leaking(setting: Setting) -
     [
         "sealpipe.cli.deliver.announce = lambda share: print(share.link.reveal(), file=sys.stderr)",
         'sealpipe.cli.deliver.announce = lambda share: open("log", "w").write(share.mail.passcode.reveal())',
-        "sealpipe.cli.deliver.announce = lambda share: sealpipe.cli.output.note(share.mail.dispatches[0].recipient.to)",
+        "sealpipe.cli.deliver.announce = lambda share: sealpipe.cli.render.note(share.mail.dispatches[0].recipient.to)",
     ],
     ids=["the link on stderr", "the passcode in a file", "the recipient on stderr"],
 )
 def test_a_share_that_leaks_what_it_sends_does_not_pass(setting: Setting, code: str) -> None:
     """By a module that Python imports by itself at its start, and that waits for ours."""
-    hook = f"import sys, sealpipe.cli.deliver, sealpipe.cli.output\n{code}\n"
+    hook = f"import sys, sealpipe.cli.deliver, sealpipe.cli.render\n{code}\n"
     setting.user.file("site/sitecustomize.py", hook)
     setting.user.environ["PYTHONPATH"] = str(setting.user.here / "site")
     watched = setting.watch(*setting.words(passcode_to_receiver=False))

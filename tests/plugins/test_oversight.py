@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, SettingError, configuration
+from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, SettingError
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Overseer, Registry
@@ -148,7 +148,7 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
         f'[enforce.policy]\nfile = "{tmp_path}/strict.toml"\n'
         f'[enforce.audit]\nfile = "{tmp_path}/audit.jsonl"\nrequired = true\n'
     )
-    monkeypatch.setattr(configuration, "MACHINE", machine)
+    monkeypatch.setattr("sealpipe.config.MACHINE", machine)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
         with pytest.raises(PolicyError, match="this machine's policy"):
@@ -247,7 +247,7 @@ def test_the_machine_can_fix_a_third_partys_too(
     site.install("house-rules", OVERSEER)
     machine = tmp_path / "machine.toml"
     machine.write_text(f'[enforce.house-rules]\nfile = "{tmp_path}/told.jsonl"\ntitles = ["Lunch"]\n')
-    monkeypatch.setattr(configuration, "MACHINE", machine)
+    monkeypatch.setattr("sealpipe.config.MACHINE", machine)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
         with pytest.raises(PolicyError, match="this machine's policy does not allow this: the title Lunch"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError, configuration
+from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError
 from sealpipe.cli.main import COMMANDS
 from sealpipe.flows.retry import call
 from sealpipe.plugin import Outgoing
@@ -395,7 +395,7 @@ def enforcing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     def enforce(rules: str) -> None:
         (tmp_path / "policy.toml").write_text(rules)
         (tmp_path / "machine.toml").write_text(f'[enforce.policy]\nfile = "{tmp_path}/policy.toml"\n')
-        monkeypatch.setattr(configuration, "MACHINE", tmp_path / "machine.toml")
+        monkeypatch.setattr("sealpipe.config.MACHINE", tmp_path / "machine.toml")
 
     return enforce
 
@@ -470,7 +470,7 @@ def test_a_python_caller_cannot_choose_another_service(
     service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "machine.toml").write_text(fixed(service))
-    monkeypatch.setattr(configuration, "MACHINE", tmp_path / "machine.toml")
+    monkeypatch.setattr("sealpipe.config.MACHINE", tmp_path / "machine.toml")
     with pytest.raises(PolicyError, match="this machine fixes base_url"):
         Client(api_key=service.create_key(), base_url="http://127.0.0.1:9/v1", link_base_url=service.link_base_url)
 

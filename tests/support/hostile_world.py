@@ -17,7 +17,7 @@ from typing import Any
 
 from sealpipe import Client
 from sealpipe.api.operation import Answer, Operation
-from sealpipe.cli import collect_output, output
+from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.flows.collecting import many
 from sealpipe.flows.collecting.planning import CollectPlan, plan_collect
@@ -109,18 +109,18 @@ class World:
     def collect(self, plan: CollectPlan) -> tuple[list[Collected], bytes]:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
-            progress = collect_output.Progressing()
+            progress = collect_report.Progressing()
             flow = many.collect(self.client.session, plan, progress, tick=progress.tick)
             results = self._run(flow)
             progress.over()
             for result in results:
-                collect_output.tell(result)
+                collect_report.tell(result)
             problems = [each for result in results for each in result.problems()]
             first = worst([result.problem() for result in results])
-            collect_output.tell_of(problems, first)
+            collect_report.tell_of(problems, first)
             if first is not None:
-                output.failure(first, as_json=False)
-                output.failure(first, as_json=True)
+                render.failure(first, as_json=False)
+                render.failure(first, as_json=True)
         return results, err.read()
 
     def _run(self, flow: Flow[list[Collected]]) -> list[Collected]:
@@ -147,7 +147,7 @@ class World:
     def stdout(self, plan: CollectPlan, results: Sequence[Collected], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
         with stream() as out, redirect_stdout(out.file):
-            collect_output.show(self.client.session, results, plan, values, _OUTSIDE_CI)
+            collect_report.show(self.client.session, results, plan, values, _OUTSIDE_CI)
         return out.read()
 
     # -- what must come of it ------------------------------------------------------------------

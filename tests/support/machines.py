@@ -9,8 +9,8 @@ from support.terminal import Done, Terminal
 _ELSEWHERE = """
 import sys
 from pathlib import Path
-from sealpipe import configuration
-configuration.MACHINE = Path(sys.argv.pop(1))
+from sealpipe import config
+config.MACHINE = Path(sys.argv.pop(1))
 from sealpipe.__main__ import main
 sys.exit(main())
 """

@@ -18,7 +18,7 @@ from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import ConnectError, NotConfiguredError, PluginError, ReferenceValueError, SettingError
 from sealpipe.loopback import is_loopback
 from sealpipe.registry import Registry
-from sealpipe.settings import base_url
+from sealpipe.setting_values import parse_base_url
 from support.wires import Wire
 from transport.talkers import TALKERS, post, read
 
@@ -84,7 +84,7 @@ def test_other_spellings_of_this_machine_are_other_machines(ear: Wire, host: str
     calls = {
         "http": lambda: network.http().get(url),
         "connect": lambda: network.connect(url).close(),
-        "service": lambda: base_url(url),
+        "service": lambda: parse_base_url(url),
     }
     with pytest.raises((NotConfiguredError, SettingError, httpx.InvalidURL)):
         calls[way]()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe import configuration
+from sealpipe.config import api_key, read_config, read_machine_config
 from sealpipe.errors import CredentialError, SettingError, StateError
 from sealpipe.permissions import folder_flaw
 from sealpipe.state.files import private_folder
@@ -33,7 +33,7 @@ def key_in(folder: Path, mode: int = 0o600) -> Path:
 
 
 def read_key(file: Path, **environ: str) -> str:
-    found = configuration.api_key(environ, str(file))
+    found = api_key(environ, str(file))
     assert found is not None
     return found.reveal()
 
@@ -161,22 +161,22 @@ def test_a_config_that_others_can_write_is_refused(tmp_path: Path, loose: str) -
     config.parent.mkdir()
     config.write_text('base_url = "https://api.example/v1"\n')
     config.chmod(0o644)
-    assert configuration.read_config({"SEALPIPE_CONFIG": str(config)})
+    assert read_config({"SEALPIPE_CONFIG": str(config)})
     wrong = config if loose == "file" else config.parent
     wrong.chmod(0o777)
     with pytest.raises(SettingError, match="everybody may write") as refused:
-        configuration.read_config({"SEALPIPE_CONFIG": str(config)})
+        read_config({"SEALPIPE_CONFIG": str(config)})
     os.system(refused.value.remedy)  # noqa: S605
-    assert configuration.read_config({"SEALPIPE_CONFIG": str(config)})
+    assert read_config({"SEALPIPE_CONFIG": str(config)})
 
 
 def test_a_machines_config_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = tmp_path / "config.toml"
     machine.write_text("[enforce]\n")
-    monkeypatch.setattr(configuration, "MACHINE", machine)
+    monkeypatch.setattr("sealpipe.config.MACHINE", machine)
     machine.chmod(0o666)
     with pytest.raises(SettingError, match="everybody may write the machine's config file"):
-        configuration.read_machine_config()
+        read_machine_config()
 
 
 def test_every_folder_on_the_way_to_the_state_is_looked_at(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.cli.options import OFFLINE, Command, Family, options
 from sealpipe.errors import AuditError, UsageError
 
@@ -30,7 +30,7 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     Every line that was changed, removed or added is told; with --head, as every command that writes the log tells it
     on stderr, lines cut off at the end, too. The key is the one of the config that names this log, or --key.
     """
-    from sealpipe import configuration
+    from sealpipe.config import read_config, read_machine_config
     from sealpipe.registry import oversight
 
     if head is not None and not _HEAD.fullmatch(head):
@@ -39,19 +39,19 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
         )
     path = Path(log).absolute()
     if key is None:
-        machine = configuration.read_machine_config().get("enforce", {})
-        key = oversight.audit_key(path, machine, configuration.read_config(os.environ))
+        machine = read_machine_config().get("enforce", {})
+        key = oversight.audit_key(path, machine, read_config(os.environ))
     try:
         seen = oversight.audit_verified(path, key, head)
     except OSError as error:
         why = error.strerror
         raise UsageError(f"{path} cannot be read: {why}", remedy="check its path, and who may read it") from None
     for number, what in (*seen.remarks, *seen.findings):
-        output.note(f"line {number} {what}")
+        render.note(f"line {number} {what}")
     if not seen.keyed:
-        output.note("without a key: whoever can write this file can make a chain of their own; only --head tells")
+        render.note("without a key: whoever can write this file can make a chain of their own; only --head tells")
     elif head is None and not seen.findings:
-        output.note("lines cut off at the end would not show: only --head tells")
+        render.note("lines cut off at the end would not show: only --head tells")
     if seen.findings:
         number, what = seen.findings[0]
         more = len(seen.findings) - 1
@@ -59,6 +59,6 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     if values["output"] == "json":
         remarks = [{"line": number, "what": what} for number, what in seen.remarks]
         told = {"file": str(path), "lines": seen.lines, "head": seen.head or None, "keyed": seen.keyed}
-        output.json_result({**told, "remarks": remarks})
+        render.json_result({**told, "remarks": remarks})
     else:
-        output.result(f"{seen.lines} lines, none changed, removed or added; head {seen.head or 'none'}\n")
+        render.result(f"{seen.lines} lines, none changed, removed or added; head {seen.head or 'none'}\n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import codes, context, output
+from sealpipe.cli import codes, context, render
 from sealpipe.cli.options import CodeCommand, names_receipt, options
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
@@ -35,7 +35,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
     """
     from sealpipe.cli import disclosure
-    from sealpipe.cli.collect_output import Progressing, show, tell, tell_of
+    from sealpipe.cli.collect_report import Progressing, show, tell, tell_of
     from sealpipe.client.sync import Client
     from sealpipe.flows.collecting import many
     from sealpipe.flows.collecting.planning import plan_collect
@@ -103,14 +103,14 @@ def _named(client: Client, plan: CollectPlan, words: Sequence[str], values: dict
 
 
 def _end(client: Client, results: Sequence[Collected], values: dict[str, Any]) -> list[SealpipeError]:
-    from sealpipe.cli.collect_output import tell_late
+    from sealpipe.cli.collect_report import tell_late
 
     failed: list[SealpipeError] = []
     for result in results:
         if result.status == "collected":
             try:
                 ended = client.expire_request(result.short_code, keep=_folder(values))
-                output.note(f"{output.printable(result.short_code)}: {ended.outcome}")
+                render.note(f"{render.printable(result.short_code)}: {ended.outcome}")
                 result.late = sum(item.identity not in result.seen for item in ended.submissions)
                 tell_late(result)
             except SealpipeError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.cli.options import Command
 
 
@@ -21,4 +21,4 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:  # click knows the three
         raise click.UsageError(f"no completion for {shell}")
-    output.result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())
+    render.result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())

@@ -27,15 +27,16 @@ def session(values: dict[str, Any]) -> Session:
     """The session that the global options and the environment describe."""
     from pathlib import Path
 
-    from sealpipe import configuration, permissions
-    from sealpipe.cli import output
+    from sealpipe import permissions
+    from sealpipe.cli import render
     from sealpipe.client.plugins import overseeing, registry
+    from sealpipe.config import api_key, previous_api_key
     from sealpipe.flows.session import open_session
 
     file = values["api_key_file"]
-    key = configuration.api_key(os.environ, file)
+    key = api_key(os.environ, file)
     if file and permissions.readable_by_others(Path(file), os.environ):
-        output.note(f"sealpipe: others may read the credential file {file}: chmod 600 {file}")
+        render.note(f"sealpipe: others may read the credential file {file}: chmod 600 {file}")
     return open_session(
         api_key=key,
         base_url=values["base_url"],
@@ -45,7 +46,7 @@ def session(values: dict[str, Any]) -> Session:
         deadline=values["deadline"],
         ca_file=values["ca_file"],
         overseers=overseeing,
-        previous=configuration.previous_api_key(os.environ),
+        previous=previous_api_key(os.environ),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.cli.options import Command, Family, options
 from sealpipe.errors import CredentialError
 
@@ -26,11 +26,11 @@ def public_key(**values: Any) -> None:
     """
     import hashlib
 
-    from sealpipe import configuration
+    from sealpipe.config import api_key
     from sealpipe.flows.session import open_credential
     from sealpipe.wire import encoding, keys
 
-    credential = open_credential(configuration.api_key(os.environ, values["api_key_file"]), values["service_tag"])
+    credential = open_credential(api_key(os.environ, values["api_key_file"]), values["service_tag"])
     if credential.custody_secret is None:
         raise CredentialError(
             "the credential has two parts: the custody secret, the third, is missing",
@@ -40,6 +40,6 @@ def public_key(**values: Any) -> None:
     shown = encoding.encode_base64url(point)
     if values["output"] == "json":
         digest = hashlib.sha256(point).hexdigest()
-        output.json_result({"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id})
+        render.json_result({"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id})
     else:
-        output.result(f"{shown}\n")
+        render.result(f"{shown}\n")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sealpipe.cli import masking, output
+from sealpipe.cli import masking, render
 from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.state import files
 from sealpipe.state.entry import kept
@@ -84,12 +84,12 @@ def message_template(path: str | None) -> str | None:
 
 def announce(share: Made) -> None:
     """Tell people, as soon as the service has answered."""
-    ends = output.ending(share.expires_at, known=share.expiry_known)
-    output.note(f"created {output.printable(share.short_code)}, {ends}")
+    ends = render.ending(share.expires_at, known=share.expiry_known)
+    render.note(f"created {render.printable(share.short_code)}, {ends}")
     for remark in share.remarks:
-        output.note(output.printable(remark))
+        render.note(render.printable(remark))
     for warning in share.warnings:
-        output.note(f"sealpipe: {warning}")
+        render.note(f"sealpipe: {warning}")
 
 
 def write_files(share: Made, to: Targets) -> None:
@@ -139,15 +139,15 @@ def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_js
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = f"the {share.kind} {share.short_code} exists; `{leave.resume(entry_id)}` delivers its link"
             if unsent is not None:
-                output.note(f"sealpipe: {unsent.message}")
+                render.note(f"sealpipe: {unsent.message}")
             raise
         if unsent is not None:
             raise unsent
         try:
             share.delivered()
         except StateError as error:
-            output.note(f"sealpipe: {error.message}")
-            output.note(f"  {error.remedy}")
+            render.note(f"sealpipe: {error.message}")
+            render.note(f"  {error.remedy}")
 
 
 def _put(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
@@ -164,11 +164,11 @@ def _put(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_js
 def _show(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
     sealed = _sealed(session, share, to)
     if as_json:
-        output.json_result({**describe(share, to), **({} if sealed is None else {"sealed_link": sealed})})
+        render.json_result({**describe(share, to), **({} if sealed is None else {"sealed_link": sealed})})
     elif sealed is not None:
-        output.result(sealed + "\n")
+        render.result(sealed + "\n")
     elif prints_link(share, to):
-        output.result(share.link.reveal() + "\n")
+        render.result(share.link.reveal() + "\n")
 
 
 def _outputs(share: Made) -> dict[str, str]:
@@ -201,9 +201,9 @@ def send(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
         error = left
     for each in share.mail.dispatches:
         if each.state == "sent" and id(each) not in before:
-            output.note(f"sent the {each.recipient.what} to {output.printable(each.recipient.shown)}")
+            render.note(f"sent the {each.recipient.what} to {render.printable(each.recipient.shown)}")
     for warning in share.warnings[told:]:
-        output.note(f"sealpipe: {warning}")
+        render.note(f"sealpipe: {warning}")
     return error
 
 
@@ -238,6 +238,6 @@ def _receipt(share: Made) -> str:
     own = getattr(share, "receipt", None)
     if own is not None:
         return str(own.dump())
-    members = {"schema": output.SCHEMA, "kind": "share", **describe(share, {"link_file": "elsewhere"})}
+    members = {"schema": render.SCHEMA, "kind": "share", **describe(share, {"link_file": "elsewhere"})}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

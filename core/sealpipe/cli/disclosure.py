@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.ci_systems import CISystem, ci_system, runner_reads_stderr
-from sealpipe.cli import masking, output
+from sealpipe.cli import masking, render
 from sealpipe.errors import DeliveryError, UsageError
 from sealpipe.secret import Secret
 
@@ -77,7 +77,7 @@ def plan(
     except UsageError as error:
         if not dry_run:
             raise
-        output.note(f"sealpipe: {error.message}; the run itself would be refused: {error.remedy}")
+        render.note(f"sealpipe: {error.message}; the run itself would be refused: {error.remedy}")
         return Disclosure(system, allowed=False, printing=printing)
     return Disclosure(system, allowed=True, printing=printing)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli import context, output
+from sealpipe.cli import context, render
 from sealpipe.cli.options import AnyType, Command, OneOf, SettingType, options
 from sealpipe.errors import SettingError, UsageError
 
@@ -65,7 +65,7 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     from functools import partial
 
     from sealpipe.client.plugins import overseeing, registry
-    from sealpipe.configuration import look_at_config
+    from sealpipe.config import look_at_config
     from sealpipe.doctor import backends, configured, holder, installed, place, values
     from sealpipe.doctor.finding import failed, going_on
 
@@ -100,9 +100,9 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from functools import partial
     from pathlib import Path
 
-    from sealpipe import enforced
+    from sealpipe import machine_config
     from sealpipe.client.plugins import overseeing, registry
-    from sealpipe.configuration import read_machine_config
+    from sealpipe.config import read_machine_config
     from sealpipe.doctor import roundtrip as trial
     from sealpipe.doctor import scopes, way
     from sealpipe.doctor.finding import doubtful, failed, going_on
@@ -112,7 +112,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     given = {name: settings[name].usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:
         machine = read_machine_config()
-        given = enforced.service(machine, given, os.environ)
+        given = machine_config.service(machine, given, os.environ)
     except SealpipeError as error:  # the credential goes nowhere else than the machine allows
         yield failed("service", error)
         return
@@ -141,23 +141,23 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
 
 def _tell(found: Iterable[Finding], *, as_json: bool) -> None:
     if as_json:
-        output.json_result({"checks": [_members(finding) for finding in found]})
+        render.json_result({"checks": [_members(finding) for finding in found]})
         return
     rows = [(finding.status, finding.check, finding.detail, finding.remedy) for finding in found]
-    width = max(len(output.printable(check)) for _, check, _, _ in rows)
+    width = max(len(render.printable(check)) for _, check, _, _ in rows)
     lines = [
-        f"{status:<4}  {output.printable(check):<{width}}  {output.printable(detail)}"
-        + (f"  -> {output.printable(remedy)}" if remedy else "")
+        f"{status:<4}  {render.printable(check):<{width}}  {render.printable(detail)}"
+        + (f"  -> {render.printable(remedy)}" if remedy else "")
         for status, check, detail, remedy in rows
     ]
-    output.lines(lines)
+    render.lines(lines)
 
 
 def _shown(finding: Finding) -> Finding:
     """As it is told: a setting may hold a credential where a path belongs."""
     from dataclasses import replace
 
-    check, detail, remedy = map(output.without_secrets, (finding.check, finding.detail, finding.remedy))
+    check, detail, remedy = map(render.without_secrets, (finding.check, finding.detail, finding.remedy))
     return replace(finding, check=check, detail=detail, remedy=remedy)
 
 
@@ -168,7 +168,7 @@ def _members(finding: Finding) -> dict[str, Any]:
 
 
 def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Given]:
-    from sealpipe.configuration import config_path
+    from sealpipe.config import config_path
     from sealpipe.doctor.configured import Given
 
     def given(option: click.Option) -> Given:

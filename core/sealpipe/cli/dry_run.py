@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.cli.deliver import Targets
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import SealedShare, SharePlan
@@ -15,18 +15,18 @@ def show(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets, *,
     """Print the plan. The sources were read and the share was sealed, so both are known to work."""
     members = _members(plan, sealed, session, to)
     if as_json:
-        output.json_result(members)
+        render.json_result(members)
         return
     lines = [f"would post to {members['base_url']}/shares ({members['body_bytes']} bytes)"]
-    lines += [f"  field {output.printable(row['key'])} ({row['type']})" for row in members["fields"]]
+    lines += [f"  field {render.printable(row['key'])} ({row['type']})" for row in members["fields"]]
     told = ("title", "description", "expires_at", "views", "timed_view", "custody", "link_file", "receipt")
-    lines += [f"  {name.replace('_', '-')}: {output.printable(members[name])}" for name in told if members[name]]
+    lines += [f"  {name.replace('_', '-')}: {render.printable(members[name])}" for name in told if members[name]]
     lines += [f"  notify-on: {','.join(plan.notify_on)}"] if plan.notify_on else []
     lines += ["  passcode: yes"] if members["passcode"] else []
-    lines += [f"  {row['what']} to {output.printable(row['to'])}" for row in members["send"]]
-    lines += [f"  also {output.printable(words)}" for words in sealed.stores]
-    lines += [f"  {output.printable(remark)}" for remark in sealed.remarks]
-    output.lines(lines)
+    lines += [f"  {row['what']} to {render.printable(row['to'])}" for row in members["send"]]
+    lines += [f"  also {render.printable(words)}" for words in sealed.stores]
+    lines += [f"  {render.printable(remark)}" for remark in sealed.remarks]
+    render.lines(lines)
 
 
 def _members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sealpipe.api.models import Page, Pagination, RequestInfo
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.client.sync import Client
 from sealpipe.errors import UsageError
 
@@ -54,4 +54,4 @@ class Ended:
                 f"{_NOT_OFFERED}: what still needs a key cannot be told",
                 remedy="keep the key before this one, or look at each ended request: sealpipe collect CODE",
             )
-        output.note(_NOT_OFFERED)
+        render.note(_NOT_OFFERED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.cli import context, output
+from sealpipe.cli import context, render
 from sealpipe.errors import SealpipeError
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def list_left(values: dict[str, Any]) -> None:
         rows.append({**told, "kind": None, "short_code": None, "left": None, **_inside(outbox, found.id)})
         rows[-1] |= {"damage": found.damage} if found.damage else {}
     if values["output"] == "json":
-        output.json_result({"entries": rows})
+        render.json_result({"entries": rows})
         return
-    output.lines(map(_line, rows))
+    render.lines(map(_line, rows))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -38,15 +38,15 @@ def _line(row: dict[str, Any]) -> str:
     parts += [" ".join(filter(None, (row["kind"], row["short_code"])))] if row["kind"] else []
     left = [f"{each['what']} to {each['to']} ({each['state']})" for each in row["left"] or ()]
     parts += [f"left: {', '.join(left)}"] if left else []
-    return "\t".join(output.printable(part) for part in parts)
+    return "\t".join(render.printable(part) for part in parts)
 
 
 def _credential(values: dict[str, Any]) -> Credential | None:
-    from sealpipe import configuration
+    from sealpipe.config import api_key
     from sealpipe.flows.session import open_credential
 
     try:
-        key = configuration.api_key(os.environ, values["api_key_file"])
+        key = api_key(os.environ, values["api_key_file"])
         return open_credential(key, values["service_tag"]) if key else None
     except SealpipeError:
         return None  # what stands outside can be told without

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.errors import Note, SealpipeError, UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -49,9 +49,9 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
-            from sealpipe.cli import foreign
+            from sealpipe.cli import plugin_commands
 
-            return foreign.command(cmd_name)
+            return plugin_commands.command(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
@@ -76,11 +76,11 @@ class LazyGroup(click.Group):
         except Exception as error:
             if ctx.invoked_subcommand is None or ctx.invoked_subcommand in COMMANDS:
                 raise
-            from sealpipe.cli import foreign
+            from sealpipe.cli import plugin_commands
 
-            if isinstance(error, foreign.OURS):
+            if isinstance(error, plugin_commands.OURS):
                 raise
-            failure = foreign.failure(ctx.invoked_subcommand, error)
+            failure = plugin_commands.failure(ctx.invoked_subcommand, error)
         raise failure  # out here: what is behind it may hold anything
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -119,21 +119,21 @@ def run(arguments: Sequence[str]) -> int:
             _tell_audit()
     except SealpipeError as error:
         _show_in_ci(error)
-        output.failure(error, as_json=as_json)
+        render.failure(error, as_json=as_json)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        output.note(error.ctx.get_help() if error.ctx else "")
+        render.note(error.ctx.get_help() if error.ctx else "")
         return 2
     except click.UsageError as error:
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         # A missing choice is told on several lines, of which one is made.
-        wrong = UsageError(output.printable(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
+        wrong = UsageError(render.printable(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
         _show_in_ci(wrong)
-        output.failure(wrong, as_json=as_json)
+        render.failure(wrong, as_json=as_json)
         return 2
     except Interrupted as interruption:
         for line in ["sealpipe: interrupted", *Note.on(interruption)]:
-            output.note(line)
+            render.note(line)
         return 128 + interruption.number
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
         _bug(error, as_json=as_json)
@@ -155,7 +155,7 @@ def _tell_audit() -> None:
         from sealpipe.registry.oversight import audit_heads
 
         for file, head in audit_heads().items():
-            output.note(f"audit: {output.printable(str(file))} head {head}")
+            render.note(f"audit: {render.printable(str(file))} head {head}")
 
 
 def _show_in_ci(error: SealpipeError) -> None:
@@ -181,14 +181,14 @@ def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
 
 def _configure(ctx: click.Context) -> None:
     """Read the user's config file, and warn of names that mean nothing."""
-    from sealpipe import configuration
+    from sealpipe.config import look_at_config, read_config, unknown_variables
 
-    for name, near in configuration.unknown_variables(os.environ):
-        output.note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
+    for name, near in unknown_variables(os.environ):
+        render.note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
     if ctx.invoked_subcommand == "doctor":
-        config, _ = configuration.look_at_config(os.environ)  # it tells what is wrong itself, and goes on
+        config, _ = look_at_config(os.environ)  # it tells what is wrong itself, and goes on
     else:
-        config = configuration.read_config(os.environ)
+        config = read_config(os.environ)
     if config:
         common = {name: value for name, value in config.items() if not isinstance(value, dict)}
         from sealpipe.config_file import OWN_TABLES
@@ -201,7 +201,7 @@ def _version(ctx: click.Context, *, on: bool) -> None:
     if on:
         from sealpipe._version import __version__
 
-        output.result(f"sealpipe {__version__}\n")
+        render.result(f"sealpipe {__version__}\n")
         ctx.exit()
 
 
@@ -228,11 +228,11 @@ def _bug(error: Exception, *, as_json: bool) -> None:
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     if not as_json:
         for place in places:
-            output.note(f"  {place}")
+            render.note(f"  {place}")
     bug = SealpipeError(
         f"a bug of ours: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
         remedy="please report it with these lines; they hold no secret",
     )
     for line in Note.on(error):
         bug.add_note(line)
-    output.failure(bug, as_json=as_json)
+    render.failure(bug, as_json=as_json)

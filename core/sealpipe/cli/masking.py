@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sealpipe.ci_systems import ci_system
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.errors import PluginError, SealpipeError, UnsupportedError
 from sealpipe.secret import Secret
 
@@ -23,7 +23,7 @@ def hide(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
         try:
             ci.mask(values)
         except (PluginError, OSError) as error:
-            output.note(f"sealpipe: {error.message if isinstance(error, PluginError) else 'stderr cannot be written'}")
+            render.note(f"sealpipe: {error.message if isinstance(error, PluginError) else 'stderr cannot be written'}")
             return False
     return True
 
@@ -45,7 +45,7 @@ def hand_on(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> Non
         except UnsupportedError:
             return
         except (PluginError, OSError) as error:
-            output.note(f"sealpipe: the output {name} could not be set ({type(error).__name__})")
+            render.note(f"sealpipe: the output {name} could not be set ({type(error).__name__})")
 
 
 def show_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
@@ -54,7 +54,7 @@ def show_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
         ci = _ci(registry)
         if ci is not None:
             told = f"{error.message} ({error.remedy})" if error.remedy else error.message
-            ci.annotate("error", output.printable(output.without_secrets(told)))
+            ci.annotate("error", render.printable(render.without_secrets(told)))
     except (SealpipeError, OSError):
         pass  # it is told on stderr all the same
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli.output import printable
+from sealpipe.cli.render import printable
 from sealpipe.errors import UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page
@@ -38,9 +38,9 @@ def show(
     """Print a page: a line a row, or JSON with the rows under `name`."""
     figures = {each: getattr(found.pagination, each) for each in _FIGURES}
     if values["output"] == "json":
-        output.json_result({name: [members(row) for row in found.items], "pagination": figures})
+        render.json_result({name: [members(row) for row in found.items], "pagination": figures})
         return
-    output.lines(line(row) for row in found.items)
+    render.lines(line(row) for row in found.items)
     page, pages = values["page"] or 1, found.pagination.total_pages
     if pages and page < pages:
-        output.note(f"page {page} of {pages}; --all walks them all")
+        render.note(f"page {page} of {pages}; --all walks them all")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.cli.options import OFFLINE, Command, options
 
 
@@ -17,21 +17,21 @@ def plugins(**values: Any) -> None:
 
     Looks them up, but imports no backend and calls nobody; `sealpipe doctor NAME` tries one.
     """
-    from sealpipe.cli import foreign
+    from sealpipe.cli import plugin_commands
     from sealpipe.client.plugins import registry as make
 
     registry = make()
     rows = [_members(each) for each in registry.listing()]
-    rows += [_command(name, each) for name, each in sorted(foreign.commands(registry).items())]
+    rows += [_command(name, each) for name, each in sorted(plugin_commands.commands(registry).items())]
     if values["output"] == "json":
         problems = [{"plugin": name, "problem": problem} for name, problem in registry.problems.items()]
-        output.json_result({"plugins": rows, "problems": problems})
+        render.json_result({"plugins": rows, "problems": problems})
         return
     width = max(len(row["name"]) for row in rows)
     lines = [line for row in rows for line in _lines(row, width, details=values["all"])]
     lines += _common() if values["all"] else []
-    output.lines(map(output.printable, lines))
-    foreign.tell_problems(registry)
+    render.lines(map(render.printable, lines))
+    plugin_commands.tell_problems(registry)
 
 
 def _members(each: Any) -> dict[str, Any]:

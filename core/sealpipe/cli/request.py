@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output
+from sealpipe.cli import context, render
 from sealpipe.cli.options import Command, options
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _tell_slips(prompts: Sequence[Prompt]) -> None:
     for prompt in prompts:
         if near := near_type(prompt):
             word = prompt.text.rpartition(":")[2]
-            output.note(
+            render.note(
                 f"sealpipe: {prompt.text!r} is asked as it is written: {word!r} is no type; did you mean {near}?"
             )
 

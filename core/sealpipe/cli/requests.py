@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import codes, context, output, pages
+from sealpipe.cli import codes, context, pages, render
 from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe.times import format_time
 
@@ -54,9 +54,9 @@ def show(code: str, **values: Any) -> None:
         known = _known_keys(client)
         row = client.get_request(codes.request(client, code))
     if values["output"] == "json":
-        output.json_result(_members(row, known))
+        render.json_result(_members(row, known))
     else:
-        output.lines([_line(row, known)])
+        render.lines([_line(row, known)])
 
 
 @requests.command(cls=CodeCommand)
@@ -72,9 +72,9 @@ def submissions(code: str, **values: Any) -> None:
         found = client.list_submissions(code)
     if values["output"] == "json":
         rows = [_submitted(row) for row in found.items]
-        output.json_result({"short_code": code, "submissions": rows, "count": found.count, "skipped": found.skipped})
+        render.json_result({"short_code": code, "submissions": rows, "count": found.count, "skipped": found.skipped})
     else:
-        output.lines(map(_submitted_line, found.items))
+        render.lines(map(_submitted_line, found.items))
     _note_skipped(found.skipped)
 
 
@@ -172,7 +172,7 @@ def _members(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
 
 def _line(row: RequestInfo, known: Mapping[str, str]) -> str:
     ends = "expired" if row.expires_at is None else format_time(row.expires_at)
-    return "\t".join((output.printable(row.short_code), ends, _key(row, known) or UNKNOWN))
+    return "\t".join((render.printable(row.short_code), ends, _key(row, known) or UNKNOWN))
 
 
 def _submitted(row: Submission) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _submitted(row: Submission) -> dict[str, Any]:
 
 def _submitted_line(row: Submission) -> str:
     created = UNKNOWN if row.created_at is None else format_time(row.created_at)
-    return "\t".join((output.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
+    return "\t".join((render.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
 
 
 def _size(row: Submission) -> int:
@@ -193,7 +193,7 @@ def _size(row: Submission) -> int:
 
 
 def _tell(ended: EndedRequest, *, as_json: bool) -> None:
-    code, count = output.printable(ended.short_code), len(ended.submissions)
+    code, count = render.printable(ended.short_code), len(ended.submissions)
     ends = None if ended.expires_at is None else format_time(ended.expires_at)
     said = {
         "expired": f"expired {code}",
@@ -201,11 +201,11 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
         "expiring": f"{code} ends by itself at {ends}, too soon to be expired before; run this again after that",
         "deleted": f"purged {code}",
     }
-    output.note(said[ended.outcome])
-    output.note(f"kept {count} submission(s), {ended.late} of them late, in {ended.kept_in}")
+    render.note(said[ended.outcome])
+    render.note(f"kept {count} submission(s), {ended.late} of them late, in {ended.kept_in}")
     _note_skipped(ended.skipped)
     if as_json:
-        output.json_result(
+        render.json_result(
             {
                 "short_code": ended.short_code,
                 "outcome": ended.outcome,
@@ -220,4 +220,4 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
 
 def _note_skipped(skipped: int | None) -> None:
     if skipped:
-        output.note(f"{skipped} submission(s) were not end-to-end encrypted: the service does not hand them out")
+        render.note(f"{skipped} submission(s) were not end-to-end encrypted: the service does not hand them out")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output
+from sealpipe.cli import context, render
 from sealpipe.cli.left import list_left
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import SealpipeError, StateError, UsageError
@@ -34,7 +34,7 @@ def resume(entry_id: str | None, **values: Any) -> None:
         if entry_id is None:
             raise UsageError("--discard drops one entry for good", remedy="name its ID; --list tells which there are")
         context.outbox(values, None).discard(entry_id)
-        output.note(f"discarded {entry_id}")
+        render.note(f"discarded {entry_id}")
         return
     _finish_all(entry_id, values)
 
@@ -53,10 +53,10 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
             except SealpipeError as error:
                 errors.append(error)
     if not names:
-        output.note("nothing is left to resume")
+        render.note("nothing is left to resume")
     errors.sort(key=lambda error: FIRST.index(error.exit_code) if error.exit_code in FIRST else len(FIRST))
     for other in errors[1:]:
-        output.note(f"sealpipe: {other.message}")
+        render.note(f"sealpipe: {other.message}")
     if errors:
         raise errors[0]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import codes, context, output, pages
+from sealpipe.cli import codes, context, pages, render
 from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe.times import format_time
 
@@ -46,9 +46,9 @@ def show(code: str, **values: Any) -> None:
     with _client(values) as client:
         row = client.get_share(codes.share(client, code))
     if values["output"] == "json":
-        output.json_result(_members(row))
+        render.json_result(_members(row))
     else:
-        output.lines([_line(row)])
+        render.lines([_line(row)])
 
 
 @shares.command(cls=CodeCommand)
@@ -60,10 +60,10 @@ def expire(code: str, **values: Any) -> None:
         keep = _folder(values)
         code = codes.share(client, code, keep)
         ended = client.expire_share(code, keep=keep)
-    shown = output.printable(code)
-    output.note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} had expired before")
+    shown = render.printable(code)
+    render.note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} had expired before")
     if values["output"] == "json":
-        output.json_result({"short_code": code, "outcome": ended.outcome})
+        render.json_result({"short_code": code, "outcome": ended.outcome})
 
 
 @shares.command(cls=CodeCommand)
@@ -80,11 +80,11 @@ def log(code: str, **values: Any) -> None:
         while not walk.done:
             entries += client.run(walk.next_page())
     if walk.first is None:
-        output.note("this service offers no access log")
+        render.note("this service offers no access log")
     if values["output"] == "json":
-        output.json_result(_log_members(code, walk.first, entries))
+        render.json_result(_log_members(code, walk.first, entries))
     else:
-        output.lines(map(_log_line, entries))
+        render.lines(map(_log_line, entries))
 
 
 def _folder(values: dict[str, Any]) -> Path | None:
@@ -111,8 +111,8 @@ def _members(row: ShareInfo) -> dict[str, Any]:
 
 
 def _line(row: ShareInfo) -> str:
-    ends = output.ending(row.expires_at, known=row.expiry_known).removeprefix("expires ")
-    return f"{output.printable(row.short_code)}\t{ends}"
+    ends = render.ending(row.expires_at, known=row.expiry_known).removeprefix("expires ")
+    return f"{render.printable(row.short_code)}\t{ends}"
 
 
 def _log_members(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _access_members(entry: Access) -> dict[str, Any]:
 def _log_line(entry: Access) -> str:
     what = "failed passcode" if entry.failed_passcode else "opened"
     cells = (_time(entry.accessed_at), what, entry.accessed_ip, entry.platform, entry.user_agent)
-    return "\t".join("-" if cell is None else output.printable(cell) for cell in cells)
+    return "\t".join("-" if cell is None else render.printable(cell) for cell in cells)
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output
+from sealpipe.cli import context, render
 from sealpipe.cli.options import Command, options
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ def stats(**values: Any) -> None:
     with Client.of_session(context.session(values)) as client:
         told = client.get_stats()
     if values["output"] == "json":
-        output.json_result(_members(told))
+        render.json_result(_members(told))
     elif sys.stdout is not None and sys.stdout.isatty():
         import shutil
 
         block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
-        output.result(chart(told, shutil.get_terminal_size().columns, block))
+        render.result(chart(told, shutil.get_terminal_size().columns, block))
     else:
-        output.result("".join(f"{day}\t{views}\n" for day, views in _rows(told)))
-        output.note(_figures(told))
+        render.result("".join(f"{day}\t{views}\n" for day, views in _rows(told)))
+        render.note(_figures(told))
 
 
 def chart(told: Stats, columns: int, block: str) -> str:

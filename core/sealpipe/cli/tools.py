@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import context, output
+from sealpipe.cli import context, render
 from sealpipe.cli.options import CodeCommand, Command, Family, options
 from sealpipe.errors import UsageError
 from sealpipe.secret import Secret
@@ -36,9 +36,9 @@ def list_(**values: Any) -> None:
     with _client(values) as client:
         offered = client.list_tools()
     if values["output"] == "json":
-        output.json_result({"tools": [_members(tool) for tool in offered]})
+        render.json_result({"tools": [_members(tool) for tool in offered]})
     else:
-        output.lines(map(_line, offered))
+        render.lines(map(_line, offered))
 
 
 @tools.command(cls=CodeCommand)
@@ -67,7 +67,7 @@ def call(name: str, **values: Any) -> None:
 
 def _show(name: str, result: ToolResult, values: dict[str, Any]) -> None:
     if values["output"] == "json":
-        output.json_result({"tool": name, "result": _result_members(result)})
+        render.json_result({"tool": name, "result": _result_members(result)})
     else:
         _tell(result)
 
@@ -97,7 +97,7 @@ def _members(tool: Tool) -> dict[str, Any]:
 
 def _line(tool: Tool) -> str:
     about = (tool.description or tool.title or "").strip().partition("\n")[0]
-    return f"{output.printable(tool.name)}\t{output.printable(about)}"
+    return f"{render.printable(tool.name)}\t{render.printable(about)}"
 
 
 def _result_members(result: ToolResult) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def _tell(result: ToolResult) -> None:
     from sealpipe.api.mcp import is_text
 
     if result.text:
-        output.lines(map(output.printable, result.text.removesuffix("\n").split("\n")))
+        render.lines(map(render.printable, result.text.removesuffix("\n").split("\n")))
     elif result.structured is not None:
-        output.lines([output.printable(result.structured)])
+        render.lines([render.printable(result.structured)])
     hidden = sum(not is_text(block) for block in result.content)
     if hidden:
-        output.note(f"{hidden} part(s) of the answer are no text; --output json has them")
+        render.note(f"{hidden} part(s) of the answer are no text; --output json has them")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.cli.options import Command, options
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def unseal(sealed: str, **values: Any) -> None:
     link goes to stdout only with --print, and is masked first where that can be done. Without the word,
     SEALPIPE_SEALED_LINK is read.
     """
-    from sealpipe import configuration
     from sealpipe.cli import deliver, disclosure, masking
     from sealpipe.client.plugins import registry
+    from sealpipe.config import api_key, previous_api_key
     from sealpipe.errors import DeliveryError, EnvelopeError
     from sealpipe.exposure import CustodyGate
     from sealpipe.flows import sealed_link
@@ -49,8 +49,8 @@ def unseal(sealed: str, **values: Any) -> None:
         elsewhere=values["link_file"] is not None,
     )
     to = deliver.targets(values["link_file"], None)
-    credential = open_credential(configuration.api_key(os.environ, values["api_key_file"]), values["service_tag"])
-    previous = configuration.previous_api_key(os.environ)
+    credential = open_credential(api_key(os.environ, values["api_key_file"]), values["service_tag"])
+    previous = previous_api_key(os.environ)
     code = sealed_link.short_code(sealed)
     keys = [credential, *([open_previous(previous)] if previous else [])]
 
@@ -58,7 +58,7 @@ def unseal(sealed: str, **values: Any) -> None:
         if values["expect"] is not None and not names(values["expect"], code):
             raise EnvelopeError(
                 "other-share",
-                f"this is the sealed link of {output.printable(code)}, and not of the share that --expect names",
+                f"this is the sealed link of {render.printable(code)}, and not of the share that --expect names",
                 remedy="see which job handed it on; the code is the output short-code of the step that sealed it",
             )
         return sealed_link.unseal(sealed, *keys, bind=values["bind"])
@@ -76,7 +76,7 @@ def unseal(sealed: str, **values: Any) -> None:
                 f"{path} could not be written: {error.strerror}", remedy="run it again with another --link-file"
             ) from None
         if values["output"] == "json":
-            output.json_result({"link": None, "link_file": path})
+            render.json_result({"link": None, "link_file": path})
         return
     leave.put(registered, masking.parts_of(link), lambda: _show(link, as_json=values["output"] == "json"))
 
@@ -105,6 +105,6 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
 
 def _show(link: Secret, *, as_json: bool) -> None:
     if as_json:
-        output.json_result({"link": link.reveal(), "link_file": None})
+        render.json_result({"link": link.reveal(), "link_file": None})
     else:
-        output.result(link.reveal() + "\n")
+        render.result(link.reveal() + "\n")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ValidationError, create_model
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from sealpipe.configuration import api_key, previous_api_key, read_config
+from sealpipe.config import api_key, previous_api_key, read_config
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.settings import GLOBAL, Setting
 

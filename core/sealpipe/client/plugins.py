@@ -13,7 +13,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.configuration import read_config, read_machine_config
+from sealpipe.config import read_config, read_machine_config
 from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.exposure import CustodyGate
 from sealpipe.plugin.context import DEADLINE

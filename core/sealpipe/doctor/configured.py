@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sealpipe import configuration
 from sealpipe._version import __version__
+from sealpipe.config import config_path, unknown_variables
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.settings import GLOBAL
@@ -42,12 +42,12 @@ def findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
     """Program and settings. What is optional and not set is left out."""
     version = platform.python_version()
     yield fine("sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}")
-    path = configuration.config_path(environ)
+    path = config_path(environ)
     yield fine("config file", "there is none" if path is None else str(path))
     for setting in GLOBAL:
         if setting.name in settings:
             yield from _setting(setting.name, settings[setting.name], environ, setting.variable())
-    for name, near in configuration.unknown_variables(environ):
+    for name, near in unknown_variables(environ):
         yield doubtful(f"variable {name}", "it means nothing", f"did you mean {near}?" if near else "unset it")
 
 

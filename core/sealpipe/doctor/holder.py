@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sealpipe import configuration, permissions
+from sealpipe import permissions
+from sealpipe.config import api_key
 from sealpipe.credential import Credential
 from sealpipe.doctor.configured import Settings
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
@@ -24,7 +25,7 @@ def look(settings: Settings, environ: Mapping[str, str]) -> tuple[Credential | N
     """The credential, where there is one that can be used, and what there is to tell."""
     file = settings["api_key_file"].usable()
     try:
-        credential = open_credential(configuration.api_key(environ, file), settings["service_tag"].usable())
+        credential = open_credential(api_key(environ, file), settings["service_tag"].usable())
     except SettingError as error:
         return None, [failed("credential", error), *_rest(file, environ)]
     origin = "SEALPIPE_API_KEY" if not file else f"{file}, {settings['api_key_file'].origin}"

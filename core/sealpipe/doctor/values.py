@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from sealpipe.config_file import OWN_TABLES
 from sealpipe.doctor.finding import Finding, failed, fine
 from sealpipe.errors import SettingError
+from sealpipe.setting_values import check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe.settings.checking import check
 
 
 class _Given(NamedTuple):
@@ -27,7 +27,7 @@ def findings(environ: Mapping[str, str], config: Mapping[str, Any], told: Collec
     right = []
     for each in found:
         try:
-            check(each.setting, each.value, each.where)
+            check_value(each.setting, each.value, each.where)
             right.append(each.where)
         except SettingError as error:
             yield failed(each.where, error)

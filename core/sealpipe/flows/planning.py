@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from sealpipe.errors import UsageError
 from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
-from sealpipe.settings import NOTIFY_ON
+from sealpipe.setting_values import NOTIFY_ON
 from sealpipe.times import as_duration
 from sealpipe.wire import fields
 

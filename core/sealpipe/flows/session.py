@@ -9,8 +9,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sealpipe import settings
-from sealpipe.configuration import read_machine_config
+from sealpipe import setting_values
+from sealpipe.config import read_machine_config
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.exposure import CustodyGate
@@ -102,7 +102,7 @@ def open_credential(api_key: str | Secret | None, service_tag: str | None = None
     if not api_key:
         raise SettingError("SEALPIPE_API_KEY is not set, or empty", remedy=_MISSING["SEALPIPE_API_KEY"])
     credential = Credential.parse(api_key)
-    if service_tag is not None and settings.service_tag(service_tag) != credential.tag:
+    if service_tag is not None and setting_values.parse_service_tag(service_tag) != credential.tag:
         raise SettingError(
             f"the service tag is set to {service_tag!r} and the credential is of {credential.tag!r}",
             remedy="unset SEALPIPE_SERVICE_TAG: the credential tells the tag",
@@ -135,10 +135,10 @@ def open_session(
         "ca_file": None if ca_file is None else os.fspath(ca_file),
     }
     if machine:
-        from sealpipe import enforced  # most machines enforce nothing
+        from sealpipe import machine_config  # most machines enforce nothing
 
         try:
-            given = enforced.service(machine, given, os.environ)
+            given = machine_config.service(machine, given, os.environ)
         except PolicyError as error:
             _tell_refused(watching, partial(registry, None, CustodyGate(), deadline), error)
             raise
@@ -155,8 +155,8 @@ def open_session(
     before = None if not previous else open_previous(previous)
     return Session(
         credential,
-        settings.base_url(base_url or ""),
-        settings.link_base_url(link_base_url or ""),
+        setting_values.parse_base_url(base_url or ""),
+        setting_values.parse_link_base_url(link_base_url or ""),
         # One registry for all calls: what a plugin set up serves the next one, too.
         cache(partial(registry, authorities, CustodyGate(credential, before), deadline)),
         deadline,

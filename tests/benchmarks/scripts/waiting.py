@@ -15,7 +15,7 @@ import httpx
 from opening import URL, headers
 
 from sealpipe import Client
-from sealpipe.cli import collect_output, output
+from sealpipe.cli import collect_report, render
 from sealpipe.client import sync
 from sealpipe.errors import SealpipeError
 from sealpipe.flows.collecting import many
@@ -63,7 +63,7 @@ class Jumping:
 
 
 def ours(client, codes, seconds, *, countdown):
-    clock, progress = Jumping(), collect_output.Progressing()
+    clock, progress = Jumping(), collect_report.Progressing()
     plan = plan_collect(codes, wait=timedelta(seconds=seconds))
     network = sync.Network(client.session)
     flow = many.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
@@ -90,7 +90,7 @@ def loop(codes, seconds):
 def main():
     number, seconds, runs, way = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     if way == "countdown":
-        output.watched = lambda: True
+        render.watched = lambda: True
     with Client(**SETTINGS) as client:
         codes = [client.request(["Password"], title="t").short_code for _ in range(number)]
 

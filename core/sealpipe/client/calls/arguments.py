@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from sealpipe.errors import EncodingError, PointError, UsageError
 from sealpipe.secret import Secret
-from sealpipe.settings import NOTIFY_ON
+from sealpipe.setting_values import NOTIFY_ON
 from sealpipe.wire.encoding import decode_base64, decode_base64url
 from sealpipe.wire.jsontext import dumps, is_text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sealpipe.cli import output
+from sealpipe.cli import render
 from sealpipe.errors import PluginError, SealpipeError
 from sealpipe.registry import Registry
 
@@ -38,13 +38,13 @@ def command(name: str) -> click.Command | None:
 def tell_problems(registry: Registry) -> None:
     """A line for each plugin that cannot be used, or only in part."""
     for name, problem in registry.problems.items():
-        output.note(f"sealpipe: the plugin {output.printable(name)} {output.printable(problem)}")
+        render.note(f"sealpipe: the plugin {render.printable(name)} {render.printable(problem)}")
 
 
 def failure(name: str, error: Exception) -> PluginError:
     """How a command that is not ours has failed: in its author's words where they meant it so, else by its type."""
     if isinstance(error, click.ClickException):
-        return PluginError(output.printable(error.format_message()))
+        return PluginError(render.printable(error.format_message()))
     return PluginError(
         f"the command {name} failed in a way it should not ({type(error).__name__})",
         remedy="`sealpipe plugins` says whose it is: ask its author",

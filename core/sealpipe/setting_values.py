@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from datetime import date, time
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from sealpipe import times
@@ -11,6 +12,9 @@ from sealpipe.errors import SettingError, UsageError
 from sealpipe.loopback import in_clear
 from sealpipe.reference import Reference, parse
 from sealpipe.reference.text import PARAMETER_NAME
+
+if TYPE_CHECKING:
+    from sealpipe.settings import Setting
 
 _MOST: Final = 2_147_483_647
 
@@ -35,7 +39,7 @@ def _http_url(name: str, text: str, in_clear_goes: str) -> str:
     return text.rstrip("/")
 
 
-def base_url(text: str) -> str:
+def parse_base_url(text: str) -> str:
     """The API's address. It ends in /v1 already: that is checked, never added."""
     url = _http_url("the base URL", text, "the credential")
     if not url.endswith("/v1"):
@@ -43,24 +47,24 @@ def base_url(text: str) -> str:
     return url
 
 
-def link_base_url(text: str) -> str:
+def parse_link_base_url(text: str) -> str:
     """The address that links start with."""
     return _http_url("the link base URL", text, "the page that opens the link")
 
 
-def service_tag(text: str) -> str:
+def parse_service_tag(text: str) -> str:
     """The service's short tag, as in the credential's prefix."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,15}", text, re.ASCII):
         raise SettingError("the service tag is not a short lower-case word", remedy="it is `svc` or the like")
     return text
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """A span given as a duration (`60s`, `2m`)."""
     return times.parse_duration(text).total_seconds()
 
 
-def bind(text: str) -> str:
+def parse_bind_text(text: str) -> str:
     """A text that a sealed link is bound to: one line that shows as it is, 512 characters at most."""
     if not text.strip():
         raise UsageError("a sealed link cannot be bound to nothing", remedy="name a text, or leave the option out")
@@ -72,7 +76,7 @@ def bind(text: str) -> str:
     return text
 
 
-def code(text: str) -> str:
+def parse_code(text: str) -> str:
     """A short code; UsageError for none, and for a link."""
     from sealpipe.wire.link import called  # few commands take one as an option
 
@@ -80,14 +84,14 @@ def code(text: str) -> str:
     return text
 
 
-def views(text: str) -> int | None:
+def parse_views(text: str) -> int | None:
     """How often a share may be opened; None for `unlimited`."""
     if text == "unlimited":
         return None
-    return count(text)
+    return parse_count(text)
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """A whole number from 1 to 2,147,483,647."""
     if not re.fullmatch(r"-?[0-9]{1,100}", text, re.ASCII):
         raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number from 1 up")
@@ -98,27 +102,27 @@ def count(text: str) -> int:
     return int(text)
 
 
-def limit(text: str) -> int | str:
+def parse_limit(text: str) -> int | str:
     """A number of the operator's: a count, or a word that the rehearsal knows."""
-    return text if text in ("plan", "unset") else count(text)
+    return text if text in ("plan", "unset") else parse_count(text)
 
 
-def header_name(text: str) -> str:
+def parse_header_name(text: str) -> str:
     """The name of an HTTP header."""
     if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", text, re.ASCII):
         raise UsageError("a header's name is letters, digits and -")
     return text
 
 
-def port(text: str) -> int:
+def parse_port(text: str) -> int:
     """A TCP port."""
-    number = count(text)
+    number = parse_count(text)
     if number > 65535:
         raise UsageError(f"{number} is not a port", remedy="a port is at most 65535")
     return number
 
 
-def param(text: str) -> tuple[str, Reference]:
+def parse_param(text: str) -> tuple[str, Reference]:
     """`NAME=REF`: a name, and where its value comes from."""
     name, equals, ref = text.partition("=")
     if not equals or not re.fullmatch(PARAMETER_NAME, name):
@@ -126,14 +130,14 @@ def param(text: str) -> tuple[str, Reference]:
     return name, parse(ref, "what follows the first =")
 
 
-def ask(text: str) -> Any:
+def parse_ask(text: str) -> Any:
     """`[ID=]PROMPT[:TYPE]` as a Prompt."""
     from sealpipe.prompts import parse_prompt  # who shares asks for nothing
 
     return parse_prompt(text)
 
 
-def opens_with(text: str) -> str | Reference:
+def parse_key_choice(text: str) -> str | Reference:
     """`credential`, or where a key comes from."""
     return text if text == "credential" else parse(text, "the key")
 
@@ -141,7 +145,7 @@ def opens_with(text: str) -> str | Reference:
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
 
 
-def notify_on(text: str) -> tuple[str, ...]:
+def parse_events(text: str) -> tuple[str, ...]:
     """Events parted by commas, each known and none twice."""
     events = tuple(text.split(","))
     for event in events:
@@ -150,3 +154,47 @@ def notify_on(text: str) -> tuple[str, ...]:
     if len(set(events)) < len(events):
         raise UsageError("an event is named twice", remedy="name each event once")
     return events
+
+
+SWITCH: Final = frozenset({"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"})
+"""What the environment and the config file may say for an option that takes no value."""
+
+
+def check_value(setting: Setting, value: object, where: str) -> None:
+    """Parse it as the setting does. SettingError names `where` it was given; an empty text counts as unset."""
+    for text in _texts(setting, value):
+        try:
+            _one(setting, text)
+        except UsageError as error:
+            message, remedy = _without(text, error.message), error.remedy or f"mend {where}, or unset it"
+        else:
+            continue
+        raise SettingError(f"{where}: {message}", remedy=remedy)
+
+
+def _without(text: str, message: str) -> str:
+    """A message without what it quotes of the value: a report is shown to others, and a value may be misplaced."""
+    quoted = text[:20]
+    for form in (repr(quoted), quoted):
+        if message.startswith(form):
+            message = f"the value{message.removeprefix(form)}"
+    return "the value cannot be used" if len(quoted) > 3 and quoted in message else message
+
+
+def _texts(setting: Setting, value: object) -> list[str]:
+    """One text, or for a setting that may be repeated one a line, or each of a list."""
+    given = value if isinstance(value, list) else [value]
+    texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in given]
+    if setting.multiple and not isinstance(value, list):
+        texts = [line for text in texts for line in text.split("\n") if line.strip()]
+    return [text for text in texts if text]
+
+
+def _one(setting: Setting, text: str) -> None:
+    # What is wrong is not repeated: where one of a few words belongs, a secret may stand.
+    if setting.flag and text.strip().lower() not in SWITCH:
+        raise UsageError("it switches something on or off", remedy="write true or false")
+    if setting.choices and text not in setting.choices:
+        raise UsageError(f"it is none of {', '.join(setting.choices)}", remedy="choose one of them")
+    if not setting.flag and not setting.choices:
+        setting.parse(text)

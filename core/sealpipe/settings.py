@@ -7,16 +7,36 @@ from it. A value comes from the flag, else the environment, else the user's conf
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
+from sealpipe import setting_values as values
 from sealpipe import times
 from sealpipe.reference import parse, parse_field, parse_target
-from sealpipe.settings import parsing
-from sealpipe.settings.parsing import NOTIFY_ON as NOTIFY_ON
-from sealpipe.settings.parsing import base_url as base_url
-from sealpipe.settings.parsing import link_base_url as link_base_url
-from sealpipe.settings.parsing import service_tag as service_tag
-from sealpipe.settings.setting import Setting as Setting
+
+
+class Setting(NamedTuple):
+    """One thing that can be set. `parse` turns text into the value and raises UsageError."""
+
+    name: str
+    help: str
+    parse: Callable[[str], Any] = str
+    default: str | None = None
+    metavar: str = "TEXT"
+    choices: tuple[str, ...] = ()
+    flag: bool = False
+    multiple: bool = False
+    short: str = ""
+    secret: bool = False
+    """A secret has no option, is not read from the config file, and never shows in help."""
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    def variable(self, command: str = "") -> str:
+        """The environment's name for it: SEALPIPE_BASE_URL, SEALPIPE_SHARE_EXPIRES_IN."""
+        return "_".join(part for part in ("SEALPIPE", command.replace("-", "_"), self.name) if part).upper()
 
 
 def _print(what: str) -> Setting:
@@ -27,14 +47,14 @@ GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
     Setting("api_key_previous", "The credential before this one: opens what was sealed to it.", secret=True),
     Setting("api_key_file", "File that holds the API credential.", metavar="FILE"),
-    Setting("base_url", "The service's API; ends in /v1.", parsing.base_url, metavar="URL"),
-    Setting("link_base_url", "What links start with.", parsing.link_base_url, metavar="URL"),
+    Setting("base_url", "The service's API; ends in /v1.", values.parse_base_url, metavar="URL"),
+    Setting("link_base_url", "What links start with.", values.parse_link_base_url, metavar="URL"),
     Setting(
-        "service_tag", "The service's short tag, where no credential tells it.", parsing.service_tag, metavar="TAG"
+        "service_tag", "The service's short tag, where no credential tells it.", values.parse_service_tag, metavar="TAG"
     ),
     Setting("state_dir", "Folder for the outbox.", metavar="DIR"),
     Setting("ca_file", "Certificates to trust beside the system's.", metavar="FILE"),
-    Setting("deadline", "Longest time for all tries together.", parsing.seconds, "60s", "DURATION"),
+    Setting("deadline", "Longest time for all tries together.", values.parse_seconds, "60s", "DURATION"),
     Setting("output", "What stdout carries.", default="text", choices=("text", "json")),
 )
 
@@ -48,7 +68,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("expires_in", "How long the link works.", times.parse_duration, "72h", "DURATION"),
         Setting("expires_at", "Until when the link works.", times.parse_time, metavar="TIME"),
         Setting("no_expiry", "The link works until its views are spent.", flag=True),
-        Setting("views", "How often it may be opened: a number or `unlimited`.", parsing.views, "1", "N"),
+        Setting("views", "How often it may be opened: a number or `unlimited`.", values.parse_views, "1", "N"),
         Setting("passcode_from", "Reference to a passcode that the recipient is asked for.", parse, metavar="REF"),
         Setting(
             "custody",
@@ -56,19 +76,21 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             default="auto",
             choices=("auto", "require", "off"),
         ),
-        Setting("timed_view", "Seconds that an opened share stays visible.", parsing.count, metavar="SECONDS"),
-        Setting("notify_on", f"Mail the owner on {', '.join(parsing.NOTIFY_ON)}.", parsing.notify_on, metavar="LIST"),
+        Setting("timed_view", "Seconds that an opened share stays visible.", values.parse_count, metavar="SECONDS"),
+        Setting("notify_on", f"Mail the owner on {', '.join(values.NOTIFY_ON)}.", values.parse_events, metavar="LIST"),
         Setting("passcode_generate", "Draw a passcode; it goes where --passcode-to says.", flag=True),
         Setting("passcode_to", "Where the passcode goes.", parse_target, multiple=True, metavar="CHANNEL"),
         Setting("send", "Where the link goes, in place of stdout.", parse_target, multiple=True, metavar="CHANNEL"),
-        Setting("param", "What {NAME} in a channel stands for.", parsing.param, multiple=True, metavar="NAME=REF"),
+        Setting("param", "What {NAME} in a channel stands for.", values.parse_param, multiple=True, metavar="NAME=REF"),
         Setting(
             "also_to", "Where fields are stored, too, before the share is made.", parse, multiple=True, metavar="SINK"
         ),
         Setting("message_template", "Text of the message, with {link} in it.", metavar="FILE"),
         Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed, for `unseal` in another job.", flag=True),
-        Setting("bind", "Text, no secret, that `unseal --bind` must name as well.", parsing.bind, metavar="TEXT"),
+        Setting(
+            "bind", "Text, no secret, that `unseal --bind` must name as well.", values.parse_bind_text, metavar="TEXT"
+        ),
         _print("link"),
         Setting("receipt", "New JSON file that tells of the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Do everything but send.", flag=True),
@@ -77,7 +99,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "ask",
             "What to ask for; may be repeated.",
-            parsing.ask,
+            values.parse_ask,
             multiple=True,
             short="-a",
             metavar="[ID=]PROMPT[:TYPE]",
@@ -85,7 +107,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("title", "Title, in clear at the service; without it, the prompts.", metavar="TEXT"),
         Setting("description", "Description, in clear at the service.", metavar="TEXT"),
         Setting("expires_in", "How long it can be answered.", times.parse_duration, "30d", "DURATION"),
-        Setting("max_submissions", "How often it can be answered.", parsing.count, metavar="N"),
+        Setting("max_submissions", "How often it can be answered.", values.parse_count, metavar="N"),
         Setting(
             "passcode_from",
             "Reference to a passcode for the form. It is SENT TO THE SERVICE, and encrypts nothing.",
@@ -102,14 +124,14 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting("seed_to", "Where a new key's seed is stored.", parse, metavar="SINK"),
         Setting("send", "Where the link goes, in place of stdout.", parse_target, multiple=True, metavar="CHANNEL"),
-        Setting("param", "What {NAME} in a channel stands for.", parsing.param, multiple=True, metavar="NAME=REF"),
+        Setting("param", "What {NAME} in a channel stands for.", values.parse_param, multiple=True, metavar="NAME=REF"),
         Setting("receipt", "New JSON file for `collect`: nothing secret, no link.", metavar="FILE"),
     ),
     "collect": (
         Setting(
             "key",
             "What opens it: `credential`, or a seed or access link.",
-            parsing.opens_with,
+            values.parse_key_choice,
             "credential",
             "credential|REF",
         ),
@@ -132,29 +154,29 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("key", "Reference to the key of the chain: file:/PATH or env:NAME.", metavar="REF"),
     ),
     "unseal": (
-        Setting("bind", "The text that the link was sealed with --bind to.", parsing.bind, metavar="TEXT"),
-        Setting("expect", "Refuse a link of any other share than this.", parsing.code, metavar="CODE"),
+        Setting("bind", "The text that the link was sealed with --bind to.", values.parse_bind_text, metavar="TEXT"),
+        Setting("expect", "Refuse a link of any other share than this.", values.parse_code, metavar="CODE"),
         Setting("link_file", "New 0600 file for the link, in place of stdout.", metavar="FILE"),
         _print("link"),
     ),
     "shares": (
-        Setting("page", "Which page, from 1.", parsing.count, metavar="N"),
-        Setting("limit", "Rows a page, at most 100.", parsing.count, metavar="N"),
+        Setting("page", "Which page, from 1.", values.parse_count, metavar="N"),
+        Setting("limit", "Rows a page, at most 100.", values.parse_count, metavar="N"),
         Setting("all", "Walk every page.", flag=True),
     ),
     "tools": (
         Setting(
             "param",
             "An argument, and where it comes from; may be repeated.",
-            parsing.param,
+            values.parse_param,
             multiple=True,
             metavar="NAME=REF",
         ),
         _print("secret that a tool hands out"),
     ),
     "requests": (
-        Setting("page", "Which page, from 1.", parsing.count, metavar="N"),
-        Setting("limit", "Rows a page, at most 100.", parsing.count, metavar="N"),
+        Setting("page", "Which page, from 1.", values.parse_count, metavar="N"),
+        Setting("limit", "Rows a page, at most 100.", values.parse_count, metavar="N"),
         Setting("all", "Walk every page.", flag=True),
         Setting("status", "List the active ones, or what has ended.", default="active", choices=("active", "expired")),
         Setting(
@@ -193,9 +215,11 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("account", "Which account.", default="default", metavar="NAME"),
         Setting("org", "Which organisation, in place of an account.", metavar="NAME"),
         Setting("plan", "The plan.", choices=("business", "enterprise", "none")),
-        Setting("rate", "Requests a minute: a number, `plan`, or `unset` (no access).", parsing.limit, metavar="N"),
-        Setting("keys", "API keys: a number, or `plan`.", parsing.limit, metavar="N"),
-        Setting("shares", "Usable shares at a time: a number, or `plan` (no limit).", parsing.limit, metavar="N"),
+        Setting(
+            "rate", "Requests a minute: a number, `plan`, or `unset` (no access).", values.parse_limit, metavar="N"
+        ),
+        Setting("keys", "API keys: a number, or `plan`.", values.parse_limit, metavar="N"),
+        Setting("shares", "Usable shares at a time: a number, or `plan` (no limit).", values.parse_limit, metavar="N"),
         Setting("view_protection", "Whether a passcode may be set.", choices=("on", "off")),
         Setting("zero_knowledge_enrolled", "Whether the account has a zero-knowledge key.", choices=("on", "off")),
         Setting("zero_knowledge_feature", "Whether the plan stores wraps.", choices=("on", "off")),
@@ -210,14 +234,14 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("passcode_from", "Reference to the passcode that the form wants.", metavar="REF"),
     ),
     "rehearsal": (
-        Setting("port", "Port on 127.0.0.1.", parsing.port, "8765", "N"),
+        Setting("port", "Port on 127.0.0.1.", values.parse_port, "8765", "N"),
         Setting("state", "SQLite file that survives a restart; in memory without it.", metavar="FILE"),
         Setting("faults", "Plan of what goes wrong on purpose (TOML).", metavar="FILE"),
         Setting("extended", "Offer what the specification does not show, too.", flag=True),
         Setting(
             "signature_header",
             "Header that signs webhooks.",
-            parsing.header_name,
+            values.parse_header_name,
             default="X-Service-Signature",
             metavar="NAME",
         ),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sealpipe import settings
+from sealpipe import setting_values
 from sealpipe.errors import PolicyError, SettingError, UsageError
 
 _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -35,8 +35,8 @@ def _path(text: str) -> str:
 
 
 _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
-    "base_url": settings.base_url,
-    "link_base_url": settings.link_base_url,
+    "base_url": setting_values.parse_base_url,
+    "link_base_url": setting_values.parse_link_base_url,
     "ca_file": _path,
 }
 
