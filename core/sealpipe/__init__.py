@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from sealpipe.client.resolving import resolve as resolve
     from sealpipe.client.sync import Client as Client
     from sealpipe.errors import *  # noqa: F403
-    from sealpipe.flows.collecting.result import Collected as Collected
-    from sealpipe.flows.collecting.result import Progress as Progress
-    from sealpipe.flows.request import SecureRequest as SecureRequest
-    from sealpipe.flows.share import Share as Share
+    from sealpipe.flows.collect.result import Collected as Collected
+    from sealpipe.flows.collect.result import Progress as Progress
+    from sealpipe.flows.request.create import SecureRequest as SecureRequest
+    from sealpipe.flows.share.post import Share as Share
     from sealpipe.prompts import Prompt as Prompt
     from sealpipe.secret import Secret as Secret
     from sealpipe.state.outbox import Outbox as Outbox
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 _PLACES = {
     "AsyncClient": "sealpipe.client.aio",
     "Client": "sealpipe.client.sync",
-    "Collected": "sealpipe.flows.collecting.result",
+    "Collected": "sealpipe.flows.collect.result",
     "Field": "sealpipe.wire.fields",
     "Outbox": "sealpipe.state.outbox",
-    "Progress": "sealpipe.flows.collecting.result",
+    "Progress": "sealpipe.flows.collect.result",
     "Prompt": "sealpipe.prompts",
     "Receipt": "sealpipe.state.receipt",
     "Secret": "sealpipe.secret",
-    "SecureRequest": "sealpipe.flows.request",
-    "Share": "sealpipe.flows.share",
+    "SecureRequest": "sealpipe.flows.request.create",
+    "Share": "sealpipe.flows.share.post",
     "aresolve": "sealpipe.client.resolving",
     "resolve": "sealpipe.client.resolving",
 }

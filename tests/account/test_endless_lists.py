@@ -14,8 +14,7 @@ from sealpipe.api import requests as api
 from sealpipe.api.models import Page, Pagination
 from sealpipe.api.operation import Answer
 from sealpipe.api.optional import AccessLog
-from sealpipe.flows.access_log import LogWalk
-from sealpipe.flows.paging import PAGES, Walk
+from sealpipe.flows.paging import PAGES, LogWalk, Walk
 from sealpipe.flows.steps import Flow
 from support.faulty import Faulty, says
 from support.terminal import Terminal

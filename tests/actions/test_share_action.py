@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe.credential import Credential
 from sealpipe.errors import EnvelopeError, UsageError
-from sealpipe.flows.sealed_link import unseal
+from sealpipe.flows.share.sealed_link import unseal
 from sealpipe_rehearsal.running import Running
 from support.fake_runner import FakeRunner
 from support.parts import ROOT

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 from channels.using import LINK, Using
 from sealpipe.errors import PluginError, UnsupportedError
-from sealpipe.flows.messages import About, link_message, passcode_message
+from sealpipe.flows.deliver.messages import About, link_message, passcode_message
 from sealpipe.plugin import Message, Secret
 from sealpipe_plugins.email import message as mails
 from sealpipe_plugins.email.message import Box, Header, write

@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from channels.using import LINK, Using
 from sealpipe.errors import NotConfiguredError, UnsupportedError
-from sealpipe.flows.messages import About, link_message, passcode_message
+from sealpipe.flows.deliver.messages import About, link_message, passcode_message
 from sealpipe.plugin import Message, ReferenceValueError, Secret
 from sealpipe_plugins.email.address import address
 from sealpipe_plugins.wording import as_html, as_markdown, lines

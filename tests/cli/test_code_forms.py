@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client
-from sealpipe.flows.either_form import confirmed_code
-from sealpipe.flows.purge_request import command
+from sealpipe.flows.request.purge import command
+from sealpipe.flows.short_codes import confirmed_code
 from sealpipe.wire.code import decoded, encoded, names
 from sealpipe_rehearsal.running import Running
 from support.odd_codes import ODD, ended, renamed
@@ -178,7 +178,7 @@ def test_what_a_ci_step_is_handed_is_encoded_and_ends_the_share(user: Terminal, 
 @given(CODES)
 def test_an_output_of_any_code_is_one_plain_word(code: str) -> None:
     from sealpipe.cli.deliver import _outputs
-    from sealpipe.flows.share import Share
+    from sealpipe.flows.share.post import Share
     from sealpipe.secret import Secret
 
     told = _outputs(Share(Secret("https://l/a#1x"), code, None, "none", "created", None, ()))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sealpipe.credential import Credential
 from sealpipe.errors import EnvelopeError, UsageError
-from sealpipe.flows import sealed_link
+from sealpipe.flows.share import sealed_link
 from sealpipe.secret import Secret
 from sealpipe.wire import keys, sealed_box
 from sealpipe_rehearsal.running import Running

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sealpipe import Client, UsageError
-from sealpipe.flows.typed import says_secret
+from sealpipe.flows.passcode import says_secret
 from sealpipe_rehearsal.running import Running
 from support.terminal import Terminal, opened
 
@@ -44,7 +44,7 @@ def test_no_store_of_another_name_gets_round_it(user: Terminal, service: Running
 
 
 def test_in_python_a_passcode_is_itself_and_no_text_reference(service: Running) -> None:
-    from sealpipe.flows.planning import plan
+    from sealpipe.flows.share.options import plan
     from sealpipe.reference import parse
 
     with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:

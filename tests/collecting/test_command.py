@@ -28,8 +28,8 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UnreadableSubmissionError,
 )
-from sealpipe.flows.collecting.result import worst
-from sealpipe.flows.storing.targets import plain
+from sealpipe.flows.collect.result import worst
+from sealpipe.flows.store.targets import plain
 from secure_requests.test_expiring import Proxied
 from support.ci_logs import commands
 from support.collecting import ask, hands_out

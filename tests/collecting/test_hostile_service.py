@@ -12,7 +12,7 @@ import pytest
 
 from collecting.test_unreadable import kept
 from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
-from sealpipe.flows.collecting.planning import plan_collect
+from sealpipe.flows.collect.options import plan_collect
 from secure_requests.test_expiring import Proxied, once
 from support import faulty
 from support.collecting import Asked, ask, hands_out, hours, on, values

@@ -18,7 +18,7 @@ import pytest
 from leaks.exposing import shown
 from sealpipe import AsyncClient, Client, Secret, StateError, UsageError
 from sealpipe.errors import NotConfiguredError, WriteConflictError
-from sealpipe.flows.collecting.result import Progress
+from sealpipe.flows.collect.result import Progress
 from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN

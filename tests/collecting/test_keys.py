@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sealpipe import Client, Secret, UsageError
 from sealpipe.errors import PublicKeyMismatchError, WrongKeyError
-from sealpipe.flows.collecting.keys import key_pair
+from sealpipe.flows.collect.key import key_pair
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
 from secure_requests.test_expiring import Proxied

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from sealpipe.flows.collecting import many, one
+from sealpipe.flows.collect import collection, poll
 from support.collect_playing import played
 from support.collect_world import WORLDS, World
 
@@ -41,9 +41,9 @@ def test_every_outcome_is_the_models() -> None:
 
 
 BROKEN = {
-    "a second answer is passed over": (one, "pick", lambda found, how, code: list(found)[:1]),  # noqa: ARG005
-    "trouble is not outlived": (many, "PASSING", ()),
-    "a refused credential is asked with again": (many, "OF_THE_CALLER", ()),
+    "a second answer is passed over": (collection, "pick", lambda found, how, code: list(found)[:1]),  # noqa: ARG005
+    "trouble is not outlived": (poll, "PASSING", ()),
+    "a refused credential is asked with again": (poll, "OF_THE_CALLER", ()),
 }
 
 

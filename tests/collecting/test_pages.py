@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from sealpipe.flows.collecting.result import Event
+from sealpipe.flows.collect.result import Event
 from sealpipe.settings import COMMANDS
 from support.collecting import ask
 from support.job import Job

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from sealpipe import UsageError
 from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
-from sealpipe.flows.collecting.picking import WORDS, any_taken, check, pick
-from sealpipe.flows.collecting.result import Received
-from sealpipe.flows.storing.targets import plain
+from sealpipe.flows.collect.pick import WORDS, any_taken, check, pick
+from sealpipe.flows.collect.result import Received
+from sealpipe.flows.store.targets import plain
 from support.collecting import ask, values
 from support.job import Job
 from support.requesting import Caller

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import UnreadableSubmissionError
-from sealpipe.flows.collecting.planning import plan_collect
+from sealpipe.flows.collect.options import plan_collect
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64
 from sealpipe.wire.field import Field

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
-from sealpipe.flows.collecting.planning import CollectPlan, plan_collect
-from sealpipe.flows.collecting.result import Progress
+from sealpipe.flows.collect.options import CollectPlan, plan_collect
+from sealpipe.flows.collect.result import Progress
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS
 from sealpipe_rehearsal.service.rates import Rates

@@ -16,7 +16,7 @@ import pytest
 from faults.conftest import Lost
 from sealpipe import Client, Field, errors
 from sealpipe.credential import Credential
-from sealpipe.flows import share as sharing
+from sealpipe.flows.share import post as sharing
 from sealpipe.state.entry import RESENDABLE, Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire import link as links

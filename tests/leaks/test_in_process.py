@@ -20,7 +20,7 @@ from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import shares
 from sealpipe.client import http
 from sealpipe.credential import Credential
-from sealpipe.flows import share as sharing
+from sealpipe.flows.share import post as sharing
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running import Running
 from support.faulty import Fault, Faulty, passes, reset_after, says

@@ -22,7 +22,7 @@ from sealpipe.errors import (
     SecretNotFoundError,
     SettingError,
 )
-from sealpipe.flows.resolve import resolve
+from sealpipe.flows.resolve.fetch import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.field import Field

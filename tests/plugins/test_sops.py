@@ -20,7 +20,7 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows.resolve import TRIES, resolve
+from sealpipe.flows.resolve.fetch import TRIES, resolve
 from sealpipe.flows.steps import Wait
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from sealpipe.flows.resolve import resolve, resolve_value
+from sealpipe.flows.resolve.fetch import resolve, resolve_value
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry

@@ -17,7 +17,7 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UsageError,
 )
-from sealpipe.flows.resolve import Cache, resolve, resolve_value
+from sealpipe.flows.resolve.fetch import Cache, resolve, resolve_value
 from sealpipe.flows.steps import Do
 from sealpipe.plugin import Document, Locator
 from sealpipe.reference import parse, parse_field

@@ -24,7 +24,7 @@ from sealpipe import (
     UsageError,
     errors,
 )
-from sealpipe.flows import expire_request as expiring
+from sealpipe.flows.request import expire as expiring
 from sealpipe.state.kept import Record, Sent
 from sealpipe.times import format_time
 from support import faulty

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.api.models import Submissions
-from sealpipe.flows import expire_request
+from sealpipe.flows.request import expire
 from sealpipe.flows.steps import Flow, Wait
 from support.rule_d import Schedule, played
 
@@ -45,14 +45,14 @@ def breaks(promise: str, folder: Path) -> bool:
 def test_the_schedules_notice_a_second_delete_that_follows_too_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expire_request, "GRACE", timedelta(0))
+    monkeypatch.setattr(expire, "GRACE", timedelta(0))
     assert breaks("destroyed without purge", tmp_path)
 
 
 def test_the_schedules_notice_a_delete_to_a_request_about_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expire_request, "MARGIN", timedelta(0))
+    monkeypatch.setattr(expire, "MARGIN", timedelta(0))
     assert breaks("destroyed without purge", tmp_path)
 
 
@@ -64,9 +64,9 @@ def test_the_schedules_notice_a_delete_before_anything_is_kept(tmp_path: Path, m
 def test_the_schedules_notice_late_submissions_that_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def not_again(_: expire_request.Ending) -> Flow[Submissions]:
+    def not_again(_: expire.Ending) -> Flow[Submissions]:
         yield Wait(0)
         return Submissions((), 0, 0)
 
-    monkeypatch.setattr(expire_request.Ending, "_keep_late", not_again)
+    monkeypatch.setattr(expire.Ending, "_keep_late", not_again)
     assert breaks("expire: expired", tmp_path)

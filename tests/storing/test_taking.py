@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceValueError, UsageError
-from sealpipe.flows.storing.also import parcels
-from sealpipe.flows.storing.taking import MisfitError, take
-from sealpipe.flows.storing.targets import SHARE, parse_targets, picks
+from sealpipe.flows.share.store import parcels
+from sealpipe.flows.store.targets import SHARE, parse_targets, picks
+from sealpipe.flows.store.write import MisfitError, take
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret

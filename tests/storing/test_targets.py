@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
-from sealpipe.flows.storing.targets import REQUEST, SHARE, Pick, Target, parse_targets, picks, plain, printable
+from sealpipe.flows.store.targets import REQUEST, SHARE, Pick, Target, parse_targets, picks, plain, printable
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Everything, Key, Pointer, Reference, parse
 

@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
 from sealpipe.credential import Credential
-from sealpipe.flows import share as sharing
+from sealpipe.flows.share import post as sharing
 from sealpipe.flows.steps import Do
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running import Running

@@ -6,9 +6,9 @@ from collections import Counter
 from copy import copy
 from datetime import timedelta
 
-from sealpipe.flows.collecting import many
-from sealpipe.flows.collecting.planning import plan_collect
-from sealpipe.flows.collecting.result import Collected, Progress
+from sealpipe.flows.collect import poll
+from sealpipe.flows.collect.options import plan_collect
+from sealpipe.flows.collect.result import Collected, Progress
 from support.collect_model import Expected, expected
 from support.collect_world import TARGET, World, open_cabinet, session
 
@@ -44,7 +44,7 @@ def _collect(world: World) -> list[Collected]:
         if progress.event == "waiting":
             world.trace.append((world.now, "", "pause", None))
 
-    found: list[Collected] = world.drive(many.collect(session(), plan, told, clock=lambda: world.now))
+    found: list[Collected] = world.drive(poll.collect(session(), plan, told, clock=lambda: world.now))
     return found
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from sealpipe import Client
 from sealpipe.api.operation import Answer, Operation
 from sealpipe.client.sync import Network
-from sealpipe.flows.collecting import many
-from sealpipe.flows.collecting.planning import CollectPlan
-from sealpipe.flows.collecting.result import Collected, OnProgress
+from sealpipe.flows.collect import poll
+from sealpipe.flows.collect.options import CollectPlan
+from sealpipe.flows.collect.result import Collected, OnProgress
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.state.receipt import Receipt
@@ -135,7 +135,7 @@ class Hours:
         self._planned.append((when, what))
 
     def collect(self, plan: CollectPlan, on_progress: OnProgress | None = None, **options: Any) -> list[Collected]:
-        return self.run(many.collect(self.session, plan, on_progress, clock=lambda: self.now, **options))
+        return self.run(poll.collect(self.session, plan, on_progress, clock=lambda: self.now, **options))
 
     def run(self, flow: Flow[Any]) -> Any:
         result: Any = None

@@ -13,7 +13,7 @@ from pathlib import Path
 from plugins.aws.moto import moto
 from plugins.k8s.cluster import Cluster, emulator
 from sealpipe.errors import UnsupportedError
-from sealpipe.flows.collecting.planning import plan_collect
+from sealpipe.flows.collect.options import plan_collect
 from support import places
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab

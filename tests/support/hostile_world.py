@@ -19,9 +19,9 @@ from sealpipe import Client
 from sealpipe.api.operation import Answer, Operation
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
-from sealpipe.flows.collecting import many
-from sealpipe.flows.collecting.planning import CollectPlan, plan_collect
-from sealpipe.flows.collecting.result import Collected, worst
+from sealpipe.flows.collect import poll
+from sealpipe.flows.collect.options import CollectPlan, plan_collect
+from sealpipe.flows.collect.result import Collected, worst
 from sealpipe.flows.steps import Do, Flow, Send, Tell
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
@@ -110,7 +110,7 @@ class World:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_report.Progressing()
-            flow = many.collect(self.client.session, plan, progress, tick=progress.tick)
+            flow = poll.collect(self.client.session, plan, progress, tick=progress.tick)
             results = self._run(flow)
             progress.over()
             for result in results:

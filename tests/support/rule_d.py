@@ -24,8 +24,8 @@ from typing import Any, cast
 
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError
-from sealpipe.flows.expire_request import EndedRequest, expire_request
-from sealpipe.flows.purge_request import purge_request
+from sealpipe.flows.request.expire import EndedRequest, expire_request
+from sealpipe.flows.request.purge import purge_request
 from sealpipe.flows.retry import Budget
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Send, Wait

@@ -13,7 +13,7 @@ def share(client: Client, word: str, keep: Path | None = None) -> str:
     """The share's code. UsageError where the word names two."""
     if "%" not in word:
         return word
-    from sealpipe.flows.either_form import share_code
+    from sealpipe.flows.short_codes import share_code
 
     return client.run(share_code(client.session, word, keep))
 
@@ -22,6 +22,6 @@ def request(client: Client, word: str, keep: Path | None = None) -> str:
     """The request's code. UsageError where the word names two."""
     if "%" not in word:
         return word
-    from sealpipe.flows.either_form import request_code
+    from sealpipe.flows.short_codes import request_code
 
     return client.run(request_code(client.session, word, keep))

@@ -17,8 +17,8 @@ from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client.sync import Client
-    from sealpipe.flows.collecting.planning import CollectPlan, Job
-    from sealpipe.flows.collecting.result import Collected
+    from sealpipe.flows.collect.options import CollectPlan, Job
+    from sealpipe.flows.collect.result import Collected
     from sealpipe.state.receipt import Receipt
 
 
@@ -37,9 +37,9 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     from sealpipe.cli import disclosure
     from sealpipe.cli.collect_report import Progressing, show, tell, tell_of
     from sealpipe.client.sync import Client
-    from sealpipe.flows.collecting import many
-    from sealpipe.flows.collecting.planning import plan_collect
-    from sealpipe.flows.collecting.result import worst
+    from sealpipe.flows.collect import poll
+    from sealpipe.flows.collect.options import plan_collect
+    from sealpipe.flows.collect.result import worst
 
     stored = bool(values["to"] or values["dir"])
     leave = disclosure.plan(
@@ -66,7 +66,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     with Client.of_session(context.session(values)) as client:
         plan = _named(client, plan, requests, values)
         try:
-            results = client.run(many.collect(client.session, plan, progress, tick=progress.tick))
+            results = client.run(poll.collect(client.session, plan, progress, tick=progress.tick))
         finally:
             progress.over()
         problems: list[SealpipeError] = []

@@ -10,8 +10,8 @@ from typing import Any, Final
 from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import SealpipeError
-from sealpipe.flows.collecting.planning import CollectPlan
-from sealpipe.flows.collecting.result import Collected, Progress, Received
+from sealpipe.flows.collect.options import CollectPlan
+from sealpipe.flows.collect.result import Collected, Progress, Received
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.times import format_time

@@ -17,9 +17,9 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from sealpipe.cli.disclosure import Disclosure
     from sealpipe.client.sync import Client
-    from sealpipe.flows.request import SecureRequest
+    from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.session import Session
-    from sealpipe.flows.share import Share
+    from sealpipe.flows.share.post import Share
 
 Made: TypeAlias = "Share | SecureRequest"
 
@@ -59,7 +59,7 @@ def sealing(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
 def check_sealing(session: Session, to: Targets) -> None:
     """UsageError where the link is to be sealed, and cannot be: before anything is sent."""
     if to.get("seal_link"):
-        from sealpipe.flows import sealed_link
+        from sealpipe.flows.share import sealed_link
 
         sealed_link.check(session.credential)
 
@@ -181,7 +181,7 @@ def _outputs(share: Made) -> dict[str, str]:
 def _sealed(session: Session, share: Made, to: Targets) -> str | None:
     if not to.get("seal_link"):
         return None
-    from sealpipe.flows import sealed_link
+    from sealpipe.flows.share import sealed_link
 
     return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
@@ -190,7 +190,7 @@ def send(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
     """Send what goes through channels, and tell of it; the error of what is left, None where all is out."""
     if share.mail is None:
         return None
-    from sealpipe.flows.delivering import deliver
+    from sealpipe.flows.deliver.send import deliver
 
     before = {id(each) for each in share.mail.dispatches if each.state == "sent"}
     told = len(share.warnings)

@@ -7,7 +7,7 @@ from typing import Any
 from sealpipe.cli import render
 from sealpipe.cli.deliver import Targets
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import SealedShare, SharePlan
+from sealpipe.flows.share.post import SealedShare, SharePlan
 from sealpipe.times import format_time
 
 

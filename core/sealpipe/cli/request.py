@@ -27,7 +27,7 @@ def request(**values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client.sync import Client
-    from sealpipe.flows import request as requesting
+    from sealpipe.flows.request import create as requesting
 
     to = deliver.targets(None, values["receipt"])
     plan = requesting.plan_request(

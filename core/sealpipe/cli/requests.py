@@ -16,7 +16,7 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, RequestInfo, Submission
     from sealpipe.client.sync import Client
-    from sealpipe.flows.expire_request import EndedRequest
+    from sealpipe.flows.request.expire import EndedRequest
 
 UNKNOWN = "-"
 
@@ -101,7 +101,7 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
     The ciphertext is kept in the state folder; the service has nothing of it any more.
     """
-    from sealpipe.flows.either_form import confirmed_code
+    from sealpipe.flows.short_codes import confirmed_code
     from sealpipe.wire.code import names
 
     meant = confirmed_code(code, confirm or "")

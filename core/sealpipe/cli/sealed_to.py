@@ -8,9 +8,9 @@ from dataclasses import replace
 from sealpipe.api.models import RequestInfo
 from sealpipe.client.sync import Client
 from sealpipe.errors import NotFoundError, PendingError, SettingError
-from sealpipe.flows.collecting.keys import InHand, in_hand
-from sealpipe.flows.collecting.opening import opened
-from sealpipe.flows.collecting.result import Received
+from sealpipe.flows.collect.key import InHand, in_hand
+from sealpipe.flows.collect.open import opened
+from sealpipe.flows.collect.result import Received
 
 
 def known_keys(client: Client) -> tuple[InHand, ...]:

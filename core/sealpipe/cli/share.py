@@ -29,7 +29,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client.sync import Client
-    from sealpipe.flows import share as sharing
+    from sealpipe.flows.share import post as sharing
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
         raise UsageError("--bind is for a sealed link", remedy="add --seal-link, or leave --bind out")

@@ -38,8 +38,8 @@ def unseal(sealed: str, **values: Any) -> None:
     from sealpipe.config import api_key, previous_api_key
     from sealpipe.errors import DeliveryError, EnvelopeError
     from sealpipe.exposure import CustodyGate
-    from sealpipe.flows import sealed_link
     from sealpipe.flows.session import open_credential, open_previous
+    from sealpipe.flows.share import sealed_link
     from sealpipe.wire.code import names
 
     leave = disclosure.plan(
@@ -85,7 +85,7 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     """The link, where policies allow to open it; observers are told before and after, with the code that it names."""
     from sealpipe.client.plugins import overseeing
     from sealpipe.client.sync import run
-    from sealpipe.flows import oversight
+    from sealpipe.flows import policy
     from sealpipe.plugin import Outgoing
 
     watching = overseeing()
@@ -99,8 +99,8 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     def nobody(*_: object) -> NoReturn:
         raise AssertionError("opening a sealed link asks no service")
 
-    session = oversight.Local(watching, cache(registry), gate)
-    return run(oversight.overseen(session, Outgoing("unseal", short_codes=(code,)), work()), nobody)
+    session = policy.Local(watching, cache(registry), gate)
+    return run(policy.overseen(session, Outgoing("unseal", short_codes=(code,)), work()), nobody)
 
 
 def _show(link: Secret, *, as_json: bool) -> None:

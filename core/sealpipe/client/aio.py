@@ -11,11 +11,11 @@ from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.client.aio_network import Network
 from sealpipe.client.calls import account, handing_over, requests, shares
 from sealpipe.client.setup import ClientSetup, shown_as_method
-from sealpipe.flows.oversight import gated
+from sealpipe.flows.journal import Undelivered
 from sealpipe.flows.paging import Pages
+from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
-from sealpipe.flows.undelivered import Undelivered
 from sealpipe.sheltered import bare, sheltered
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from sealpipe.api.operation import Operation
 from sealpipe.client import aio, sync
 from sealpipe.client.plugins import registry
 from sealpipe.client.setup import well_called
-from sealpipe.flows import resolve as resolving
+from sealpipe.flows.resolve import fetch as resolving
 from sealpipe.flows.steps import Flow
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry

@@ -17,8 +17,8 @@ from sealpipe.client.echo import Echo
 from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
 from sealpipe.client.setup import ClientSetup, shown_as_method
 from sealpipe.errors import UsageError
-from sealpipe.flows.oversight import gated
 from sealpipe.flows.paging import Pages
+from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.sheltered import sheltered

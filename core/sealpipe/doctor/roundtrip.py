@@ -14,10 +14,10 @@ from sealpipe.client.sync import run
 from sealpipe.doctor.finding import Finding, doubtful, failed, fine
 from sealpipe.doctor.way import Line
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError
-from sealpipe.flows import outgoing, oversight
-from sealpipe.flows.planning import plan
-from sealpipe.flows.sealing import SealedShare, prepare
+from sealpipe.flows import outgoing, policy
 from sealpipe.flows.session import Session
+from sealpipe.flows.share.options import plan
+from sealpipe.flows.share.seal import SealedShare, prepare
 from sealpipe.flows.steps import Flow
 from sealpipe.wire.field import Field
 
@@ -42,7 +42,7 @@ def findings(session: Session, line: Line) -> Iterator[Finding]:
 
     asked = outgoing.of_share(session, test, sealed)
     try:
-        run(oversight.overseen(session, asked, work(), _told), lambda operation, _: line.send(operation))
+        run(policy.overseen(session, asked, work(), _told), lambda operation, _: line.send(operation))
     except SealpipeError as error:
         found.append(failed("roundtrip", error))
     yield from found

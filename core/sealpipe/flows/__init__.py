@@ -1,1 +1,1 @@
-"""What users want done, as generators that know no network. One file a flow."""
+"""What users want done, as generators that know no network. A folder for each thing that users do."""

@@ -13,12 +13,12 @@ from sealpipe.times import format_time, parse_time
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sealpipe.flows.addressing import Addressing, Recipient
-    from sealpipe.flows.collecting.planning import CollectPlan
-    from sealpipe.flows.planning import SharePlan
-    from sealpipe.flows.request_planning import RequestPlan
-    from sealpipe.flows.sealing import SealedShare
+    from sealpipe.flows.collect.options import CollectPlan
+    from sealpipe.flows.deliver.recipients import Addressing, Recipient
+    from sealpipe.flows.request.options import RequestPlan
     from sealpipe.flows.session import Session
+    from sealpipe.flows.share.options import SharePlan
+    from sealpipe.flows.share.seal import SealedShare
 
 
 def of_share(session: Session, plan: SharePlan, sealed: SealedShare | None = None) -> Outgoing:

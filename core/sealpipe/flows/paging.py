@@ -1,4 +1,4 @@
-"""Walking a list page by page, to its end."""
+"""Walk a list page by page, to its end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sealpipe.flows.steps import Flow
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page
+    from sealpipe.api.optional import Access, AccessLog
 
 T = TypeVar("T")
 
@@ -56,3 +57,27 @@ class Walk(Generic[T]):
         total = page.pagination.total_pages
         self.done = not fresh or (total is not None and self._page >= total)
         return list(fresh.values())
+
+
+class LogWalk:
+    """The pages of an access log. `first` is the first page, None before it came and where no log is offered.
+
+    It ends where the service names no next cursor, or one that was used already.
+    """
+
+    def __init__(self, fetch: Callable[[str | None], Flow[AccessLog | None]]) -> None:
+        self._fetch = fetch
+        self._cursor: str | None = None
+        self._used: set[str | None] = {None}
+        self.first: AccessLog | None = None
+        self.done = False
+
+    def next_page(self) -> Flow[list[Access]]:
+        """The entries of the next page; none where no log is offered."""
+        bounded(len(self._used))
+        page = yield from self._fetch(self._cursor)
+        self.first = self.first or page
+        self._cursor = page.next_cursor if page else None
+        self.done = self._cursor in self._used
+        self._used.add(self._cursor)
+        return list(page.entries) if page else []

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
-from sealpipe.flows import outgoing, oversight
+from sealpipe.flows import outgoing, policy
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import Posting, Share, custody_warnings, link_of, mail, posted
+from sealpipe.flows.share.post import Posting, Share, custody_warnings, link_of, mail, posted
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.state.entry import Entry, kept
 from sealpipe.times import parse_time
 
 if TYPE_CHECKING:
-    from sealpipe.flows.request import SecureRequest
+    from sealpipe.flows.request.create import SecureRequest
 
 
 def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
@@ -50,7 +50,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         return unseen
     with kept(entry):
         leaving: Outgoing = yield Do(partial(outgoing.of_entry, session, entry.meta))
-        made: Share | SecureRequest = yield from oversight.overseen(session, leaving, work, _told)
+        made: Share | SecureRequest = yield from policy.overseen(session, leaving, work, _told)
         return made
 
 
@@ -82,17 +82,17 @@ def _share(session: Session, entry: Entry, resend: bool) -> Flow[Share]:  # noqa
 def _store_and_post(session: Session, posting: Posting, entry: Entry, *, resend: bool) -> Flow[Share]:
     told: tuple[str, ...] = ()
     if entry.meta.get("also_to") and not entry.stored:
-        from sealpipe.flows.storing import also  # most shares are stored nowhere
+        from sealpipe.flows.share import store  # most shares are stored nowhere
 
         with kept(entry):
-            told = yield from also.again(session, entry, resend=resend)
+            told = yield from store.again(session, entry, resend=resend)
     return (yield from posted(session, posting, told, unclear=True))
 
 
 def _request(session: Session, entry: Entry, resend: bool) -> Flow[SecureRequest]:  # noqa: ARG001, FBT001 - the same
-    from sealpipe.flows import request  # most entries are shares
+    from sealpipe.flows.request import create  # most entries are shares
 
-    return (yield from request.resume(session, entry))
+    return (yield from create.resume(session, entry))
 
 
 _FINISH: Mapping[str, Callable[[Session, Entry, bool], Flow[Share] | Flow[SecureRequest]]] = {

@@ -169,9 +169,9 @@ def open_session(
 
 def _tell_refused(overseers: tuple[Overseer, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
     if overseers:
-        from sealpipe.flows import oversight  # which imports this module
+        from sealpipe.flows import policy  # which imports this module
 
-        oversight.refused(oversight.Local(overseers, registry, CustodyGate()), "session", error)
+        policy.refused(policy.Local(overseers, registry, CustodyGate()), "session", error)
 
 
 def open_previous(text: str | Secret) -> Credential:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Send(NamedTuple):
     """Put one operation on the network, once, within `timeout` seconds.
 
-    `cleared`: policies and observers were asked and told (`sealpipe.flows.oversight`).
+    `cleared`: policies and observers were asked and told (`sealpipe.flows.policy`).
     """
 
     operation: Operation[Any]

@@ -1,7 +1,12 @@
-"""The tools of the hosted MCP endpoint: shake hands, then list or call (specification: POST /v1/mcp)."""
+"""The tools of the hosted MCP endpoint: shake hands, then list or call (specification: POST /v1/mcp).
+
+What references gave as text becomes the JSON types that a tool's schema asks for.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -9,13 +14,12 @@ from typing import Any, TypeVar
 from sealpipe.api import mcp
 from sealpipe.api.mcp import Line, Tool, ToolResult
 from sealpipe.api.refusals import printable
-from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError
-from sealpipe.flows import outgoing, oversight
-from sealpipe.flows.resolve import Cache, resolve_value
+from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
+from sealpipe.flows import outgoing, policy
+from sealpipe.flows.resolve.fetch import Cache, resolve_value
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.flows.tool_arguments import typed
 from sealpipe.plugin import Outgoing
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
@@ -42,7 +46,7 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow
     session.gate.check("the call of the tool", mcp.call(Line(), name, arguments).body or b"")  # before the handshake
     plan = outgoing.of_tool(session, name, [None] if arguments else [])
     work = _talk(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
-    return (yield from oversight.overseen(session, plan, work))
+    return (yield from policy.overseen(session, plan, work))
 
 
 def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
@@ -52,7 +56,7 @@ def call_with_references(session: Session, name: str, params: Sequence[tuple[str
     """
     session.check_clear(name, *(param for param, _ in params))
     plan: Outgoing = yield Do(partial(outgoing.of_tool, session, name, [ref for _, ref in params]))
-    return (yield from oversight.overseen(session, plan, _with_references(session, name, params)))
+    return (yield from policy.overseen(session, plan, _with_references(session, name, params)))
 
 
 def _with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
@@ -122,3 +126,61 @@ def _list(line: Line, budget: Budget) -> Flow[tuple[tuple[Tool, ...], Line]]:
         if cursor is None or cursor in used:  # a page that comes again is the end, as in every list
             return tuple(tools), line
     raise ProtocolError("the service's list of tools does not end", remedy="call the tool by its name all the same")
+
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
+
+
+def typed(values: Mapping[str, Secret], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a tool. What the schema says nothing of stays text.
+
+    UsageError names the argument that is not what it should be, never its value.
+    """
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, Mapping) else {}
+    return {name: _typed(name, value.reveal(), known.get(name)) for name, value in values.items()}
+
+
+def _typed(name: str, text: str, schema: object) -> Any:
+    wanted = schema.get("type") if isinstance(schema, Mapping) else None
+    kinds = wanted if isinstance(wanted, list) else [wanted]
+    readers = [_READERS[kind] for kind in kinds if isinstance(kind, str) and kind in _READERS]
+    if "string" in kinds or not readers:
+        return text
+    for _, read in readers:
+        value = read(text)
+        if value is not None:
+            return value
+    raise UsageError(
+        f"the argument {printable(name, 100)} is not {' or '.join(what for what, _ in readers)}",
+        remedy="see `sealpipe tools list --output json` for what the tool takes",
+    )
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def _number(text: str) -> Any:
+    return json.loads(text) if _NUMBER.fullmatch(text) else None
+
+
+def _json(kind: type) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, kind) else None
+
+    return read
+
+
+_READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "integer": ("a whole number", _whole),
+    "number": ("a number", _number),
+    "boolean": ("true or false", {"true": True, "false": False}.get),
+    "array": ("a list in JSON", _json(list)),
+    "object": ("an object in JSON", _json(dict)),
+}

@@ -18,8 +18,8 @@ from sealpipe import Client
 from sealpipe.cli import collect_report, render
 from sealpipe.client import sync
 from sealpipe.errors import SealpipeError
-from sealpipe.flows.collecting import many
-from sealpipe.flows.collecting.planning import plan_collect
+from sealpipe.flows.collect import poll
+from sealpipe.flows.collect.options import plan_collect
 from sealpipe.flows.steps import Do, Send, Tell, Wait
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
@@ -66,7 +66,7 @@ def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_report.Progressing()
     plan = plan_collect(codes, wait=timedelta(seconds=seconds))
     network = sync.Network(client.session)
-    flow = many.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
+    flow = poll.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
     began = time.process_time()
     found = clock.drive(flow, network)
     spent = time.process_time() - began

@@ -8,7 +8,7 @@ from pathlib import Path
 from references.running import opened, run
 from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import PluginError
-from sealpipe.flows.resolve import resolve
+from sealpipe.flows.resolve.fetch import resolve
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry

@@ -22,7 +22,7 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows.resolve import Cache, resolve
+from sealpipe.flows.resolve.fetch import Cache, resolve
 from sealpipe.flows.steps import Do, Flow, Step, Wait
 from sealpipe.reference import parse, parse_field
 from support import faulty

@@ -9,7 +9,7 @@ import pytest
 
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import read, values
-from sealpipe.flows.resolve import Cache, earliest_end
+from sealpipe.flows.resolve.fetch import Cache, earliest_end
 from sealpipe.wire.field import Field
 from sealpipe_rehearsal.running import Running
 from support.openbao import Bao

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # who shares needs none of these: they are imported where the
     from sealpipe.api.mcp import Tool, ToolResult
     from sealpipe.api.optional import AccessLog, Capabilities
     from sealpipe.api.stats import Stats
-    from sealpipe.flows.access_log import LogWalk
+    from sealpipe.flows.paging import LogWalk
 
 
 def get_stats(session: Session) -> Flow[Stats]:
@@ -72,7 +72,7 @@ def iter_share_log(
     session: Session, short_code: str, *, since: datetime | None = None, until: datetime | None = None
 ) -> LogWalk:
     """Every entry of a share's access log, page by page; none where the service offers no log."""
-    from sealpipe.flows.access_log import LogWalk
+    from sealpipe.flows.paging import LogWalk
 
     def fetch(cursor: str | None) -> Flow[AccessLog | None]:
         return share_log(session, short_code, limit=100, cursor=cursor, since=since, until=until)

@@ -12,10 +12,10 @@ from sealpipe.flows.steps import Flow
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
-    from sealpipe.flows.collecting.keys import OpensWith
-    from sealpipe.flows.collecting.planning import After
-    from sealpipe.flows.collecting.result import Collected, OnProgress
-    from sealpipe.flows.request import SecureRequest
+    from sealpipe.flows.collect.key import OpensWith
+    from sealpipe.flows.collect.options import After
+    from sealpipe.flows.collect.result import Collected, OnProgress
+    from sealpipe.flows.request.create import SecureRequest
     from sealpipe.plugin import Mode
     from sealpipe.prompts import Prompt
     from sealpipe.state.receipt import Receipt, RequestKey
@@ -56,7 +56,7 @@ def request(
     where the service has it under another public key; OutcomeUnknownError has `.outbox_id`; DeliveryError.
     """
     from sealpipe.client.calls.shares import with_mail
-    from sealpipe.flows import request as requesting
+    from sealpipe.flows.request import create as requesting
     from sealpipe.state.outbox import Outbox
 
     plan = requesting.plan_request(
@@ -146,8 +146,8 @@ def collect_each(
 
     Raises only what concerns all of them; `.problem()` of each is the error that it would have ended with.
     """
-    from sealpipe.flows.collecting import many
-    from sealpipe.flows.collecting.planning import plan_collect
+    from sealpipe.flows.collect import poll
+    from sealpipe.flows.collect.options import plan_collect
 
     plan = plan_collect(
         requests,
@@ -160,4 +160,4 @@ def collect_each(
         after=after,
         state=state,
     )
-    return many.collect(session, plan, on_progress)
+    return poll.collect(session, plan, on_progress)

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sealpipe.flows import outgoing, oversight
+from sealpipe.flows import outgoing, policy
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
@@ -18,7 +18,7 @@ from sealpipe.secret import Secret, closed
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
-    from sealpipe.flows.expire_request import EndedRequest
+    from sealpipe.flows.request.expire import EndedRequest
 
 
 def create_request(
@@ -78,7 +78,7 @@ def create_request(
         api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key, public_key),
         session.budget(),
     )
-    return oversight.overseen(session, plan, work, _made_as)
+    return policy.overseen(session, plan, work, _made_as)
 
 
 def _made_as(made: CreatedRequest) -> Mapping[str, object]:
@@ -133,7 +133,7 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
 
     plan = outgoing.of_ending(session, "purge", "request", short_code)
     work = call(api.delete(short_code), session.budget(), most=1)
-    return oversight.overseen(session, plan, work, lambda done: {"outcome": done.outcome})
+    return policy.overseen(session, plan, work, lambda done: {"outcome": done.outcome})
 
 
 def expire_request(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedRequest]:
@@ -146,7 +146,7 @@ def expire_request(session: Session, short_code: str, *, keep: str | Path | None
     other. Raises NotFoundError, OutcomeUnknownError (only looked again, and still not known), DeliveryError (it has
     ended, and what came late could not be read or kept), StateError.
     """
-    from sealpipe.flows import expire_request as expiring
+    from sealpipe.flows.request import expire as expiring
 
     return expiring.expire_request(session, short_code, None if keep is None else Path(keep))
 
@@ -159,6 +159,6 @@ def purge_request(
     An active request is expired first, as by `expire_request`, and the ciphertext is kept in the same way.
     Raises UsageError where `confirm` differs, and what `expire_request` raises.
     """
-    from sealpipe.flows import purge_request as purging
+    from sealpipe.flows.request import purge as purging
 
     return purging.purge_request(session, short_code, confirm, None if keep is None else Path(keep))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.created import CreatedShare
-from sealpipe.flows import expire as expiring
-from sealpipe.flows import outgoing, oversight
+from sealpipe.flows import outgoing, policy
 from sealpipe.flows import resume as resuming
-from sealpipe.flows import share as sharing
 from sealpipe.flows.paging import Walk
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
-from sealpipe.flows.share import DEFAULT_EXPIRY, Custody, Share
+from sealpipe.flows.share import expire as expiring
+from sealpipe.flows.share import post as sharing
+from sealpipe.flows.share.post import DEFAULT_EXPIRY, Custody, Share
 from sealpipe.flows.steps import Flow
 from sealpipe.plugin.policy import LITERAL
 from sealpipe.secret import Secret
@@ -27,9 +27,9 @@ from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
-    from sealpipe.flows.delivering import Deliverable
-    from sealpipe.flows.expire import EndedShare
-    from sealpipe.flows.request import SecureRequest
+    from sealpipe.flows.deliver.send import Deliverable
+    from sealpipe.flows.request.create import SecureRequest
+    from sealpipe.flows.share.expire import EndedShare
 
 
 def create_share(
@@ -71,7 +71,7 @@ def create_share(
         session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views
     )
     work = call(api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key), session.budget())
-    return oversight.overseen(session, plan, work, made_as)
+    return policy.overseen(session, plan, work, made_as)
 
 
 def made_as(made: CreatedShare) -> Mapping[str, object]:
@@ -177,7 +177,7 @@ def with_mail(session: Session, making: Flow[Made], *, resend: bool) -> Flow[Mad
     """Make it, and send what is to be sent."""
     made = yield from making
     if made.mail is not None:
-        from sealpipe.flows.delivering import deliver  # most shares are sent nowhere
+        from sealpipe.flows.deliver.send import deliver  # most shares are sent nowhere
 
         with kept(made.entry):
             yield from deliver(session, made, resend=resend)

@@ -1,0 +1,1 @@
+"""Collecting submissions: poll, open, pick and store them."""

@@ -1,0 +1,256 @@
+"""One request: looked at until somebody has answered, then opened, stored and, where asked for, ended.
+
+look     GET: is it ours, and can it still be answered? then the submissions
+open     each once; what cannot be opened, or does not answer what was asked, stops none of the others
+keep     the ciphertext of what could not be used, before anything else
+pick     the answers that are taken: more than that, and nothing is stored
+store    every place, each confirmed by its sink; what is there already is not written again
+end      only when every place is confirmed: by rule D, which keeps what came late
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sealpipe.api import requests as api
+from sealpipe.api.models import RequestInfo, Submission, Submissions
+from sealpipe.errors import (
+    PluginError,
+    PublicKeyMismatchError,
+    SealpipeError,
+    StateError,
+    TooManySubmissionsError,
+    UsageError,
+)
+from sealpipe.flows import outgoing, policy
+from sealpipe.flows.collect.key import InHand, check_ours
+from sealpipe.flows.collect.open import Answers
+from sealpipe.flows.collect.options import CollectPlan, Job
+from sealpipe.flows.collect.pick import any_taken, none_named, pick
+from sealpipe.flows.collect.result import (
+    Collected,
+    Event,
+    Placed,
+    Planned,
+    Progress,
+    Status,
+    Telling,
+)
+from sealpipe.flows.collect.store import parcels
+from sealpipe.flows.retry import Budget, call
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.flows.store.write import Parcel, describe, put
+
+if TYPE_CHECKING:  # most answers go to stdout, and leave no record
+    from sealpipe.state.kept import Record
+
+
+class Collecting:
+    """One command's work on one request. `result` is None until it is over, `troubles` how many looks failed lately."""
+
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        plan: CollectPlan,
+        keys: Sequence[InHand],
+        tell: Telling,
+        clock: Callable[[], float],
+    ) -> None:
+        self._session, self._job, self._plan, self._keys, self._tell = session, job, plan, keys, tell
+        self._clock = clock
+        self._answers = Answers(job, plan.folder, keys, session.credential.tag)
+        self._over = False
+        self._asks_at = -inf  # when its state has to be asked for, whatever else is asked
+        self._skipped = 0
+        self._kept_in: Path | None = None
+        self.result: Collected | None = None
+        self.trouble: SealpipeError | None = None
+        self.troubles = 0
+
+    @property
+    def short_code(self) -> str:
+        """The request's."""
+        return self._job.short_code
+
+    def look(self, budget: Budget, *, at_state: bool) -> Flow[None]:
+        """Look once, and do what there is to do. Raises ServiceError where the look failed, and may be repeated."""
+        if at_state or self._clock() >= self._asks_at:
+            info = yield from call(api.get(self.short_code), budget)
+            try:
+                self._over = self._ended(info)
+            except PublicKeyMismatchError:
+                yield from self._keep_what_is_there(budget)
+                raise
+        found: Submissions = yield from call(api.submissions(self.short_code), budget)
+        self.trouble, self.troubles = None, 0
+        self._skipped = found.skipped or 0
+        yield Do(partial(self._answers.add, found.items))
+        if any_taken(self._answers.usable, self._plan.pick):
+            yield from self._tell(Progress("answered", self.short_code))
+            self.result = yield from self._collect()
+        elif self._over:
+            self.result = yield from self._over_without()
+
+    def failed(self, error: SealpipeError) -> None:
+        """A look came to nothing, and may be repeated."""
+        self.trouble = error
+        self.troubles += 1
+
+    def fail(self, error: SealpipeError) -> None:
+        """End it with an error."""
+        self.result = self._made("failed", error)
+
+    def give_up(self) -> Flow[None]:
+        """End it because time is out."""
+        if self.trouble is not None:
+            self.fail(self.trouble)
+            return
+        try:
+            self.result = yield from self._unanswered("pending")
+        except SealpipeError as error:
+            self.fail(error)
+
+    def _ended(self, info: RequestInfo) -> bool:
+        """Whether it cannot be answered any more. Raises PublicKeyMismatchError, WrongKeyError where its key is none of
+        ours."""
+        self._asks_at = inf
+        if info.expires_at is not None:
+            left = info.expires_at - (info.told_at or datetime.now(UTC))
+            self._asks_at = self._clock() + max(0.0, left.total_seconds())
+        check_ours(self.short_code, info.public_key, self._job.receipt, self._keys)
+        return info.public_key is None and info.expires_at is None
+
+    def _collect(self) -> Flow[Collected]:
+        try:
+            chosen = pick(self._answers.usable, self._plan.pick, self.short_code)
+        except TooManySubmissionsError:
+            # Nothing is stored; what cannot be used is kept all the same.
+            self._kept_in = (yield from self._unanswered("failed")).kept_in
+            raise
+        made = self._made("collected")
+        made.submissions = tuple(chosen)
+        wanted = [parcel for each in chosen for parcel in parcels(self._job, each, self._plan.folder)]
+        words = yield from describe(self._session, wanted)
+        if self._plan.dry_run:
+            made.planned = tuple(
+                Planned(parcel.marker, str(parcel.ref), parcel.keys, told)
+                for parcel, told in zip(wanted, words, strict=True)
+            )
+            return made
+        if not wanted and not made.unreadable and self._plan.after == "keep":
+            return made  # nothing that a record would be for
+        record = yield from self._locked()
+        try:
+            yield from self._keep(record, made, self._answers.locked_up())
+            yield from self._store(record, wanted, made)
+            if self._plan.after == "expire" and not made.failures:
+                yield from self._end(record, made)
+        finally:
+            record.close()
+        return made
+
+    def _keep(self, record: Record, made: Collected, items: Sequence[Submission]) -> Flow[None]:
+        """The ciphertext of what cannot be used, or has not got where it belongs."""
+        try:
+            yield Do(partial(record.keep, items))
+            made.kept_in = record.place if items else made.kept_in
+        except StateError as error:  # they are at the service, too: no reason to keep the others from their places
+            made.warnings += (error.message,)
+
+    def _store(self, record: Record, wanted: Iterable[Parcel], made: Collected) -> Flow[None]:
+        stored, failures, left = list(made.stored), list(made.failures), set()
+        for parcel in wanted:
+            try:
+                receipt = yield from put(self._session, parcel, record)
+            except (PluginError, UsageError) as error:
+                failures.append(error)
+                left.add(parcel.marker)
+                yield from self._tell(Progress("not stored", self.short_code, detail=str(parcel.ref)))
+            else:
+                stored.append(Placed(parcel.marker, str(parcel.ref), parcel.keys, receipt.already, receipt.known))
+                word: Event = "already" if receipt.already else "stored"
+                yield from self._tell(Progress(word, self.short_code, detail=str(parcel.ref)))
+        made.stored, made.failures = tuple(stored), tuple(failures)
+        if left:
+            yield from self._keep(record, made, self._answers.locked_up(left))
+
+    def _end(self, record: Record, made: Collected) -> Flow[None]:
+        from sealpipe.flows.request.expire import Ending
+
+        try:
+            plan = outgoing.of_ending(self._session, "expire", "request", self.short_code)
+            work = Ending(self._session, self.short_code, record).run()
+            made.ended = yield from policy.overseen(self._session, plan, work, lambda ended: {"outcome": ended.outcome})
+        except SealpipeError as error:
+            made.error = error  # everything is in its place all the same
+            return
+        yield from self._tell(Progress("ended", self.short_code, detail=made.ended.outcome))
+        known = self._answers.known
+        late = {item.identity: item for item in made.ended.submissions if item.identity not in known}
+        made.late, made.kept_in = len(late), record.place if late else made.kept_in
+        if late and self._plan.pick == "each":
+            yield Do(partial(self._answers.add, late.values()))
+            new = self._answers.of(late)
+            wanted = [parcel for each in new for parcel in parcels(self._job, each, self._plan.folder)]
+            yield from self._store(record, wanted, made)
+            made.submissions = (*made.submissions, *new)
+            made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
+
+    def _over_without(self) -> Flow[Collected]:
+        """What is over without what is asked for. Raises SubmissionNotFoundError where it has other answers."""
+        usable, named = self._answers.usable, self._plan.pick
+        # One that is there and cannot be used is told as such.
+        if usable and not any(named == each.short_code for each in self._answers.unreadable):
+            self._kept_in = (yield from self._unanswered("failed")).kept_in
+            raise none_named(usable, named, self.short_code)
+        return (yield from self._unanswered("expired"))
+
+    def _unanswered(self, status: Status) -> Flow[Collected]:
+        made = self._made(status)
+        if made.unreadable and not self._plan.dry_run:
+            record = yield from self._locked()
+            try:
+                yield from self._keep(record, made, self._answers.locked_up())
+            finally:
+                record.close()
+        return made
+
+    def _locked(self) -> Flow[Record]:
+        from sealpipe.flows.request.expire import locked
+
+        return (yield from locked(self._session, self.short_code, self._plan.state))
+
+    def _keep_what_is_there(self, budget: Budget) -> Flow[None]:
+        """The ciphertext of everything, where the service is not to be trusted with it any more."""
+        if self._plan.dry_run:
+            return
+        with suppress(SealpipeError):  # that it is not to be trusted matters more
+            found = yield from call(api.submissions(self.short_code), budget)
+            if found.items:
+                record = yield from self._locked()
+                try:
+                    yield Do(partial(record.keep, found.items))
+                    self._kept_in = record.place
+                finally:
+                    record.close()
+
+    def _made(self, status: Status, error: SealpipeError | None = None) -> Collected:
+        return Collected(
+            self.short_code,
+            status,
+            len(self._answers),
+            unreadable=self._answers.unreadable,
+            skipped=self._skipped,
+            error=error,
+            pick=self._plan.pick,
+            seen=self._answers.known,
+            kept_in=self._kept_in,
+        )

@@ -1,0 +1,136 @@
+"""Key pairs in hand, and where they come from: the credential, the one before it, a seed, an access link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from sealpipe.credential import Credential
+from sealpipe.errors import (
+    EncodingError,
+    FragmentError,
+    PublicKeyMismatchError,
+    ReferenceSyntaxError,
+    UsageError,
+    WrongKeyError,
+)
+from sealpipe.flows.resolve.fetch import resolve_secret
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.reference import Reference, parse
+from sealpipe.secret import Secret
+from sealpipe.wire import keys, link
+from sealpipe.wire.encoding import decode_base64url, encode_base64url
+
+if TYPE_CHECKING:
+    from sealpipe.state.receipt import Receipt
+
+OpensWith = str | Secret | Reference | keys.KeyPair
+"""How a key is given: `credential`, a reference, or the seed, access link or credential itself."""
+
+
+_HEX = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
+
+
+class InHand(NamedTuple):
+    """A key pair, and whose it is: `credential`, `previous`, `given` or `receipt`."""
+
+    name: str
+    pair: keys.KeyPair
+
+    @property
+    def public_key(self) -> str:
+        """base64url of 65 bytes."""
+        return encode_base64url(self.pair.public_key)
+
+
+def in_hand(session: Session, key: OpensWith, receipt: Receipt | None = None) -> Flow[tuple[InHand, ...]]:
+    """All that may open a request's submissions, nearest first. Raises UsageError, PluginError."""
+    if isinstance(key, keys.KeyPair):
+        return (InHand("given", key),)
+    if key != "credential":
+        return (InHand("given", (yield from _given(session, key))),)
+    found: list[InHand] = []
+    if receipt is not None and receipt.key == "new" and receipt.seed is not None:
+        found.append(InHand("receipt", (yield from _given(session, receipt.seed))))
+    for name, credential in (("credential", session.credential), ("previous", session.previous)):
+        if credential is not None and credential.custody_secret is not None:
+            found.append(InHand(name, (yield Do(partial(_of, credential)))))
+    if not found:
+        raise UsageError(
+            "the credential has no custody secret, so nothing can be opened with it",
+            remedy="use the whole credential, all three parts; or name the request's own key with --key REF",
+        )
+    return tuple(found)
+
+
+def check_ours(short_code: str, told: str | None, receipt: Receipt | None, known: Sequence[InHand]) -> None:
+    """PublicKeyMismatchError, WrongKeyError where a request's key, as the service tells it or its receipt, is none of
+    those in hand.
+
+    `told` is None where the service tells none: the request has ended, or it is not said.
+    """
+    ours = [each.public_key for each in known]
+    if receipt is not None and receipt.public_key not in ours:
+        raise WrongKeyError(
+            "wrong-key",
+            f"{short_code} was made under a key that is not in hand, by its receipt",
+            remedy="name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
+        )
+    if told is None:
+        return
+    if receipt is not None and told != receipt.public_key:
+        swapped = PublicKeyMismatchError(
+            f"the service shows {short_code} under another public key than its receipt: what is submitted now could "
+            "not be opened",
+            remedy="have nobody answer it any more; what was submitted before opens with --key, once it has ended",
+        )
+        swapped.short_code = short_code
+        raise swapped
+    if told not in ours:
+        raise WrongKeyError(
+            "wrong-key",
+            f"{short_code} is sealed to another key than those in hand",
+            remedy="name its key with --key REF; check that the credential is the one that made it",
+        )
+
+
+def key_pair(text: Secret, tag: str) -> keys.KeyPair:
+    """The key pair of a seed (base64url or hex), an access link or its fragment, or a credential. Raises UsageError."""
+    raw = text.reveal().strip()
+    try:
+        if "_sk_live_" in raw:
+            return _of(Credential.parse(raw))
+        if "#" in raw or len(raw) == 44:
+            return keys.from_seed(link.decode_fragment(raw.rpartition("#")[2]), tag=tag)
+        # 64 characters of base64url would be 48 bytes: what is meant is never in doubt.
+        seed = bytes.fromhex(raw) if _HEX.fullmatch(raw) else decode_base64url(raw)
+        if len(seed) == 32:
+            return keys.from_seed(seed, tag=tag)
+    except (FragmentError, EncodingError):
+        pass
+    raise UsageError(
+        "the key is neither a seed, nor an access link, nor a credential with all three parts",
+        remedy="a seed has 43 characters of base64url, or 64 of hex; copy it, or the whole link, again",
+    )
+
+
+def _given(session: Session, key: str | Secret | Reference) -> Flow[keys.KeyPair]:
+    text: Secret | None
+    if isinstance(key, Secret):
+        text = key
+    else:
+        ref = parse(key, "the key") if isinstance(key, str) else key
+        text = yield from resolve_secret(ref, "a key", session.registry)
+    if text is None:
+        raise ReferenceSyntaxError("the key is not optional", remedy="take ?optional=1 off its reference")
+    pair: keys.KeyPair = yield Do(partial(key_pair, text, session.credential.tag))
+    return pair
+
+
+def _of(credential: Credential) -> keys.KeyPair:
+    if credential.custody_secret is None:
+        raise UsageError("that credential has no custody secret", remedy="give it whole, all three parts")
+    return keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag)

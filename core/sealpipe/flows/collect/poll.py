@@ -1,0 +1,216 @@
+"""Poll many requests at once, each with its own outcome: by turns, within the plan's rate, until time is out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from sealpipe.errors import (
+    AuthenticationError,
+    ConnectError,
+    PermissionDeniedError,
+    RateLimitError,
+    RetriesExhaustedError,
+    SealpipeError,
+)
+from sealpipe.flows import outgoing, policy
+from sealpipe.flows.collect.collection import Collecting
+from sealpipe.flows.collect.key import InHand, in_hand
+from sealpipe.flows.collect.options import CollectPlan, samples
+from sealpipe.flows.collect.result import Collected, ListenerError, OnProgress, Progress, Telling
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow, Wait
+from sealpipe.flows.store.write import describe
+from sealpipe.plugin import Outgoing
+
+PASSING: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
+"""Errors that waiting outlives: 429, 5xx, lost connections. Nothing has changed."""
+
+
+OF_THE_CALLER: Final = (AuthenticationError, PermissionDeniedError)
+"""Errors that every other request would end with, too: nobody asks again."""
+
+
+def collect(
+    session: Session,
+    plan: CollectPlan,
+    on_progress: OnProgress | None = None,
+    *,
+    tick: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Flow[list[Collected]]:
+    """All of them, in their order. Only what concerns every one of them is raised, and what `on_progress` raises.
+
+    `tick` is how often `on_progress` is told of the waiting, in seconds; None: at each look.
+    """
+    session.check_clear(plan.pick, *(job.short_code for job in plan.jobs))  # before results and files name them
+    work = _collect(session, plan, on_progress, tick, clock)
+    if not session.overseers:
+        return (yield from work)
+    leaving: Outgoing = yield Do(partial(outgoing.of_collect, session, plan))
+    if plan.after == "expire" and not plan.dry_run:
+        for job in plan.jobs:
+            ending = outgoing.of_ending(session, "expire", "request", job.short_code)
+            yield from policy.ask(session, ending)
+    if plan.dry_run:  # it changes nothing, and shows what a policy would say
+        yield from policy.ask(session, leaving)
+        return (yield from work)
+    return (yield from policy.overseen(session, leaving, work, lambda _: None))  # each was told
+
+
+def _collect(
+    session: Session,
+    plan: CollectPlan,
+    on_progress: OnProgress | None,
+    tick: float | None,
+    clock: Callable[[], float],
+) -> Flow[list[Collected]]:
+    tell = Telling(on_progress)
+    try:
+        works = yield from _works(session, plan, tell, clock)
+        yield from _until_over(session, plan, works, tell, tick, clock)
+    except ListenerError as raised:
+        error = raised.error
+    else:
+        results = [work.result for work in works if work.result is not None]
+        for result in results if not plan.dry_run else ():
+            result.warnings += yield from policy.collected(session, result)
+        return results
+    raise error
+
+
+def _works(session: Session, plan: CollectPlan, tell: Telling, clock: Callable[[], float]) -> Flow[list[Collecting]]:
+    """One for each request, its keys in hand. What opens all of them is looked up once."""
+    for job in plan.jobs:
+        yield from describe(session, samples(job))
+    works: list[Collecting] = []
+    rings: dict[str | None, tuple[InHand, ...] | SealpipeError] = {}
+    for job in plan.jobs:
+        own = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
+        if own not in rings:
+            try:
+                rings[own] = yield from in_hand(session, plan.key, job.receipt)
+            except SealpipeError as error:
+                if own is None or plan.key != "credential":
+                    raise
+                rings[own] = error
+        keys = rings[own]
+        works.append(Collecting(session, job, plan, () if isinstance(keys, SealpipeError) else keys, tell, clock))
+        if isinstance(keys, SealpipeError):
+            works[-1].fail(keys)
+    return works
+
+
+def _until_over(
+    session: Session,
+    plan: CollectPlan,
+    works: Sequence[Collecting],
+    tell: Telling,
+    tick: float | None,
+    clock: Callable[[], float],
+) -> Flow[None]:
+    started = clock()
+    allowance = Allowance(clock)
+    looked_at_state = -STATE_INTERVAL
+
+    def hold_back(looks: int, number: int) -> Flow[float]:
+        """Wait until so many looks may leave, while there is time; what is left of that."""
+        left = plan.wait - (clock() - started)
+        if left > 0:
+            yield from _wait(min(left, allowance.take(looks)), left, number, tell, tick)
+        return plan.wait - (clock() - started)
+
+    while True:
+        passed = clock() - started
+        at_state = passed - looked_at_state >= STATE_INTERVAL or passed >= plan.wait
+        looked_at_state = passed if at_state else looked_at_state
+        yield from _round(session, _open(works), hold_back, tell, at_state=at_state)
+        left, open_works = plan.wait - (clock() - started), _open(works)
+        if not open_works or passed >= plan.wait:  # the last look at each comes when time is out, not before
+            break
+        number = len(open_works)
+        pause = min(left, look_interval(clock() - started, number))
+        if allowance.leaves(pause, number, left) < min(2 * number, BURST):
+            pause = left  # the last look is at each of them, and at its state: it comes in place of this one
+        yield from _wait(pause, left, number, tell, tick)
+    for work in _open(works):
+        yield from work.give_up()
+
+
+def _open(works: Sequence[Collecting]) -> list[Collecting]:
+    """Those that are not over; what failed lately comes last, so that it keeps none of the others waiting for ever."""
+    return sorted((work for work in works if work.result is None), key=lambda work: work.troubles)
+
+
+def _round(
+    session: Session,
+    works: Sequence[Collecting],
+    hold_back: Callable[[int, int], Flow[float]],
+    tell: Telling,
+    *,
+    at_state: bool,
+) -> Flow[None]:
+    """A look at each. Where the service cannot be asked and there is time, the others wait for the next round."""
+    for number, work in enumerate(works):
+        left = yield from hold_back(2 if at_state else 1, len(works) - number)
+        try:
+            yield from work.look(session.budget(), at_state=at_state)
+        except PASSING as error:
+            work.failed(error)
+            yield from tell(Progress("trouble", work.short_code, len(works), max(left, 0.0), detail=error.message))
+            if left > 0:
+                return
+        except OF_THE_CALLER as error:
+            for each in works[number:]:
+                each.fail(error)
+            return
+        except SealpipeError as error:
+            work.fail(error)
+
+
+def _wait(pause: float, left: float, number: int, tell: Telling, tick: float | None) -> Flow[None]:
+    remaining = pause
+    while remaining > 0:
+        step = remaining if tick is None else min(tick, remaining)
+        yield from tell(Progress("waiting", waiting=number, left=left - (pause - remaining), next_look=remaining))
+        yield Wait(step)
+        remaining -= step
+
+
+FIRST_INTERVAL: Final = 15.0
+"""Seconds between looks at first."""
+LONGEST_INTERVAL: Final = 120.0
+"""Seconds between looks after a long time."""
+STATE_INTERVAL: Final = 600.0
+"""Seconds between looks at whether a request still can be answered."""
+RATE: Final = 50.0 / 60.0
+"""Looks a second that all requests take together: half of what the smallest plan allows (specification: Limits)."""
+BURST: Final = 100.0
+"""Looks that may leave at once after a while without any: half of that plan's burst."""
+
+
+def look_interval(waited: float, requests: int) -> float:
+    """Seconds until the next look at `requests` of them, after `waited` seconds: a twentieth of that, within bounds."""
+    return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, waited / 20)), requests / RATE)
+
+
+class Allowance:
+    """What all looks of a wait may take together, as a bucket: the service's own, at half its size and rate."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._left, self._at = BURST, clock()
+
+    def leaves(self, pause: float, looks: int, left: float) -> float:
+        """How many may leave at once after `left` seconds, if so many looks leave after `pause` of them."""
+        now = min(BURST, self._left + (self._clock() - self._at) * RATE)
+        return min(BURST, min(BURST, now + pause * RATE) - looks + (left - pause) * RATE)
+
+    def take(self, requests: int) -> float:
+        """Seconds until so many may leave. They count as gone."""
+        now = self._clock()
+        self._left = min(BURST, self._left + (now - self._at) * RATE) - requests
+        self._at = now
+        return max(0.0, -self._left / RATE)

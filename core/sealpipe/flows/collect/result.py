@@ -1,0 +1,194 @@
+"""What collecting ends with, for each request; and what it tells on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from sealpipe.api.refusals import printable
+from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
+from sealpipe.flows.steps import Flow, Tell
+from sealpipe.wire.field import Field
+
+if TYPE_CHECKING:
+    from sealpipe.flows.request.expire import EndedRequest
+
+Status = Literal["collected", "pending", "expired", "failed"]
+Identity = tuple[str | None, str | None]
+"""A submission's short code and its ciphertext."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A submission that was opened. Anybody who had the link may have sent it: the sender is not authenticated.
+
+    `fields` are as they were sent, labels and all; each value is a `Secret`. `marker` stands for the submission in
+    sinks and folders: a plain name, the same on every machine.
+    """
+
+    short_code: str | None
+    created_at: datetime | None
+    fields: tuple[Field, ...] = field(repr=False)
+    marker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A submission that could not be opened, or does not answer what was asked; `reason` says which, for people."""
+
+    short_code: str | None
+    created_at: datetime | None
+    reason: str
+
+
+class Placed(NamedTuple):
+    """A submission in its place. `already`: it was there before; `known` is False where nobody can read it back."""
+
+    submission: str
+    target: str
+    keys: tuple[str, ...]
+    already: bool
+    known: bool
+
+
+class Planned(NamedTuple):
+    """What would go where (`--dry-run`), in the sink's words."""
+
+    submission: str
+    target: str
+    keys: tuple[str, ...]
+    words: str
+
+
+@dataclass(slots=True)
+class Collected:
+    """What a request has given. `submissions` are those that `pick` chose, opened; `count` is how many there are.
+
+    `status` is `pending` or `expired` where nobody has answered, `failed` where `error` says why nothing came of it.
+    `failures` are those of sinks: nothing is lost, a rerun stores what is missing. `late` came while the request
+    ended, and is kept. `kept_in` is the file with the ciphertext of what could not be opened or stored, None without
+    a folder.
+    """
+
+    short_code: str
+    status: Status
+    count: int = 0
+    submissions: tuple[Received, ...] = field(default=(), repr=False)
+    unreadable: tuple[Unreadable, ...] = ()
+    skipped: int = 0
+    stored: tuple[Placed, ...] = ()
+    planned: tuple[Planned, ...] = ()
+    failures: tuple[SealpipeError, ...] = ()
+    late: int = 0
+    ended: EndedRequest | None = None
+    kept_in: Path | None = None
+    warnings: tuple[str, ...] = ()
+    error: SealpipeError | None = None
+    """Why it came to nothing, where `status` is `failed`; else why the request could not be ended."""
+    pick: str = "only"
+    """What was to be taken."""
+    seen: frozenset[Identity] = field(default=frozenset(), repr=False)
+    """Every submission that was there, by what tells one from another."""
+
+    def problem(self) -> SealpipeError | None:
+        """The error that stands for all that is not as it should be; None where all is well."""
+        # Where it came to nothing, what could not be opened is not the reason.
+        return self.error if self.status == "failed" else worst(self.problems())
+
+    def problems(self) -> list[SealpipeError]:
+        """All that is not as it should be."""
+        found = [self.error, *self.failures, self._unopened(), self._unanswered()]
+        return [error for error in found if error is not None]
+
+    def _unopened(self) -> UnreadableSubmissionError | None:
+        if not self.unreadable:
+            return None
+        reasons = "; ".join(dict.fromkeys(each.reason for each in self.unreadable[:5]))
+        return UnreadableSubmissionError(
+            f"{len(self.unreadable)} of {self.count} submissions to {self.short_code} could not be used: {reasons}",
+            short_code=self.short_code,
+        )
+
+    def _unanswered(self) -> SealpipeError | None:
+        were = "answer was" if self.skipped == 1 else "answers were"
+        skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
+        nobody = "nobody has answered"
+        if self.count > len(self.unreadable):  # there are answers, and none of them is the one that was named
+            nobody = none_is(self.count, self.pick)
+        elif self.unreadable:
+            nobody = "nobody has answered in a way that can be used"
+        if self.status == "pending":
+            return PendingError(f"{self.short_code}: {nobody} yet{skipped}", short_code=self.short_code)
+        if self.status == "expired" and not self.unreadable:
+            return NoSubmissionError(
+                f"{self.short_code} has expired, and {nobody}{skipped}", short_code=self.short_code
+            )
+        return None
+
+
+def none_is(answers: int, named: str) -> str:
+    """That a request has answers, and none of them is the one that `pick` names."""
+    those = f"none of its {answers} answers is" if answers > 1 else "its one answer is not"
+    return f"{those} {printable(named, 60)}"
+
+
+_RANK = (1, 11, 14, 13)
+"""Exit codes that come first where there are several at once (DESIGN section 3); 15 comes last."""
+
+
+def worst(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
+    """The error that stands for several; None where there is none."""
+
+    def rank(error: SealpipeError) -> int:
+        code = error.exit_code
+        return _RANK.index(code) if code in _RANK else len(_RANK) + (code in (15, 16)) + (code == 15)
+
+    return min((error for error in errors if error is not None), key=rank, default=None)
+
+
+Event = Literal["waiting", "trouble", "answered", "stored", "already", "not stored", "ended"]
+
+
+class Progress(NamedTuple):
+    """What is going on. `waiting` requests have no answer yet; `left` and `next_look` are in seconds.
+
+    `event`: `waiting`, `trouble` (a look failed, and is repeated; `detail` says how), `answered`, `stored`,
+    `already` (it was there), `not stored`, `ended` (`detail`: how).
+    """
+
+    event: Event
+    short_code: str = ""
+    waiting: int = 0
+    left: float = 0.0
+    next_look: float = 0.0
+    detail: str = ""
+
+
+OnProgress = Callable[[Progress], object]
+
+
+class ListenerError(Exception):
+    """What a callback raised: it ends the call, whatever kind of error it is."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+class Telling:
+    """Who is told what goes on, if anybody is."""
+
+    def __init__(self, listener: OnProgress | None) -> None:
+        self._listener = listener
+
+    def __call__(self, progress: Progress) -> Flow[None]:
+        """Tell. Raises ListenerError."""
+        if self._listener is not None:
+            try:
+                yield Tell(partial(self._listener, progress))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is not ours to judge
+                raise ListenerError(error) from None

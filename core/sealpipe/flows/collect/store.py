@@ -1,0 +1,59 @@
+"""From an opened submission to what goes into each place. Pure. Names are ours; only values are the submitter's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from sealpipe.flows.collect.options import Job
+from sealpipe.flows.collect.result import Received
+from sealpipe.flows.store.targets import plain
+from sealpipe.flows.store.write import MisfitError, Parcel, grouped, take
+from sealpipe.plugin import Stored
+from sealpipe.prompts import Prompt
+from sealpipe.reference import Reference
+from sealpipe.secret import Secret
+from sealpipe.times import format_time
+from sealpipe.wire.field import Field
+
+MOST_FILES: Final = 1000
+"""Fields of a submission that become files of a folder, at most."""
+
+
+def parcels(job: Job, received: Received, folder: Path | None) -> list[Parcel]:
+    """What a submission puts where. Raises MisfitError where it does not answer what is taken of it; UsageError."""
+    places = {"submission": received.marker, "request": plain(job.short_code)}
+    found = []
+    for target, picks in job.takes:
+        stored = take(target, picks, received.fields)
+        if stored:
+            found.append(Parcel(target.filled(places), tuple(stored), target.mode, received.marker))
+    if folder is not None:
+        found.append(_in_folder(folder, received, job.prompts))
+    return grouped(found)
+
+
+def named(fields: Sequence[Field], prompts: Sequence[Prompt] | None) -> list[str]:
+    """A name of ours for each field: the id of the prompt that it answers first, else its number."""
+    ids = {prompt.text: prompt.id for prompt in prompts or ()}
+    return [ids.pop(field.key, f"field-{number}") for number, field in enumerate(fields, 1)]
+
+
+def _in_folder(folder: Path, received: Received, prompts: Sequence[Prompt] | None) -> Parcel:
+    if len(received.fields) > MOST_FILES:
+        raise MisfitError(f"it has {len(received.fields)} fields, and a folder takes {MOST_FILES}")
+    names = named(received.fields, prompts)
+    rows = [
+        {"file": name, "key": field.key, "type": field.type} for name, field in zip(names, received.fields, strict=True)
+    ]
+    created = None if received.created_at is None else format_time(received.created_at)
+    index = {"schema": 1, "short_code": received.short_code, "created_at": created, "fields": rows}
+    stored = [Stored(name, _secret(field)) for name, field in zip(names, received.fields, strict=True)]
+    stored.append(Stored("index.json", Secret(json.dumps(index) + "\n")))
+    return Parcel(Reference("dir", str(folder / received.marker)), tuple(stored), "create", received.marker)
+
+
+def _secret(field: Field) -> Secret:
+    return field.value if isinstance(field.value, Secret) else Secret(field.value)

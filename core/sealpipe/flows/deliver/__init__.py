@@ -1,0 +1,1 @@
+"""Delivering links and passcodes through channels."""

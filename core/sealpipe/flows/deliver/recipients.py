@@ -1,0 +1,173 @@
+"""Whom a share's link and passcode go to: `--send`, `--passcode-to`, `--param`, checked before anything is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from sealpipe.errors import PluginError, UsageError
+from sealpipe.flows.deliver.messages import parse_template
+from sealpipe.flows.resolve.fetch import Cache, resolve_value
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.plugin import SEGMENTS
+from sealpipe.reference import Reference, Target, parse, parse_target
+from sealpipe.reference.pattern import Pattern, parse_pattern
+
+if TYPE_CHECKING:
+    from sealpipe.registry import Registry
+
+What = Literal["link", "passcode"]
+_SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
+
+
+class Recipient(NamedTuple):
+    """One of those who are sent something. `shown` is the target as it was asked for, its places not filled."""
+
+    what: What
+    channel: str
+    to: str
+    shown: str
+
+    def __str__(self) -> str:
+        return f"{self.channel}:{self.to}"
+
+
+class Wanted(NamedTuple):
+    """A target that was asked for, and its text with places."""
+
+    what: What
+    target: Target
+    pattern: Pattern
+
+
+class Addressing(NamedTuple):
+    """What is to be sent where. `template` is the message's text, None for our own."""
+
+    wanted: tuple[Wanted, ...]
+    params: Mapping[str, Reference]
+    template: str | None = None
+
+
+Params = Mapping[str, str | Reference] | Sequence[tuple[str, Reference]]
+
+
+def addressing(
+    send: Iterable[Target | str],
+    passcode_to: Iterable[Target | str],
+    params: Params,
+    template: str | None,
+    *,
+    with_passcode: bool,
+) -> Addressing:
+    """Check what was asked for, as far as that goes without a plugin. Raises UsageError."""
+    wanted = tuple([_wanted("link", target) for target in send] + [_wanted("passcode", to) for to in passcode_to])
+    to_somebody = {each.what for each in wanted}
+    if "passcode" in to_somebody and not with_passcode:
+        raise UsageError("there is no passcode to send", remedy="add --passcode-generate or --passcode-from")
+    if template is not None:
+        if "link" not in to_somebody:
+            raise UsageError("there is a text for a message, and nobody to send it to", remedy="add --send CHANNEL")
+        parse_template(template)
+    return Addressing(wanted, _params(params, {name for each in wanted for name in each.pattern.names}), template)
+
+
+def resolve_recipients(
+    asked: Addressing, registry: Callable[[], Registry], cache: Cache
+) -> Flow[tuple[Recipient, ...]]:
+    """Everybody, one by one, each checked by their channel. Nothing is sent.
+
+    Raises UsageError, PluginError; each names the target as it was asked for.
+    """
+    values: dict[str, str] = {}
+    for name, ref in asked.params.items():
+        value = yield from resolve_value(ref, registry, cache)
+        values[name] = _value(name, ref, None if value is None else value.reveal())
+    found: tuple[Recipient, ...] = yield Do(partial(_check, asked.wanted, values, registry))
+    return found
+
+
+def _wanted(what: What, target: Target | str) -> Wanted:
+    target = parse_target(target) if isinstance(target, str) else target
+    return Wanted(what, target, parse_pattern(target.to, f"what follows {target.name}:"))
+
+
+def _params(params: Params, places: set[str]) -> dict[str, Reference]:
+    pairs = list(params.items() if isinstance(params, Mapping) else params)
+    given = {name: parse(ref, "the parameter") if isinstance(ref, str) else ref for name, ref in pairs}
+    if len(given) < len(pairs):
+        raise UsageError("--param gives a value twice", remedy="give every value once")
+    if missing := sorted(places - given.keys()):
+        raise UsageError(
+            f"nothing says what {{{missing[0]}}} stands for",
+            remedy=f"add --param {missing[0]}=REF, or write {{{{ for a brace",
+        )
+    if unused := [name for name in given if name not in places]:
+        raise UsageError(
+            f"no channel has a place for --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs"
+        )
+    return given
+
+
+def _value(name: str, ref: Reference, value: str | None) -> str:
+    """What may be filled in: one line of printable text. The value is not shown: it may be anything."""
+    if not value:
+        raise UsageError(f"--param {name}: {ref} has no value", remedy="a recipient is not optional")
+    if not value.isprintable():
+        ending = value.rstrip("\r\n").isprintable()
+        raise UsageError(
+            f"--param {name}: {ref} " + ("ends in a line end" if ending else "holds a control character"),
+            remedy="add ?trim=1 to its reference" if ending else "it has to be one line of printable text",
+        )
+    return value
+
+
+def _check(
+    wanted: Sequence[Wanted], values: Mapping[str, str], registry: Callable[[], Registry]
+) -> tuple[Recipient, ...]:
+    from sealpipe.registry.sending import checked
+
+    plugins = registry()
+    found: dict[tuple[str, str], Recipient] = {}
+    for what, target, pattern in wanted:
+        info = plugins.channel_info(target.name)
+        if SEGMENTS in info.capabilities:
+            _only_segments(target, pattern, values)
+        try:
+            to = checked(plugins, target.name, pattern.fill(values))
+        except PluginError as error:
+            raise naming(error, target) from None
+        # By plugin, for two stores of one may have one recipient; and however that recipient is spelled.
+        key = info.name, to.strip().casefold()
+        if key in found:
+            raise _twice(found[key], what, target)
+        found[key] = Recipient(what, target.name, to, str(target))
+    return tuple(found.values())
+
+
+def naming(error: PluginError, target: object) -> PluginError:
+    """The error, with the target that it is about."""
+    error.locator = error.locator or str(target)
+    if not error.message.startswith(f"{target}"):
+        error.message = f"{target}: {error.message}"
+        error.args = (error.message,)
+    return error
+
+
+def _only_segments(target: Target, pattern: Pattern, values: Mapping[str, str]) -> None:
+    for name in pattern.names:
+        if not _SEGMENT.fullmatch(values[name]):
+            raise UsageError(
+                f"{target}: what --param {name} gives would change more than its own part of the target",
+                remedy="it may have letters, digits and . _ ~ - only; what is fixed is written out",
+            )
+
+
+def _twice(first: Recipient, what: What, target: Target) -> UsageError:
+    if first.what == what:
+        return UsageError(f"{target} names a recipient of the {what} twice", remedy="name each once")
+    return UsageError(
+        f"link and passcode would both go to {target}: whoever reads there could open the share",
+        remedy="send the passcode another way, to another place",
+    )

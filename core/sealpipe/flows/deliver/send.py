@@ -1,0 +1,217 @@
+"""Sending a share's link and passcode, once each (DESIGN 6.2).
+
+A message is journalled `sending` before its channel is asked and `sent` after. One that is left at `sending` may
+have arrived: it is told, and repeated only where somebody says so. `failed` was certainly not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from sealpipe.api.refusals import printable
+from sealpipe.errors import (
+    NOT_TAKEN,
+    DeliveryError,
+    PluginError,
+    SealpipeError,
+    StateError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UsageError,
+)
+from sealpipe.flows import policy
+from sealpipe.flows.deliver.messages import About, link_message, passcode_message
+from sealpipe.flows.deliver.recipients import Recipient, naming
+from sealpipe.flows.resolve.fetch import TRIES
+from sealpipe.flows.retry import LONGEST_WAIT
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow, Wait
+from sealpipe.secret import Secret
+
+if TYPE_CHECKING:
+    from sealpipe.state.entry import Entry
+
+State = Literal["pending", "sending", "sent", "failed"]
+
+
+class Deliverable(Protocol):
+    """What has a link to be sent: a share or a request."""
+
+    kind: ClassVar[str]
+
+    @property
+    def link(self) -> Secret:
+        """What its recipients get."""
+
+    short_code: str
+    title: str | None
+    expires_at: datetime | None
+    expiry_known: bool
+    warnings: tuple[str, ...]
+    entry: Entry | None
+    mail: Mail | None
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """One message and how far it is."""
+
+    recipient: Recipient
+    state: State = "pending"
+
+
+@dataclass(slots=True)
+class Mail:
+    """The messages of a share."""
+
+    dispatches: Sequence[Dispatch]
+    passcode: Secret | None = field(repr=False)
+    kind: str = "share"
+    views: int | None = None
+    template: str | None = field(default=None, repr=False)
+
+    def sends(self, what: str) -> bool:
+        """Whether the link, or the passcode, goes to anybody."""
+        return any(dispatch.recipient.what == what for dispatch in self.dispatches)
+
+
+def mail_of(meta: Mapping[str, Any], states: Mapping[int, State]) -> Mail | None:
+    """The messages that an outbox entry's notes tell of; None for none."""
+    recipients = [Recipient(*row) for row in meta.get("recipients", ())]
+    dispatches = [Dispatch(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
+    if not dispatches:
+        return None
+    return Mail(dispatches, meta["passcode"], meta["kind"], meta["views"], meta["message_template"])
+
+
+def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Flow[None]:
+    """Send what is not sent yet; what failed does not stop the others. Raises DeliveryError where anything is left."""
+    if share.mail is None:
+        return
+    over = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
+    if over and any(dispatch.state != "sent" for dispatch in share.mail.dispatches):
+        raise _told(share, f"the {share.kind} {share.short_code} expired before all its messages were out", _ANEW)
+    left: list[tuple[Dispatch, SealpipeError]] = []
+    for number, dispatch in enumerate(share.mail.dispatches):
+        if dispatch.state != "sent":
+            problem = yield from _dispatch(session, share, number, resend=resend)
+            outcome = "unclear" if dispatch.state == "sending" else dispatch.state
+            recipient = str(dispatch.recipient)
+            share.warnings += yield from policy.delivery(
+                session, share.short_code, recipient, dispatch.recipient.what, outcome
+            )
+            if problem is not None:
+                left.append((dispatch, problem))
+    if left:
+        raise _not_delivered(share, left)
+
+
+def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
+    assert share.mail is not None  # noqa: S101 - its caller looked
+    dispatch = share.mail.dispatches[number]
+    try:
+        if dispatch.state == "sending" and not resend and not (yield Do(partial(_confirms, session, dispatch))):
+            return UnknownOutcomeError("an earlier try was cut off: it may have arrived, and may not")
+        budget = session.budget()
+        for tries in range(1, TRIES + 1):
+            try:
+                yield Do(partial(_send, session, share, number))
+                return None
+            except UnavailableError as error:
+                pause = max(budget.back_off(tries), min(LONGEST_WAIT, error.retry_after or 0.0))
+                if tries == TRIES or pause >= budget.left():
+                    raise
+            yield Wait(pause)
+    except PluginError as error:
+        return naming(error, dispatch.recipient.shown)
+    except UsageError as error:
+        return error
+    return None
+
+
+def _send(session: Session, share: Deliverable, number: int) -> None:
+    """Journal, send, journal. Blocks."""
+    from sealpipe.registry.sending import send
+
+    assert share.mail is not None  # noqa: S101 - as above
+    dispatch = share.mail.dispatches[number]
+    registry, recipient = session.registry(), dispatch.recipient
+    registry.channel(recipient.channel)  # what it lacks is told before the message counts as under way
+    _note(share, number, "sending")
+    try:
+        send(registry, recipient.channel, _message(share, recipient), recipient.to)
+    except NOT_TAKEN:
+        _note(share, number, "failed", must=False)
+        raise
+    _note(share, number, "sent", must=False)
+
+
+def _confirms(session: Session, dispatch: Dispatch) -> bool:
+    from sealpipe.registry.sending import confirms
+
+    return confirms(session.registry(), dispatch.recipient.channel)
+
+
+def _note(share: Deliverable, number: int, state: State, *, must: bool = True) -> None:
+    assert share.mail is not None  # noqa: S101 - as above
+    try:
+        if share.entry is not None:
+            share.entry.note_delivery(number, state)
+    except StateError as error:
+        if must:
+            raise
+        # The worst that comes of it is a question: after a kill it counts as perhaps sent.
+        share.warnings += (error.message,)
+    share.mail.dispatches[number].state = state
+
+
+def _message(share: Deliverable, recipient: Recipient) -> Any:
+    mail = share.mail
+    assert mail is not None  # noqa: S101 - as above
+    passcode = mail.passcode
+    about = About(
+        mail.kind,
+        share.title,
+        share.short_code,
+        share.expires_at,
+        mail.views,
+        passcode is not None,
+        mail.template,
+        share.expiry_known,
+    )
+    if recipient.what == "link":
+        return link_message(share.link, about)
+    if passcode is None:
+        raise UsageError("the outbox entry holds no passcode", remedy=_ANEW)
+    return passcode_message(passcode, about)
+
+
+_ANEW = "drop what is left with `sealpipe resume ID --discard`, and share anew"
+
+
+def _not_delivered(share: Deliverable, left: Sequence[tuple[Dispatch, SealpipeError]]) -> DeliveryError:
+    """All that did not get out, each with its reason and its next step."""
+    lines, unclear = [], False
+    for dispatch, problem in left:
+        recipient = dispatch.recipient
+        perhaps = dispatch.state == "sending"
+        unclear = unclear or perhaps
+        said = problem.message.removeprefix(f"{recipient.shown}: ")
+        next_step = f" ({problem.remedy})" if problem.remedy else ""
+        did = "may not have reached" if perhaps else "did not reach"
+        lines.append(printable(f"the {recipient.what} {did} {recipient.shown}: {said}{next_step}", 600))
+    again = "; ask whether it arrived: `sealpipe resume ID --resend` sends it once more" if unclear else ""
+    rest = f"the {share.kind} exists; `sealpipe resume ID` delivers what is left{again}"
+    return _told(share, "; ".join(lines), rest)
+
+
+def _told(share: Deliverable, message: str, remedy: str) -> DeliveryError:
+    entry = None if share.entry is None else share.entry.id
+    remedy = remedy.replace("ID", entry) if entry else f"the {share.kind} exists: its link is in the error's `share`"
+    error = DeliveryError(printable(message, 4000), remedy=remedy, outbox_id=entry)
+    error.share = share
+    return error

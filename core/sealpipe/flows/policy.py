@@ -1,0 +1,251 @@
+"""The one gate: policies are asked, and observers told, before anything leaves, is stored or is ended.
+
+Work that changes something at the service runs inside `overseen`, which lets its calls through; `gated`, around every
+flow of a client, stops any other. So a flow that forgets to ask sends nothing where somebody oversees. Reads pass.
+What is seen of it is in `sealpipe.flows.outgoing`: never a value, never a fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from sealpipe.api.operation import Resend
+from sealpipe.errors import PluginError, PolicyError, SealpipeError
+from sealpipe.exposure import WITHHELD
+from sealpipe.exposure import refused as refused_by_gate
+from sealpipe.flows.steps import Do, Flow, Send, Step
+from sealpipe.plugin import Outgoing
+from sealpipe.times import format_time
+
+if TYPE_CHECKING:
+    from sealpipe.exposure import CustodyGate
+    from sealpipe.flows.collect.result import Collected
+    from sealpipe.registry import Overseer, Registry
+
+T = TypeVar("T")
+
+BY_LISTS = ("policy",)
+"""Who is asked before sources are read, too: what lists of names forbid is not even read."""
+
+
+class Overseen(Protocol):
+    """What a session tells: who oversees, and the registry."""
+
+    @property
+    def overseers(self) -> tuple[Overseer, ...]:
+        """Policies and observers."""
+
+    @property
+    def registry(self) -> Callable[[], Registry]:
+        """The registry of the session."""
+
+    @property
+    def gate(self) -> CustodyGate:
+        """What finds the credential in what they would be told."""
+
+
+class Local(NamedTuple):
+    """Who oversees, where there is no session: what is done asks no service."""
+
+    overseers: tuple[Overseer, ...]
+    registry: Callable[[], Registry]
+    gate: CustodyGate
+
+
+def ask(session: Overseen, plan: Outgoing) -> Flow[None]:
+    """Ask every policy, and tell nobody but of a refusal.
+
+    Raises PolicyError, PluginError, and UsageError where they would see the credential: then nothing happened.
+    """
+    if session.overseers:
+        yield Do(partial(_ask, session, plan))
+
+
+def overseen(
+    session: Overseen,
+    plan: Outgoing,
+    work: Flow[T],
+    told: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
+) -> Flow[T]:
+    """Ask every policy, tell every observer, do the work, and tell how it ended: `told` says that of its result.
+
+    None of `told`: the work has told it itself. What was to be written down before it is. Where an observer cannot be
+    told of the end, the result's `warnings` name it, if it has any: what was done is done all the same.
+    """
+    if not session.overseers:
+        return (yield from work)
+    try:
+        yield Do(partial(_begin, session, plan))
+    except BaseException:
+        work.close()
+        raise
+    try:
+        made = yield from _cleared(work)
+    except SealpipeError as error:
+        with suppress(PluginError):  # why it failed matters more
+            yield Do(partial(_tell, session, plan, {"outcome": type(error).__name__}))
+        raise
+    end = told(made)
+    if end is None:
+        return made
+    try:
+        yield Do(partial(_tell, session, plan, end))
+    except PluginError as error:
+        with suppress(AttributeError):  # a result without warnings: the line before it stands
+            made.warnings += (error.message,)  # type: ignore[attr-defined]
+    return made
+
+
+def gated(session: Overseen, flow: Flow[T]) -> Flow[T]:
+    """The flow, stopped where it would change something at the service without having asked."""
+    return _each(flow, _refuse_unasked) if session.overseers else flow
+
+
+def delivery(session: Overseen, short_code: str, recipient: str, what: str, outcome: str) -> Flow[tuple[str, ...]]:
+    """Tell every observer what became of one message; a warning where one cannot be told."""
+    event = {"event": "delivery", "short_code": short_code, "recipient": recipient, "what": what, "outcome": outcome}
+    return (yield from tell(session, event))
+
+
+def collected(session: Overseen, result: Collected) -> Flow[tuple[str, ...]]:
+    """Tell every observer what a request has given, and where that went; a warning where one cannot be told."""
+    problem = result.problem()
+    event = {
+        "event": "collect",
+        "short_code": result.short_code,
+        "outcome": result.status if problem is None else type(problem).__name__,
+        "count": result.count,
+        "unreadable": len(result.unreadable),
+        "stored": [f"{each.target}#{','.join(each.keys)}" for each in result.stored],
+        "ended": result.ended is not None,
+    }
+    return (yield from tell(session, event))
+
+
+def tell(session: Overseen, event: Mapping[str, Any]) -> Flow[tuple[str, ...]]:
+    """Tell every observer of what has happened; a warning where one cannot be told."""
+    if not session.overseers:
+        return ()
+    try:
+        yield Do(partial(_send, session, event))
+    except PluginError as error:
+        return (error.message,)
+    return ()
+
+
+def refused(session: Overseen, event: str, error: SealpipeError) -> None:
+    """Tell every observer of what was refused before there was anything to ask about. Blocks."""
+    with suppress(PluginError):  # why it was refused matters more
+        _send(session, {"event": event, "outcome": "refused", "reason": error.message})
+
+
+def _ask(session: Overseen, plan: Outgoing) -> None:
+    if _withheld(session.gate, what := _what(plan)) != what:
+        raise refused_by_gate(f"what policies and the audit see of the {plan.kind}")
+    registry = session.registry()
+    asked = [each for each in session.overseers if plan.complete or each.name in BY_LISTS]
+    try:
+        registry.check_outgoing(asked, plan)
+    except (PolicyError, PluginError) as error:
+        with suppress(PluginError):
+            _tell(session, plan, {"outcome": "refused", "reason": error.message})
+        raise
+
+
+def _begin(session: Overseen, plan: Outgoing) -> None:
+    _ask(session, plan)
+    _tell(session, plan, {"outcome": "sending" if plan.kind in _MADE else "begun"})
+
+
+def _tell(session: Overseen, plan: Outgoing, members: Mapping[str, object]) -> None:
+    _send(session, {**_what(plan), **members})
+
+
+def _send(session: Overseen, event: Mapping[str, Any]) -> None:
+    registry = session.registry()
+    registry.tell(session.overseers, {**_who(registry), **_withheld(session.gate, event)})
+
+
+def _withheld(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event, without each text that holds the credential: whoever reads an audit log is not to have it."""
+
+    def without(value: Any) -> Any:
+        if isinstance(value, str):
+            return WITHHELD.decode() if gate.holds(value.encode(errors="surrogatepass")) else value
+        return [without(each) for each in value] if isinstance(value, list | tuple) else value
+
+    return {name: without(value) for name, value in event.items()}
+
+
+def _cleared(work: Flow[T]) -> Flow[T]:
+    return _each(work, lambda step: step._replace(cleared=True) if isinstance(step, Send) else step)
+
+
+def _refuse_unasked(step: Step) -> Step:
+    if isinstance(step, Send) and step.operation.resend is not Resend.READ and not step.cleared:
+        raise PolicyError(f"nobody who oversees this was asked whether it may {step.operation.name}")
+    return step
+
+
+def _each(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
+    """The same flow, with every step as `change` has it; what `change` raises is raised in it."""
+    answer: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            step = work.send(answer) if error is None else work.throw(error)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        answer = error = None
+        try:
+            answer = yield change(step)
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as raised:  # noqa: BLE001 - it is the flow's to decide what it means
+            error = raised
+
+
+def _who(registry: Registry) -> dict[str, Any]:
+    ci = registry.ci()
+    run = None if ci is None else ci.run()
+    return {
+        "schema": 1,
+        "time": format_time(datetime.now(UTC)),
+        "ci": None if run is None else run.ci,
+        "run": None if run is None else run.id,
+        "actor": None if run is None else run.actor,
+    }
+
+
+_MADE = ("share", "request")
+
+
+def _what(plan: Outgoing) -> dict[str, Any]:
+    """A plan as members of an event: of what is made all that there is, of anything else what it has."""
+    members = {
+        "labels": [label for label, _ in plan.labels],
+        "sources": list(plan.sources),
+        "sinks": list(plan.sinks),
+        "recipients": list(plan.recipients),
+        "channels": list(plan.channels),
+        "expires_at": None if plan.expires_at is None else format_time(plan.expires_at),
+        "views": plan.views,
+        "title": plan.title,
+        "tools": list(plan.tools),
+        "subject": plan.subject,
+        "short_codes": list(plan.short_codes),
+        "service": plan.service,
+        "link_address": plan.link_address,
+        "resumed": plan.resumed,
+    }
+    always = _ALWAYS if plan.kind in _MADE else ()
+    return {"event": plan.kind, **{name: value for name, value in members.items() if value or name in always}}
+
+
+_ALWAYS: Sequence[str] = ("labels", "sources", "recipients", "expires_at", "views", "title")

@@ -1,0 +1,1 @@
+"""Requesting secrets: options, the key, creating a request, expiring and purging it."""

@@ -1,0 +1,98 @@
+"""The key pair that a request is sealed to; a fresh one's seed is put away before the request is made."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import NamedTuple
+
+from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError
+from sealpipe.flows.request.options import RequestPlan
+from sealpipe.flows.resolve.fetch import resolve_value
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.flows.store.write import Parcel, describe, is_blind, put
+from sealpipe.plugin import Stored
+from sealpipe.reference import Key, Reference
+from sealpipe.secret import Secret
+from sealpipe.wire import keys
+from sealpipe.wire.encoding import encode_base64url
+
+
+class Chosen(NamedTuple):
+    """The key pair; and where the seed of a fresh one is read, as a reference, where it was put away."""
+
+    pair: keys.KeyPair
+    seed: str | None = None
+
+
+def choose(plan: RequestPlan, session: Session) -> Flow[Chosen]:
+    """The key pair of a request. Nothing is stored yet. Raises UsageError."""
+    tag = session.credential.tag
+    if plan.pair is not None:
+        return Chosen(plan.pair)
+    if plan.key == "new":
+        if plan.seed_to is not None:
+            yield from _check_target(plan, session)
+        pair: keys.KeyPair = yield Do(partial(keys.from_seed, os.urandom(32), tag=tag))
+        return Chosen(pair)
+    if plan.key != "credential":
+        raise UsageError("the request's key is neither the credential's nor a new one", remedy='key="credential"')
+    custody = session.credential.custody_secret
+    if custody is None:
+        raise UsageError(
+            "the credential has no custody secret, so nothing could be opened with it",
+            remedy="use the whole credential, all three parts; or --key new with --seed-to SINK",
+        )
+    pair = yield Do(partial(keys.from_custody_secret, custody.reveal(), tag=tag))
+    return Chosen(pair)
+
+
+def put_away(plan: RequestPlan, session: Session, chosen: Chosen) -> Flow[Chosen]:
+    """Store the seed of a fresh key where the plan says, and read it back. Raises PluginError, UsageError."""
+    if plan.seed_to is None:
+        return chosen
+    seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
+    yield from put(session, _parcel(plan, seed, encode_base64url(chosen.pair.public_key)[:40]))
+    reference = _readable(plan)
+    if not (yield Do(partial(_has_source, session, reference))):
+        return chosen
+    found = yield from resolve_value(reference, session.registry)
+    if found != seed:
+        raise PluginError(
+            f"{reference} does not give back the seed that was stored there; no request was made",
+            locator=str(reference),
+            remedy="look at what is there, and name another place for --seed-to",
+        )
+    return chosen._replace(seed=str(reference))
+
+
+def _check_target(plan: RequestPlan, session: Session) -> Flow[None]:
+    assert plan.seed_to is not None  # noqa: S101 - its caller looked
+    parcel = _parcel(plan, Secret(""), "")
+    if (yield Do(partial(is_blind, session, parcel.ref))):
+        raise UsageError(
+            f"{plan.seed_to.shown}: nobody could read the seed back from there",
+            remedy="name a place for --seed-to that can be read, such as vault:secret/requests/acme#seed",
+        )
+    yield from describe(session, [parcel])
+
+
+def _parcel(plan: RequestPlan, seed: Secret, marker: str) -> Parcel:
+    assert plan.seed_to is not None  # noqa: S101 - its callers looked
+    return Parcel(plan.seed_to.filled({}), (Stored(plan.seed_key, seed),), plan.seed_to.mode, marker)
+
+
+def _readable(plan: RequestPlan) -> Reference:
+    """The same place as a source names it."""
+    assert plan.seed_to is not None  # noqa: S101 - as above
+    ref, key = plan.seed_to.filled({}), plan.seed_key
+    return Reference(ref.name, ref.body, ref.params, (Key(key),) if key else None)
+
+
+def _has_source(session: Session, reference: Reference) -> bool:
+    try:
+        session.registry().locate(reference)
+    except ReferenceSyntaxError:
+        return False
+    return True

@@ -1,0 +1,149 @@
+"""What is to be asked for, checked before anything is stored or sent. Pure but for the clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from sealpipe.errors import UsageError
+from sealpipe.flows.share.options import addressed, checked_passcode, ending, refuse_drawn, refuse_typed
+from sealpipe.flows.store.targets import Target as StoreTarget
+from sealpipe.flows.store.targets import parse_targets, picks
+from sealpipe.prompts import Prompt, checked, distinct, parse_prompt
+from sealpipe.reference import Everything, Reference, Target
+from sealpipe.secret import Secret
+from sealpipe.state.receipt import RequestKey
+
+if TYPE_CHECKING:
+    from sealpipe.flows.deliver.recipients import Addressing, Params
+    from sealpipe.wire.keys import KeyPair
+
+DEFAULT_EXPIRY: Final = timedelta(days=30)
+_DOMAIN: Final = re.compile(r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """What is to be asked for. `key` says whose key it is sealed to; `pair` is one that the caller keeps."""
+
+    prompts: tuple[Prompt, ...]
+    title: str
+    key: RequestKey = "credential"
+    pair: KeyPair | None = field(default=None, repr=False)
+    seed_to: StoreTarget | None = None
+    seed_key: str = ""
+    """The key that the seed is stored under; empty where the target holds one value."""
+    description: str | None = None
+    expires_at: datetime | None = None
+    max_submissions: int | None = None
+    views: int | None = None
+    passcode: Secret | Reference | None = field(default=None, repr=False)
+    requires_login: bool | None = None
+    requires_mfa: bool | None = None
+    restricted_domains: tuple[str, ...] | None = None
+    ip_whitelist: tuple[str, ...] | None = None
+    organization_id: str | None = None
+    addressing: Addressing | None = None
+
+
+def plan_request(
+    prompts: Sequence[Prompt | str],
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    expires_in: timedelta | str | None = DEFAULT_EXPIRY,
+    expires_at: datetime | None = None,
+    max_submissions: int | None = None,
+    views: int | None = None,
+    passcode: str | Secret | Reference | None = None,
+    key: RequestKey | KeyPair = "credential",
+    seed_to: Reference | str | None = None,
+    requires_login: bool | None = None,
+    requires_mfa: bool | None = None,
+    restricted_domains: Sequence[str] | None = None,
+    ip_whitelist: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    send: Sequence[Target | str] = (),
+    params: Params = (),
+) -> RequestPlan:
+    """Check what is asked for. A string among the prompts is `[ID=]PROMPT[:TYPE]`. Raises UsageError."""
+    asked = distinct([parse_prompt(each) if isinstance(each, str) else checked(each) for each in prompts])
+    for name, number in (("max_submissions", max_submissions), ("views", views)):
+        if number is not None and number < 1:
+            raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
+    if isinstance(passcode, Reference):
+        refuse_typed(passcode, "a passcode")
+        refuse_drawn(passcode, "name one that you know, such as env:CODE, and tell it to the person")
+    if isinstance(passcode, str | Secret):
+        passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+    pair = None if isinstance(key, str) else key
+    kind: RequestKey = key if isinstance(key, str) else "given"
+    target = _seed_target(kind, seed_to)
+    return RequestPlan(
+        asked,
+        title if title else ", ".join(each.text for each in asked)[:200],
+        kind,
+        pair,
+        target,
+        "" if target is None else _seed_key(target),
+        description,
+        ending(expires_in, expires_at, "the request"),
+        max_submissions,
+        views,
+        passcode,
+        requires_login,
+        requires_mfa,
+        None if not restricted_domains else tuple(map(domain, restricted_domains)),
+        None if not ip_whitelist else tuple(map(address, ip_whitelist)),
+        organization_id,
+        addressed(send, (), params, None, with_passcode=passcode is not None),
+    )
+
+
+def domain(text: str) -> str:
+    """A domain that answers may come from, in lower case. Raises UsageError."""
+    name = text.lower()
+    if not _DOMAIN.fullmatch(name):
+        raise UsageError(f"{text[:60]!r} is no domain", remedy="write it as example.com")
+    return name
+
+
+def address(text: str) -> str:
+    """An address, or a range of them, that answers may come from. Raises UsageError."""
+    from ipaddress import ip_network  # most requests are restricted to none
+
+    try:
+        network = ip_network("" if "%" in text else text, strict=True)  # a zone means something on one machine only
+    except ValueError:
+        raise UsageError(
+            f"{text[:60]!r} is no IP address or range", remedy="write it as 192.0.2.7 or 192.0.2.0/24"
+        ) from None
+    return str(network.network_address) if network.num_addresses == 1 else str(network)
+
+
+def _seed_target(kind: RequestKey, seed_to: Reference | str | None) -> StoreTarget | None:
+    if seed_to is None:
+        return None
+    if kind != "new":
+        raise UsageError(
+            "there is no fresh seed to store: the request is sealed to a key that exists already",
+            remedy="add --key new, or leave --seed-to out",
+        )
+    (target,) = parse_targets([seed_to])
+    for name in ("optional", "trim", "decode"):
+        if target.ref.param(name) is not None:
+            raise UsageError(f"{target.shown}: {name}= means nothing for a seed", remedy="leave it out")
+    return target
+
+
+def _seed_key(target: StoreTarget) -> str:
+    """The KEY of `#KEY`; nothing without a selector."""
+    if target.ref.selector is None:
+        return ""
+    found = [] if any(isinstance(item, Everything) for item in target.ref.selector) else picks(target, None)
+    if len(found) != 1:
+        raise UsageError(f"{target.shown}: the seed is one value", remedy="write #KEY, or no selector")
+    return found[0].key

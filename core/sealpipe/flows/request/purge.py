@@ -1,0 +1,84 @@
+"""Destroying a request and what was submitted to it: the verb that expiring never becomes (DESIGN 6.4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+
+from sealpipe.api import requests as api
+from sealpipe.api.operation import Resend
+from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
+from sealpipe.flows import outgoing, policy
+from sealpipe.flows.request.expire import Clock, EndedRequest, Ending, locked, utc_now
+from sealpipe.flows.retry import call
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.state.kept import Record
+from sealpipe.times import format_time
+from sealpipe.wire.code import encoded
+
+
+def purge_request(
+    session: Session, short_code: str, confirm: str, keep: Path | None, now: Clock = utc_now
+) -> Flow[EndedRequest]:
+    """Expire the request by rule D if it is active, keep the ciphertext, and only then remove it for good."""
+    if confirm != short_code:
+        raise UsageError(
+            f"purging destroys request {short_code} with its submissions, and that was not confirmed",
+            remedy="give the short code a second time: --confirm CODE, in Python confirm=CODE",
+        )
+    api.get(short_code)  # UsageError for what is no short code, before anybody is asked
+    plan = outgoing.of_ending(session, "purge", "request", short_code)
+    work = _locked(session, short_code, keep, now)
+    return (yield from policy.overseen(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+
+
+def _locked(session: Session, short_code: str, keep: Path | None, now: Clock) -> Flow[EndedRequest]:
+    record = yield from locked(session, short_code, keep)
+    try:
+        return (yield from _purge(session, short_code, record, now))
+    finally:
+        record.close()
+
+
+def command(short_code: str) -> str:
+    """What purges it, for a shell: one of the two words can mean this code alone (`either_form.confirmed_code`)."""
+    return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
+
+
+def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flow[EndedRequest]:
+    before = record.purging
+    try:
+        ended = yield from Ending(session, short_code, record, now).run()
+    except NotFoundError:
+        if not before:
+            raise
+        # "Not there" after a DELETE of an earlier purge that may have got through: that one did it.
+        yield Do(record.note_purged)
+        return EndedRequest(short_code, "deleted", (), kept_in=record.place)
+    if ended.outcome == "expiring" and ended.expires_at is not None:
+        raise RetriesExhaustedError(
+            f"request {short_code} ends by itself at {format_time(ended.expires_at)}, too soon to be expired before",
+            remedy="run it again after that; nothing was changed",
+        )
+    yield Do(record.note_purging)
+    # It has expired and does not become active again: now a DELETE may be repeated, it ends in the same state.
+    operation = replace(api.delete(short_code), name="purge the request", resend=Resend.REPEATABLE)
+    try:
+        done = yield from call(operation, session.budget(), unclear=before)
+    except ServiceError as error:
+        if error.unclear and (error.status, error.error_code) != (404, 70):
+            error.remedy = f"run `{command(short_code)}` again"
+            raise
+        yield Do(record.note_purged)
+        if not error.unclear:
+            raise
+    else:
+        yield Do(record.note_purged)
+        if done.outcome != "deleted":
+            raise ProtocolError(
+                f"request {short_code} was told to be over, and was not: it has expired only now",
+                remedy=f"run `{command(short_code)}` again",
+            )
+    return replace(ended, outcome="deleted")

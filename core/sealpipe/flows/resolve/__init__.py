@@ -1,0 +1,1 @@
+"""Reading what references name: fetch documents, decode them, select fields."""

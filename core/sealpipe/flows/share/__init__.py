@@ -1,0 +1,1 @@
+"""Sharing: options, sealing, posting, and ending a share."""

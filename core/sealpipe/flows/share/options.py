@@ -1,0 +1,191 @@
+"""What is to be shared, checked before anything is fetched or sent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from sealpipe.errors import UsageError
+from sealpipe.reference import FieldSpec, Reference, Target, parse_field
+from sealpipe.secret import Secret
+from sealpipe.setting_values import NOTIFY_ON
+from sealpipe.times import as_duration
+from sealpipe.wire import fields
+
+if TYPE_CHECKING:
+    from sealpipe.flows.deliver.recipients import Addressing, Params
+    from sealpipe.flows.store.targets import Target as StoreTarget
+
+Custody = Literal["auto", "require", "off"]
+DEFAULT_EXPIRY = timedelta(hours=72)
+_DRAWN: Final = "gen"
+"""The source that draws new secrets."""
+_TELL: Final = "add --passcode-to CHANNEL"
+
+
+@dataclass(frozen=True, slots=True)
+class SharePlan:
+    """What is to be shared, checked as far as that goes without a source or the service.
+
+    `expires_at` None: no end. `views` None: as often as one likes.
+    """
+
+    fields: tuple[fields.Field | FieldSpec, ...]
+    title: str | None = None
+    description: str | None = None
+    expires_at: datetime | None = None
+    views: int | None = 1
+    passcode: Secret | Reference | None = field(default=None, repr=False)
+    custody: Custody = "auto"
+    timed_view: int | None = None
+    notify_on: tuple[str, ...] | None = None
+    organization_id: str | None = None
+    addressing: Addressing | None = None
+    also_to: tuple[StoreTarget, ...] = ()
+    """Where fields are stored before the share is posted."""
+
+
+def plan(
+    items: Sequence[fields.Field | FieldSpec | str],
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    expires_in: timedelta | str | None = DEFAULT_EXPIRY,
+    expires_at: datetime | None = None,
+    views: int | None = 1,
+    passcode: str | Secret | Reference | None = None,
+    custody: Custody = "auto",
+    timed_view: int | None = None,
+    notify_on: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    passcode_generate: bool = False,
+    send: Sequence[Target | str] = (),
+    passcode_to: Sequence[Target | str] = (),
+    params: Params = (),
+    message_template: str | None = None,
+    also_to: Sequence[Reference | str] = (),
+) -> SharePlan:
+    """Check what is asked for. A string among the items is a reference, such as `Root=vault:secret/app#root`.
+
+    `expires_at` stands before `expires_in`. Link and passcode go through the channels of `send` and `passcode_to`,
+    whose places `params` fill; `views` has to suffice for everybody who gets the link. Raises UsageError; nothing is
+    fetched or sent.
+    """
+    if not items:
+        raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
+    expires_at = ending(expires_in, expires_at, "the share")
+    for name, number in (("views", views), ("timed_view", timed_view)):
+        if number is not None and number < 1:
+            raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
+    if custody not in ("auto", "require", "off"):
+        raise UsageError(f"custody {custody!r} is not one of auto, require, off")
+    if notify_on is not None and (set(notify_on) - set(NOTIFY_ON) or len(set(notify_on)) < len(notify_on)):
+        raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
+    if passcode_generate:
+        passcode = _generated(passcode, passcode_to)
+    if isinstance(passcode, Reference):
+        refuse_typed(passcode, "a passcode")
+        if not passcode_to and passcode.param("name") is None:  # with it, a field may have the same value
+            refuse_drawn(passcode, _TELL)
+    if isinstance(passcode, str | Secret):
+        passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+    sending = addressed(send, passcode_to, params, message_template, with_passcode=passcode is not None)
+    if sending is not None and views is not None:
+        _enough(views, sum(each.what == "link" for each in sending.wanted))
+    return SharePlan(
+        tuple(parse_field(item) if isinstance(item, str) else item for item in items),
+        title,
+        description,
+        expires_at,
+        views,
+        passcode,
+        custody,
+        timed_view,
+        None if notify_on is None else tuple(notify_on),
+        organization_id,
+        sending,
+        _stores(also_to),
+    )
+
+
+def _enough(views: int, recipients: int) -> None:
+    """UsageError where the last of those who get the link would find it used up."""
+    if views < recipients:
+        times = "once" if views == 1 else f"{views} times"
+        raise UsageError(
+            f"the link goes to {recipients} recipients, and opens {times}: the last would find it used up",
+            remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
+        )
+
+
+def _stores(also_to: Sequence[Reference | str]) -> tuple[StoreTarget, ...]:
+    if not also_to:
+        return ()
+    from sealpipe.flows.store.targets import parse_targets  # most shares are stored nowhere
+
+    return tuple(parse_targets(also_to))
+
+
+def ending(expires_in: timedelta | str | None, expires_at: datetime | None, what: str) -> datetime | None:
+    """When it is over: `expires_at` stands before `expires_in`; None for never. Raises UsageError."""
+    now = datetime.now(UTC)
+    if expires_at is None and expires_in is not None:
+        try:
+            expires_at = now + as_duration(expires_in)
+        except OverflowError:
+            raise UsageError(
+                f"{what} would end after the last day that there is", remedy="give a shorter time"
+            ) from None
+    if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
+        raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
+    if expires_at is not None and expires_at <= now:
+        raise UsageError(f"{what} would be over before it begins", remedy="give an expiry in the future")
+    return expires_at
+
+
+def refuse_typed(ref: Reference, what: str) -> None:
+    """UsageError for text: where a secret belongs."""
+    from sealpipe.flows import passcode  # most shares have no passcode
+
+    passcode.refuse(ref, what)
+
+
+def refuse_drawn(ref: Reference, remedy: str) -> None:
+    """UsageError for a passcode that is drawn, where it is told to nobody: nobody could open what it protects."""
+    if ref.name == _DRAWN:
+        raise UsageError("nobody would get the passcode that is drawn", remedy=remedy)
+
+
+def _generated(passcode: object, passcode_to: Sequence[object]) -> Reference:
+    if passcode is not None:
+        raise UsageError("a passcode is given, and another one to be drawn", remedy="keep one of them")
+    drawn = Reference(_DRAWN, "passphrase")
+    if not passcode_to:
+        refuse_drawn(drawn, _TELL)
+    return drawn  # by its name: which source that is, the registry knows
+
+
+def addressed(*asked: Any, with_passcode: bool) -> Addressing | None:
+    """Whom it is sent to: `addressing`'s arguments. None for nobody. Raises UsageError."""
+    if not any(asked[:3]) and asked[3] is None:
+        return None
+    from sealpipe.flows.deliver.recipients import addressing  # most shares are sent nowhere
+
+    return addressing(*asked, with_passcode=with_passcode)
+
+
+def checked_passcode(passcode: Secret) -> Secret:
+    """A passcode that a person can type: not empty, one line, nothing unprintable."""
+    text = passcode.reveal()
+    if not text:
+        raise UsageError("the passcode is empty", remedy="leave it out, or give one")
+    if text.endswith(("\n", "\r")):
+        raise UsageError(
+            "the passcode ends in a line end, which nobody can type",
+            remedy="add ?trim=1 to its reference, or write the file without a final newline",
+        )
+    if not text.isprintable():
+        raise UsageError("the passcode holds a character that nobody can type", remedy="use printable characters")
+    return passcode

@@ -1,0 +1,262 @@
+"""A share from plan to link: plan, resolve, seal, post; publishing is the caller's (DESIGN sections 1 and 6.1)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from sealpipe.api import shares
+from sealpipe.api.created import CreatedShare
+from sealpipe.errors import (
+    CustodyError,
+    InvalidRequestError,
+    Note,
+    NotFoundError,
+    OutcomeUnknownError,
+    PluginError,
+    SealpipeError,
+    ServiceError,
+    StateError,
+    UsageError,
+)
+from sealpipe.flows import outgoing, policy
+from sealpipe.flows.journal import Undelivered, accounted, nothing_to_keep
+from sealpipe.flows.journal import mail as mail
+from sealpipe.flows.retry import Budget, call
+from sealpipe.flows.session import Session
+from sealpipe.flows.share.expire import end_share
+from sealpipe.flows.share.options import DEFAULT_EXPIRY as DEFAULT_EXPIRY
+from sealpipe.flows.share.options import Custody as Custody
+from sealpipe.flows.share.options import SharePlan as SharePlan
+from sealpipe.flows.share.options import plan as plan
+from sealpipe.flows.share.seal import SealedShare as SealedShare
+from sealpipe.flows.share.seal import prepare as prepare
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.plugin import Outgoing
+from sealpipe.secret import Secret
+from sealpipe.state.entry import Entry, kept
+from sealpipe.state.outbox import Outbox
+from sealpipe.times import format_time
+from sealpipe.wire import link
+
+if TYPE_CHECKING:
+    from sealpipe.flows.deliver.send import Mail
+    from sealpipe.flows.store.write import Parcel
+
+
+@dataclass(slots=True)
+class Share(Undelivered):
+    """A share that exists, and the only place its link exists. The link is a secret: it opens the share."""
+
+    kind: ClassVar[str] = "share"
+
+    link: Secret
+    short_code: str
+    expires_at: datetime | None
+    custody: str | None
+    outcome: Literal["created", "replayed"]
+    title: str | None = None
+    warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    mail: Mail | None = field(default=None, repr=False)
+    """What is to be sent, and how far that is; None for nothing."""
+    expiry_known: bool = True
+    """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
+
+
+def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
+    """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
+    session.check_clear(plan.title, plan.description)
+    if session.overseers:
+        yield from policy.ask(session, (yield Do(partial(outgoing.of_share, session, plan))))
+    sealed = yield from prepare(plan, session)
+    session.check_clear(*map(str, sealed.recipients))
+    leaving: Outgoing = yield Do(partial(outgoing.of_share, session, plan, sealed))
+    meta = _meta(sealed, plan, session, {"overseen": outgoing.noted(leaving), **notes})
+    made = yield from policy.overseen(session, leaving, _keep_and_post(session, meta, sealed, outbox), made_as)
+    made.remarks = (*sealed.remarks, *made.remarks)
+    return made
+
+
+def rehearsed(session: Session, plan: SharePlan) -> Flow[SealedShare]:
+    """Everything but storing and sending: policies are asked, too. What `share --dry-run` tells of."""
+    if session.overseers:
+        yield from policy.ask(session, (yield Do(partial(outgoing.of_share, session, plan))))
+    sealed = yield from prepare(plan, session)
+    if session.overseers:
+        yield from policy.ask(session, (yield Do(partial(outgoing.of_share, session, plan, sealed))))
+    return sealed
+
+
+def made_as(made: Share) -> Mapping[str, object]:
+    """What observers are told of what was made."""
+    return {"outcome": made.outcome, "short_code": made.short_code}
+
+
+def _keep_and_post(
+    session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: Outbox | None
+) -> Flow[Share]:
+    entry: Entry | None = None
+    if outbox is not None:
+        entry = yield Do(partial(outbox.add, meta, sealed.body))
+    posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
+    return (yield from _store_and_post(session, posting, sealed.parcels))
+
+
+def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]) -> Flow[Share]:
+    """What is stored too is in its place before anybody gets a link."""
+    told: tuple[str, ...] = ()
+    if wanted:
+        from sealpipe.flows.share import store
+
+        with kept(posting.entry):
+            try:
+                told = yield from store.store(session, store.marked(wanted, posting.meta), posting.entry)
+            except StateError:
+                raise  # it is stored, and only the note of it is missing: `resume` shares it
+            except (PluginError, UsageError):
+                nothing_to_keep(posting.entry)
+                raise
+    return (yield from posted(session, posting, told))
+
+
+def posted(session: Session, posting: Posting, told: Sequence[str], *, unclear: bool = False) -> Flow[Share]:
+    """Post what was stored before, as `told` tells; so does the share, or the error in its place."""
+    try:
+        made = yield from post(session, posting, session.budget(), unclear=unclear)
+    except SealpipeError as error:
+        for line in told:
+            error.add_note(Note(f"before that, it was {line}"))
+        raise
+    made.remarks = tuple(told)
+    return made
+
+
+@dataclass(slots=True)
+class Posting:
+    """A sealed share on its way, kept in the outbox or not. `key` is its idempotency key."""
+
+    meta: Mapping[str, Any] = field(repr=False)
+    body: bytes | bytearray = field(repr=False)
+    key: str
+    entry: Entry | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = False) -> Flow[Share]:
+    """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
+    entry, meta = posting.entry, posting.meta
+    with kept(entry):
+        with accounted(entry, unclear=unclear):
+            created = yield from _create(posting, budget, unclear=unclear)
+            if meta["custody"] == "require" and created.custody != "stored":
+                yield from _take_back(session, created)
+        yield Do(partial(_keep_answer, posting, created))
+    return Share(
+        link_of(meta, created.short_code),
+        created.short_code,
+        created.expires_at,
+        created.custody,
+        "replayed" if created.replayed else "created",
+        meta["title"],
+        (*posting.warnings, *custody_warnings(created.custody, created.short_code)),
+        entry=entry,
+        mail=mail(meta, entry),
+        expiry_known=created.expiry_known,
+    )
+
+
+def custody_warnings(custody: str | None, short_code: str) -> tuple[str, ...]:
+    """What is to be said where the service could not keep the owner's copy of the key (specification: custody)."""
+    if custody != "failed":
+        return ()
+    from sealpipe.wire.code import encoded  # most custody works
+
+    warning = (
+        "custody failed: the service could not keep the owner's copy of the key, so the owner cannot read this share "
+        "later, and its link is all there is. If that is not enough: "
+        f"`sealpipe shares expire -- {encoded(short_code)}`, and share again with --custody require"
+    )
+    return (warning,)
+
+
+def link_of(meta: Mapping[str, Any], short_code: str) -> Secret:
+    """The link of a share whose short code is known."""
+    return Secret(link.share_link(meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())))
+
+
+def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedShare]:
+    """Send; and once more, as a new share, where the key turns out to have custody none (DESIGN 6.1)."""
+    try:
+        return (yield from call(shares.create(posting.body, posting.key), budget, unclear=unclear))
+    except InvalidRequestError as error:
+        wrap_at = posting.meta["wrap_at"]
+        refused_wrap = error.error_code == 19 and "item_key_wrap" in error.additional_data
+        if not refused_wrap or wrap_at is None or posting.key != posting.meta["idempotency_key"]:
+            raise
+        if posting.meta["custody"] != "auto":
+            raise
+    posting.warnings.append("the key has no custody level: the share was made without a wrap, its link is all there is")
+    posting.key = str(uuid.uuid4())
+    posting.body = shares.without_wrap(posting.body, wrap_at)
+    if posting.entry is not None:
+        yield Do(partial(posting.entry.note_new_key, posting.key))
+    return (yield from call(shares.create(posting.body, posting.key), budget))
+
+
+def _take_back(session: Session, created: CreatedShare) -> Flow[None]:
+    try:
+        yield from end_share(session, created.short_code)
+    except NotFoundError:
+        pass  # an earlier try to take it back got through
+    except ServiceError as error:
+        kept = OutcomeUnknownError(f"the share {created.short_code} has not the custody required: {error.message}")
+        kept.unclear = True
+        raise kept from None
+    raise CustodyError(
+        f"custody was required and the service answered {created.custody!r}: the share {created.short_code} "
+        "was expired again, its link was given to nobody"
+    )
+
+
+def _keep_answer(posting: Posting, created: CreatedShare) -> None:
+    if posting.entry is None:
+        return
+    expires_at = None if created.expires_at is None else format_time(created.expires_at)
+    answer = {
+        "short_code": created.short_code,
+        "expires_at": expires_at,
+        "custody": created.custody,
+        "replayed": created.replayed,
+        "expiry_known": created.expiry_known,
+    }
+    try:
+        posting.entry.note_answer(answer)
+    except StateError as error:
+        # The share is there and its link is in hand. Without the note, `resume` replays the create: no harm.
+        posting.warnings.append(error.message)
+
+
+def _meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping[str, object]) -> dict[str, Any]:
+    """What the outbox holds beside the body (DESIGN 6.1); the journal is sealed, so secrets may stand here."""
+    return {
+        "schema": 1,
+        "kind": "share",
+        "idempotency_key": str(uuid.uuid4()),
+        "base_url": session.base_url,
+        "link_base_url": session.link_base_url,
+        "fragment": sealed.fragment,
+        "passcode": sealed.passcode,
+        "wrap_at": sealed.wrap_at,
+        "custody": plan.custody,
+        "title": plan.title,
+        "views": plan.views,
+        "recipients": [list(recipient) for recipient in sealed.recipients],
+        "also_to": [target.shown for target in plan.also_to],
+        "message_template": None if plan.addressing is None else plan.addressing.template,
+        **notes,
+    }

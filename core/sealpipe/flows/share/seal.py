@@ -1,0 +1,153 @@
+"""From a plan to the bytes to post: fetch what it names, bound its expiry, and seal it once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from sealpipe.api import shares
+from sealpipe.errors import PluginError, UsageError
+from sealpipe.flows.resolve.fetch import Cache, earliest_end, remarks, resolve, resolve_secret
+from sealpipe.flows.session import Session
+from sealpipe.flows.share.options import SharePlan, checked_passcode
+from sealpipe.flows.steps import Do, Flow
+from sealpipe.reference import FieldSpec, Reference
+from sealpipe.secret import Secret
+from sealpipe.times import format_time
+from sealpipe.wire import envelope, fields, link, tokens
+
+if TYPE_CHECKING:
+    from sealpipe.flows.deliver.recipients import Recipient
+    from sealpipe.flows.store.write import Parcel
+
+
+@dataclass(frozen=True, slots=True)
+class SealedShare:
+    """A share as it will be posted: the exact body, where its wrap begins, and the key for the link."""
+
+    body: bytearray = field(repr=False)
+    wrap_at: int | None
+    fragment: Secret
+    passcode: Secret | None
+    labels: tuple[tuple[str, str], ...]
+    """Each field's label and type, for who wants to tell what was sealed."""
+    recipients: tuple[Recipient, ...] = ()
+    """Whom link and passcode go to; as text each is `channel:to`."""
+    expires_at: datetime | None = None
+    """When it ends: as planned, or earlier, with what is in it. None: never."""
+    parcels: tuple[Parcel, ...] = field(default=(), repr=False)
+    """What is to be stored, too, before it is posted."""
+    stores: tuple[str, ...] = ()
+    """What is to be stored where, in the sinks' words."""
+    remarks: tuple[str, ...] = ()
+    """What sources say of their documents, such as the entropy of a new password; never a value."""
+
+
+def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
+    """Fetch what the plan names, and seal it. Everything but sending."""
+    if plan.custody == "require" and session.credential.custody_secret is None:
+        raise UsageError(
+            "custody is required and the credential has no custody secret",
+            remedy="use the whole credential, all three parts, or --custody auto",
+        )
+    typed: tuple[str, ...] = ()
+    if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in plan.fields):
+        from sealpipe.flows.passcode import warnings  # most shares hold no text:
+
+        typed = tuple(warnings(plan.fields))
+    cache: Cache = {}
+    recipients: tuple[Recipient, ...] = ()
+    if plan.addressing is not None:
+        from sealpipe.flows.deliver.recipients import resolve_recipients  # most shares are sent nowhere
+
+        # First of all: a wrong recipient must not cost a secret that is made by being read.
+        recipients = yield from resolve_recipients(plan.addressing, session.registry, cache)
+    parcels: tuple[Parcel, ...] = ()
+    stores: tuple[str, ...] = ()
+    if plan.also_to:
+        from sealpipe.flows.share import store  # most shares are stored nowhere
+
+        yield from store.check(session, plan.also_to)
+    found = yield from resolve(plan.fields, session.registry, cache)
+    if plan.also_to:
+        parcels = store.parcels(plan.also_to, found)
+        stores = yield from store.told(session, parcels)
+    passcode = plan.passcode
+    if isinstance(passcode, Reference):
+        value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
+        if value is None:
+            # Sealing without it would drop the protection that was asked for.
+            raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
+        passcode = checked_passcode(value)
+    session.check_own(*(each.value for each in found), "" if passcode is None else passcode)
+    plan, shorter = bounded(plan, cache)
+    sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
+    return replace(
+        sealed,
+        recipients=recipients,
+        expires_at=plan.expires_at,
+        remarks=(*typed, *remarks(cache), *shorter),
+        parcels=parcels,
+        stores=stores,
+    )
+
+
+def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:
+    content_key = os.urandom(32)
+    code = None if passcode is None else passcode.reveal()
+    body, wrap_at = shares.build_body(
+        lambda out: envelope.seal_chunks(content_key, fields.chunks(found), code, out=out),
+        access_token=tokens.access_token(content_key),
+        passcode_verifier=None if code is None else tokens.passcode_verifier(code),
+        title=plan.title,
+        description=plan.description,
+        expires_at=plan.expires_at,
+        views=plan.views,
+        timed_view=plan.timed_view,
+        notify_on=plan.notify_on,
+        organization_id=plan.organization_id,
+        item_key_wrap=None if plan.custody == "off" else _wrap(content_key, session),
+    )
+    labels = tuple((item.key, item.type) for item in found)
+    return SealedShare(body, wrap_at, Secret(link.encode_fragment(content_key)), passcode, labels)
+
+
+def _wrap(content_key: bytes, session: Session) -> str | None:
+    custody_secret = session.credential.custody_secret
+    if custody_secret is None:
+        return None
+    from sealpipe.wire import keys, sealed_box  # elliptic curves: only for who has custody
+
+    tag = session.credential.tag
+    return sealed_box.seal(keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag)
+
+
+SHORTEST: Final = timedelta(minutes=1)
+"""What is over sooner is not worth a link."""
+
+
+def bounded(plan: SharePlan, cache: Cache) -> tuple[SharePlan, tuple[str, ...]]:
+    """The plan with an end no later than its documents', and what to tell people where that changed it.
+
+    Raises PluginError where less than a minute would be left.
+    """
+    found = earliest_end(cache)
+    if found is None:
+        return plan, ()
+    end, reference = found
+    if plan.expires_at is not None and plan.expires_at <= end:
+        return plan, ()
+    end = end.astimezone(UTC).replace(microsecond=0)
+    if end - datetime.now(UTC) < SHORTEST:
+        raise PluginError(
+            f"{reference} is worth nothing after {format_time(end)}, and that is too soon for a share",
+            locator=reference,
+            remedy="have it live longer where it comes from (its lease, and the token that reads it)",
+        )
+    asked = "without an end" if plan.expires_at is None else f"until {format_time(plan.expires_at)}"
+    told = f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for {asked}"
+    return replace(plan, expires_at=end), (told,)

@@ -1,0 +1,187 @@
+"""What goes into sinks: the values that a target takes out of fields, each place written once, with retries.
+
+The fields may be a stranger's: what of them does not fit is a `MisfitError`, whose text holds our names only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from sealpipe.errors import NOT_TAKEN, PluginError, UnavailableError, UnknownOutcomeError, UsageError
+from sealpipe.flows.resolve.decode import decoded, trimmed
+from sealpipe.flows.resolve.fetch import TRIES
+from sealpipe.flows.retry import LONGEST_WAIT
+from sealpipe.flows.session import Session
+from sealpipe.flows.steps import Do, Flow, Wait
+from sealpipe.flows.store.targets import REQUEST, Pick, Source, Target, printable
+from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Stored
+from sealpipe.reference import Reference
+from sealpipe.secret import Secret
+from sealpipe.wire.field import Field, revealed
+
+
+class Ledger(Protocol):
+    """Knows, from run to run, how far a submission is in places that cannot be read back."""
+
+    def placed(self, marker: str, place: str) -> str:
+        """`storing`, `stored`; empty for not begun."""
+
+    def note_place(self, marker: str, place: str, state: str) -> None:
+        """How far it is from now on. Raises StateError."""
+
+
+class Parcel(NamedTuple):
+    """What goes to one place, for one submission. `marker` stands for that submission."""
+
+    ref: Reference
+    fields: tuple[Stored, ...]
+    mode: Mode
+    marker: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that are written."""
+        return tuple(field.key for field in self.fields)
+
+    @property
+    def place(self) -> str:
+        """What a ledger calls it."""
+        return f"{self.ref}#{','.join(self.keys)}"
+
+
+def grouped(parcels: Iterable[Parcel]) -> list[Parcel]:
+    """One parcel for each place and submission. UsageError where two write one key, or in two modes."""
+    found: dict[tuple[str, str], Parcel] = {}
+    for parcel in parcels:
+        place = str(parcel.ref), parcel.marker
+        before = found.get(place)
+        if before is None:
+            found[place] = parcel
+            continue
+        if before.mode != parcel.mode or set(before.keys) & set(parcel.keys) or "" in (*before.keys, *parcel.keys):
+            raise UsageError(f"two targets contradict each other about {parcel.ref}", remedy="name each key once")
+        found[place] = parcel._replace(fields=(*before.fields, *parcel.fields))
+    return list(found.values())
+
+
+def describe(session: Session, parcels: Sequence[Parcel]) -> Flow[list[str]]:
+    """What would be done with each, in its sink's words. Nothing is asked. Raises PluginError, UsageError."""
+    told: list[str] = (yield Do(partial(_describe, session, parcels))) if parcels else []
+    return told
+
+
+def put(session: Session, parcel: Parcel, record: Ledger | None = None) -> Flow[Receipt]:
+    """Store a parcel, and have it confirmed. Raises PluginError, UsageError.
+
+    `record` is the ledger: it alone knows whether a sink that cannot read back has taken it before.
+    """
+    budget = session.budget()
+    for tries in range(1, TRIES + 1):
+        try:
+            receipt: Receipt = yield Do(partial(_put, session, parcel, record), changing=True)
+            return receipt
+        except UnavailableError as error:
+            asked = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
+            pause = max(budget.back_off(tries), min(LONGEST_WAIT, asked))
+            if tries == TRIES or pause >= budget.left():
+                raise
+        yield Wait(pause)
+    raise AssertionError("the last try returns or raises")
+
+
+def locate(session: Session, ref: Reference) -> Locator:
+    """The place that a reference names for its sink. Blocks. Raises ReferenceSyntaxError."""
+    return session.registry().locate(ref, "sink")
+
+
+def is_blind(session: Session, ref: Reference) -> bool:
+    """Whether the sink cannot read back what it stored. Blocks. Raises ReferenceSyntaxError."""
+    return BLIND in session.registry().sink_info(ref.name).capabilities
+
+
+def _describe(session: Session, parcels: Sequence[Parcel]) -> list[str]:
+    from sealpipe.registry.storing import describe as told
+
+    registry = session.registry()
+    return [told(registry, parcel.ref.name, locate(session, parcel.ref), parcel.mode) for parcel in parcels]
+
+
+def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
+    from sealpipe.registry.storing import store
+
+    registry, locator = session.registry(), locate(session, parcel.ref)
+    registry.sink(parcel.ref.name)  # what it lacks is told before anything counts as under way
+    blind = record is not None and is_blind(session, parcel.ref)
+    if not blind or record is None:
+        return store(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
+    place = parcel.place
+    state = record.placed(parcel.marker, place)
+    if state == "stored":
+        return Receipt(locator, known=False, already=True)
+    if state == "storing" and parcel.mode == "create":
+        raise UnknownOutcomeError(
+            f"an earlier run was cut off while it stored {printable(place, 300)}: it may be there, and nobody can tell",
+            locator=str(parcel.ref),
+            remedy="where what is there is yours to write, run it again with ?mode=replace in the target",
+        )
+    record.note_place(parcel.marker, place, "storing")
+    try:
+        receipt = store(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
+    except NOT_TAKEN:
+        record.note_place(parcel.marker, place, state or "not stored")
+        raise
+    record.note_place(parcel.marker, place, "stored")
+    return receipt
+
+
+class MisfitError(Exception):
+    """What was submitted does not answer what a target takes. The text says how, and never shows any of it."""
+
+
+def take(target: Target, picks: Sequence[Pick], fields: Sequence[Field], source: Source = REQUEST) -> list[Stored]:
+    """The values that go there; optional ones that are missing or empty are left out. Raises MisfitError."""
+    taken: list[Stored] = []
+    for pick in picks:
+        value = _value(target, pick, fields, source)
+        if value is not None:
+            taken.append(Stored(pick.key, value))
+    return taken
+
+
+def _value(target: Target, pick: Pick, fields: Sequence[Field], source: Source) -> Secret | None:
+    values = _matching(pick, fields)
+    optional = target.ref.flag("optional")
+    if not values and not optional:
+        raise MisfitError(f"it has no answer to {pick.name}")
+    if len(values) > 1:
+        raise MisfitError(f"{source.twice} {pick.name} more than once, and differently")
+    value: str | bytes = values[0] if values else ""
+    how = target.ref.param("decode")
+    misfit = ""
+    try:
+        if how and value:
+            value = decoded(value, how, pick.name)
+        if target.ref.flag("trim"):
+            value = trimmed(value)
+    except PluginError:
+        misfit = f"{source.value} {pick.name} is not {how}"
+    if misfit:
+        raise MisfitError(misfit)
+    if value:
+        return Secret(value)
+    if optional:
+        return None
+    raise MisfitError(f"{source.value} {pick.name} is empty")
+
+
+def _matching(pick: Pick, fields: Sequence[Field]) -> list[str]:
+    """The values that a pick may mean; one that is there twice, alike, is one."""
+    if pick.label is None:
+        if len(fields) != 1:
+            raise MisfitError(f"it has {len(fields)} fields where the target takes one")
+        found = list(fields)
+    else:
+        found = [field for field in fields if field.key == pick.label]
+    return list(dict.fromkeys(revealed(field) for field in found))
