@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from sealpipe.errors import CredentialError, WireError
-from sealpipe.secret import Secret, closed
-from sealpipe.sheltered import sheltered
+from sealpipe.secret import Secret, closed, sheltered
 from sealpipe.wire import encoding
 
 _PREFIX = re.compile(r"([a-z][a-z0-9]{0,15})_sk_live_", re.ASCII)

@@ -1,9 +1,13 @@
-"""A value that gives itself away in one place only: `reveal()`."""
+"""Values that give themselves away in one place only, `reveal()`, and exceptions without the frames that hold them."""
 
 from __future__ import annotations
 
 import hmac
-from typing import NoReturn, Self
+from collections.abc import Callable
+from functools import wraps
+from typing import NoReturn, ParamSpec, Self, TypeVar
+
+from sealpipe.errors import SealpipeError
 
 
 class Secret:
@@ -72,3 +76,35 @@ def closed(value: str | Secret) -> Secret:
 def _comparable(secret: Secret) -> bytes:
     value = secret._Secret__value  # type: ignore[attr-defined]
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def bare(error: Exception) -> Exception:
+    """The exception without its frames, cause and context."""
+    if not isinstance(error, SealpipeError):
+        import traceback  # for a bug only
+
+        places = [
+            f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+        ]
+        error.add_note("raised at " + " < ".join(reversed(places)))
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
+def sheltered(function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose exceptions come out bare."""
+
+    @wraps(function)
+    def door(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return function(*args, **options)
+        except Exception as error:  # noqa: BLE001 - all of them: a bug's frames hold as much
+            fault = error
+        del args, options
+        raise bare(fault)
+
+    return door

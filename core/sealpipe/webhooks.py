@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sealpipe.errors import UsageError, WebhookError
-from sealpipe.secret import Secret, closed
-from sealpipe.sheltered import sheltered
+from sealpipe.secret import Secret, closed, sheltered
 
 TOLERANCE = 300
 """Seconds that a signature may be old, and as many that its clock may be ahead of ours."""

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sealpipe.errors import SealpipeError
-from sealpipe.secret import Secret
-from sealpipe.sheltered import sheltered
+from sealpipe.secret import Secret, sheltered
 from sealpipe.wire import encoding, envelope, fields, link, sealed_box, tokens
 from sealpipe.wire.fields import Field
 

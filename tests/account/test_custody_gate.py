@@ -22,7 +22,7 @@ from sealpipe.client.http import PIECE
 from sealpipe.client.plugins import PluginNetwork
 from sealpipe.credential import Credential
 from sealpipe.errors import AccessDeniedError
-from sealpipe.exposure import LARGE, CustodyGate
+from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.keys import mint
 from sealpipe_rehearsal.running import Running

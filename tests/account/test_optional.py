@@ -13,7 +13,7 @@ import pytest
 
 from account.hasty import hasty
 from sealpipe import AsyncClient, AuthenticationError, Client, MissingScopeError, NotFoundError, ProtocolError
-from sealpipe.api import optional
+from sealpipe.api import account
 from sealpipe.errors import SealpipeError
 from support.faulty import Exchange, Fault, Faulty, envelope, message, says
 from support.terminal import Terminal
@@ -137,7 +137,7 @@ def test_the_log_is_walked_by_its_cursor_to_the_end(client: Client, faulty: Faul
 def test_a_log_of_other_types_breaks_the_protocol(client: Client, faulty: Faulty, change: dict[str, Any]) -> None:
     faulty.plan(then=says(200, json.dumps({**PAGE, **change})))
     with pytest.raises(ProtocolError):
-        hasty(client, optional.access_log("abc"))
+        hasty(client, account.access_log("abc"))
 
 
 def test_the_log_on_the_command_line(user: Terminal, faulty: Faulty) -> None:
@@ -186,7 +186,7 @@ def test_capabilities_are_told_as_they_are(client: Client, faulty: Faulty) -> No
     for wrong in ('{"key": []}', '{"api_version": 1}', "[]"):
         faulty.plan(then=says(200, wrong))
         with pytest.raises(ProtocolError):
-            hasty(client, optional.capabilities())
+            hasty(client, account.capabilities())
 
 
 def test_who_shares_imports_none_of_this() -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from account.hasty import hasty
 from sealpipe import AsyncClient, Client, Field, MissingScopeError, ProtocolError
-from sealpipe.api import stats
-from sealpipe.api.stats import DailyViews, Stats
+from sealpipe.api import account
+from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.stats import chart
 from sealpipe_rehearsal.running import Running
 from support.faulty import Faulty, says
@@ -94,7 +94,7 @@ def test_what_is_missing_is_none_and_what_is_unknown_is_kept(client: Client, fau
 def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: str) -> None:
     faulty.plan(then=says(200, body))
     with pytest.raises(ProtocolError):
-        hasty(client, stats.get())
+        hasty(client, account.stats())
 
 
 def test_elsewhere_than_on_a_terminal_there_is_a_line_a_day(user: Terminal, service: Running) -> None:

@@ -22,7 +22,7 @@ from sealpipe.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from sealpipe.registry.sending import confirms
+from sealpipe.registry.calls import confirms
 from support import fake_github, fake_gitlab
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab

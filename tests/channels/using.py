@@ -15,7 +15,7 @@ from sealpipe.client.plugins import PluginNetwork, new_file
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Delivery, Health, Message, Secret
 from sealpipe.registry import Registry
-from sealpipe.registry.sending import checked, send
+from sealpipe.registry.calls import checked, send
 
 FRAGMENT = "1Canary-6b1f_Zk3Qx0Vn8Jw"
 LINK = f"https://share.example/s/aB3#{FRAGMENT}"

@@ -277,20 +277,20 @@ def test_a_folder_that_can_be_made_is_tried_and_nothing_is_left(user: Terminal) 
 
 
 def test_the_try_writes_and_syncs_in_the_folder(user: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sealpipe.doctor.configured import Given
-    from sealpipe.doctor.place import findings
+    from sealpipe.doctor.settings import Given
+    from sealpipe.doctor.state_directory import check_state_directory
 
     settings = {"state_dir": Given(str(user.tmp / "a/b"), "x")}
     real, seen = os.fsync, []
     monkeypatch.setattr(os, "fsync", lambda descriptor: (seen.append(descriptor), real(descriptor)))
-    assert [each.status for each in findings(settings, {}, None)] == ["ok", "ok"]
+    assert [each.status for each in check_state_directory(settings, {}, None)] == ["ok", "ok"]
     assert len(seen) >= 3, "the file, its name, and its going"
 
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    (found,) = findings(settings, {}, None)
+    (found,) = check_state_directory(settings, {}, None)
     assert (found.status, "No space left" in found.detail) == ("fail", True)
     assert not (user.tmp / "a").exists()
     assert not list(user.tmp.glob(".sealpipe*"))

@@ -12,10 +12,9 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Receipt, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.guard import guarded
+from sealpipe.registry.calls import guarded
 from sealpipe.secret import Secret
-from sealpipe.testing.canary import CANARY
-from sealpipe.testing.contract import shows, told
+from sealpipe.testing.contract import CANARY, shows, told
 
 Values = Mapping[str, str | bytes]
 

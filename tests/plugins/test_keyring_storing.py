@@ -20,12 +20,12 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.storing import describe, store
+from sealpipe.registry.calls import describe, store
 
 PUT = """
 from sealpipe.plugin import Secret, Stored
 from sealpipe.reference import parse
-from sealpipe.registry.storing import store
+from sealpipe.registry.calls import store
 
 def put(text, value, mode="create"):
     try:

@@ -14,7 +14,7 @@ from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, Setti
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Overseer, Registry
-from sealpipe.registry.oversight import overseers
+from sealpipe.registry.policy import overseers
 from sealpipe_rehearsal.running import Running
 from support.distributions import Site
 from support.machines import ALLOWS_ALL

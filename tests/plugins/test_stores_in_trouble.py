@@ -8,7 +8,7 @@ from plugins.aws.conftest import aws, one_moto
 from plugins.aws.moto import ENVIRON
 from plugins.storing import SECRET, refused
 from sealpipe.errors import UnavailableError
-from sealpipe.testing.trouble import PATIENCE, Trouble
+from sealpipe.testing.contract import PATIENCE, Trouble
 
 __all__ = ["aws", "one_moto"]
 

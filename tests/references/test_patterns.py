@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import UsageError
-from sealpipe.reference.pattern import parse_pattern
+from sealpipe.reference.text import parse_pattern
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", fullmatch=True)
 

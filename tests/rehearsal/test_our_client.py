@@ -26,7 +26,7 @@ from sealpipe import (
     ViewProtectionError,
 )
 from sealpipe.api import shares
-from sealpipe.api.created import CreatedShare
+from sealpipe.api.shares import CreatedShare
 from sealpipe.flows import retry
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box

@@ -25,7 +25,7 @@ from sealpipe import (
     errors,
 )
 from sealpipe.flows.request import expire as expiring
-from sealpipe.state.kept import Record, Sent
+from sealpipe.state.ledger import Record, Sent
 from sealpipe.times import format_time
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says

@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe import StateError
 from sealpipe.api.models import Submission
-from sealpipe.state.kept import Record, Sent, open_record
+from sealpipe.state.ledger import Record, Sent, open_record
 
 BASE_URL, CODE = "https://api.example/v1", "AbC/1"
 SENT = Sent(datetime(2026, 11, 21, 12, 0, 0, 250000, UTC), datetime(2026, 11, 21, 12, tzinfo=UTC))

@@ -29,7 +29,7 @@ from sealpipe.flows.request.purge import purge_request
 from sealpipe.flows.retry import Budget
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Send, Wait
-from sealpipe.state.kept import Record
+from sealpipe.state.ledger import Record
 
 CODE = "AbC/1"
 BASE_URL = "https://api.example/v1"

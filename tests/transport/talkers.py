@@ -10,8 +10,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Message, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.sending import checked, send
-from sealpipe.registry.storing import store
+from sealpipe.registry.calls import checked, send, store
 
 LINK = "https://share.example/s/aB3#1Canary"
 AWS_KEYS = {

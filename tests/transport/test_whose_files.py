@@ -12,7 +12,7 @@ import pytest
 from sealpipe.config import api_key, read_config, read_machine_config
 from sealpipe.errors import CredentialError, SettingError, StateError
 from sealpipe.permissions import folder_flaw
-from sealpipe.state.files import private_folder
+from sealpipe.state.directory import private_folder
 from support.terminal import Terminal
 
 KEY = "svc_sk_live_x"

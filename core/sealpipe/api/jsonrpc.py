@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from sealpipe.api import reading
-from sealpipe.api.eventstream import messages
+from sealpipe.api import codec
 from sealpipe.api.operation import Answer
 from sealpipe.api.refusals import printable
 from sealpipe.errors import ProtocolError, ServiceError, ToolError, UsageError
+
+
+def messages(stream: bytes) -> Iterator[bytes]:
+    """The data of each message, in order. Comments, other kinds of events and empty ones are passed by.
+
+    An event that the stream ends in the middle of is none, unless a line end closed its last line.
+    """
+    lines = re.split(rb"\r\n|\n|\r", stream.removeprefix(b"\xef\xbb\xbf"))
+    kind = b""
+    data: list[bytes] = []
+    for line in [*lines[:-1], b""]:
+        if not line:
+            if any(data) and kind in (b"", b"message"):
+                yield b"\n".join(data)
+            kind, data = b"", []
+            continue
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            data.append(value)
+        elif name == b"event":
+            kind = value
 
 
 def encoded(message: Mapping[str, Any]) -> bytes:
@@ -30,12 +52,12 @@ def _is_stream(answer: Answer) -> bool:
 def response(answer: Answer, number: int) -> dict[str, Any] | None:
     """The message of an answer that is the response to request `number`. What else a stream has is passed by."""
     if not _is_stream(answer):
-        return _ours(reading.json_object(answer), number)
+        return _ours(codec.json_object(answer), number)
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     for data in messages(answer.body):
         with suppress(ProtocolError):  # what is no message of ours may be anything
-            found = _ours(reading.json_object(Answer(answer.status, {}, data)), number)
+            found = _ours(codec.json_object(Answer(answer.status, {}, data)), number)
             if found is not None:
                 return found
     return None

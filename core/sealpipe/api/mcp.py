@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from sealpipe._version import __version__
-from sealpipe.api import jsonrpc, reading
+from sealpipe.api import codec, jsonrpc
 from sealpipe.api.operation import Answer, Operation, Resend, succeeded
 from sealpipe.api.refusals import printable
 from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError
@@ -133,7 +133,7 @@ def _request(
             raise ProtocolError("the service's answer has no response to our request", status=answer.status)
         if "error" in response:
             raise jsonrpc.error(response["error"], answer.status)
-        return read(reading.mapping(response, "result"), answer)
+        return read(codec.mapping(response, "result"), answer)
 
     return Operation(
         _NAMES[method],
@@ -149,7 +149,7 @@ def _request(
 
 
 def _line(members: dict[str, Any], answer: Answer) -> Line:
-    revision = reading.text(members, "protocolVersion")
+    revision = codec.text(members, "protocolVersion")
     if revision is None:
         raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
     session_id = answer.headers.get("mcp-session-id")
@@ -161,28 +161,28 @@ def _line(members: dict[str, Any], answer: Answer) -> Line:
 def _tools(members: dict[str, Any], _: Answer) -> tuple[tuple[Tool, ...], str | None]:
     if "tools" not in members:
         raise ProtocolError("the service's answer has no tools")
-    return tuple(map(_tool, reading.rows(members, "tools"))), reading.text(members, "nextCursor") or None
+    return tuple(map(_tool, codec.rows(members, "tools"))), codec.text(members, "nextCursor") or None
 
 
 def _tool(row: dict[str, Any]) -> Tool:
-    name = reading.text(row, "name")
+    name = codec.text(row, "name")
     if not name:
         raise ProtocolError("the service's answer has a tool without a name")
     known = ("name", "title", "description", "inputSchema")
     return Tool(
         name,
-        reading.text(row, "title"),
-        reading.text(row, "description"),
-        reading.mapping(row, "inputSchema"),
-        reading.rest(row, *known),
+        codec.text(row, "title"),
+        codec.text(row, "description"),
+        codec.mapping(row, "inputSchema"),
+        codec.rest(row, *known),
     )
 
 
 def _result(members: dict[str, Any], name: str) -> ToolResult:
     known = ("content", "structuredContent", "isError")
-    structured = reading.mapping(members, "structuredContent") if "structuredContent" in members else None
-    result = ToolResult(tuple(reading.rows(members, "content")), structured, reading.rest(members, *known))
-    if reading.flag(members, "isError"):
+    structured = codec.mapping(members, "structuredContent") if "structuredContent" in members else None
+    result = ToolResult(tuple(codec.rows(members, "content")), structured, codec.rest(members, *known))
+    if codec.flag(members, "isError"):
         raise _failed(name, result.text)
     return result
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from sealpipe.api.created import CreatedShare as CreatedShare
+from sealpipe.api.shares import CreatedShare as CreatedShare
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeVar
 
-from sealpipe.api import reading, writing
+from sealpipe.api import codec
 from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submission, Submissions
 from sealpipe.api.operation import Answer, Operation, Resend
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
@@ -49,7 +49,7 @@ def build_body(
     if not fields:
         # The service would take it, and show whoever opens the link an error page.
         raise UsageError("the request asks for nothing", remedy="give it at least one field: a prompt and its type")
-    return writing.compact(
+    return codec.compact(
         {
             "title": title,
             "public_key": encode_base64url(public_key),
@@ -92,7 +92,7 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
         method="GET",
         path="/requests",
         resend=Resend.READ,
-        decode=lambda answer: reading.page(reading.json_object(answer), "requests", _item),
+        decode=lambda answer: codec.page(codec.json_object(answer), "requests", _item),
         query=query if status is None else {**query, "status": status},
     )
 
@@ -122,8 +122,8 @@ def delete(short_code: str) -> Operation[DeletedRequest]:
 def _created(answer: Answer, sent: str) -> CreatedRequest:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
-    members = reading.json_object(answer)
-    told = reading.text(members, "public_key")
+    members = codec.json_object(answer)
+    told = codec.text(members, "public_key")
     # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
     if told is not None and told != sent:
         swapped = PublicKeyMismatchError(
@@ -131,25 +131,25 @@ def _created(answer: Answer, sent: str) -> CreatedRequest:
             "be opened with the key in hand",
             status=answer.status,
         )
-        swapped.short_code = reading.short_code(members)
+        swapped.short_code = codec.short_code(members)
         raise swapped
     return CreatedRequest(
-        reading.short_code(members),
-        reading.moment(members, "expired_at"),
+        codec.short_code(members),
+        codec.moment(members, "expired_at"),
         told,
         replayed=answer.status == 200,
-        extra=reading.rest(members, "short_code", "expired_at", "public_key"),
+        extra=codec.rest(members, "short_code", "expired_at", "public_key"),
         expiry_known="expired_at" in members,
     )
 
 
 def _item(members: Mapping[str, Any], told_at: datetime | None = None) -> RequestInfo:
     return RequestInfo(
-        reading.short_code(members),
-        reading.moment(members, "expired_at"),
-        reading.text(members, "public_key"),
+        codec.short_code(members),
+        codec.moment(members, "expired_at"),
+        codec.text(members, "public_key"),
         told_at,
-        reading.rest(members, "short_code", "expired_at", "public_key"),
+        codec.rest(members, "short_code", "expired_at", "public_key"),
     )
 
 
@@ -157,8 +157,8 @@ def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]
     """Decode an answer that must be about the request that was asked for: what follows may depend on it."""
 
     def decode(answer: Answer) -> T:
-        members = reading.json_object(answer)
-        if reading.short_code(members) != short_code:
+        members = codec.json_object(answer)
+        if codec.short_code(members) != short_code:
             raise ProtocolError("the service answered about another request than the one asked for")
         return read(members, answer.headers)
 
@@ -179,33 +179,33 @@ def _clock(headers: Mapping[str, str]) -> datetime | None:
 
 
 def _submissions(answer: Answer) -> Submissions:
-    members = reading.json_object(answer)
+    members = codec.json_object(answer)
     if not isinstance(members.get("submissions"), list):
         raise ProtocolError("the service's answer has no array of submissions")
     if len(members["submissions"]) > SUBMISSIONS:
         raise ProtocolError(f"the service's answer has more than {SUBMISSIONS} submissions")
-    items = tuple(map(_submission, reading.rows(members, "submissions")))
-    count = reading.whole(members, "count")
-    skipped = reading.whole(members, "skipped_not_end_to_end_encrypted")
+    items = tuple(map(_submission, codec.rows(members, "submissions")))
+    count = codec.whole(members, "count")
+    skipped = codec.whole(members, "skipped_not_end_to_end_encrypted")
     if count is not None and count > len(items) + (skipped or 0):
         # It is all in one answer; one that is cut must not pass for all there is.
         raise ProtocolError(f"the service tells of {count} submissions and hands out {len(items)}")
     known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
-    return Submissions(items, count, skipped, reading.rest(members, *known))
+    return Submissions(items, count, skipped, codec.rest(members, *known))
 
 
 def _submission(row: Mapping[str, Any]) -> Submission:
     return Submission(
-        reading.text(row, "short_code"),
-        reading.text(row, "data"),
-        reading.moment(row, "created_at"),
-        reading.text(row, "encryption_type"),
-        reading.rest(row, "short_code", "data", "created_at", "encryption_type"),
+        codec.text(row, "short_code"),
+        codec.text(row, "data"),
+        codec.moment(row, "created_at"),
+        codec.text(row, "encryption_type"),
+        codec.rest(row, "short_code", "data", "created_at", "encryption_type"),
     )
 
 
 def _deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
-    outcome = reading.text(members, "outcome")
+    outcome = codec.text(members, "outcome")
     if outcome not in OUTCOMES:
         raise ProtocolError("the service answered a DELETE and does not say what it did")
-    return DeletedRequest(reading.short_code(members), outcome, reading.rest(members, "short_code", "outcome"))
+    return DeletedRequest(codec.short_code(members), outcome, codec.rest(members, "short_code", "outcome"))

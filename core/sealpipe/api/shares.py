@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from sealpipe.api import reading, writing
-from sealpipe.api.created import CreatedShare
+from sealpipe.api import codec
 from sealpipe.api.operation import Answer, Operation, Resend
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
@@ -15,6 +15,24 @@ from sealpipe.wire.link import called
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedShare:
+    """A share as its creation answered (specification: Share create response).
+
+    `expires_at` is None for a share without an end; where `expiry_known` is False, the service did not say. `custody`
+    is `none`, `stored` or `failed`, None where the service did not say. `replayed` tells that an earlier sending of
+    the same bytes had created it.
+    """
+
+    short_code: str
+    expires_at: datetime | None
+    custody: str | None
+    replayed: bool
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    expiry_known: bool = True
+
 
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 
@@ -52,7 +70,7 @@ def build_body(
     body = bytearray(b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode())
     append_data(body)
     body += b'",'
-    body += writing.compact(members)[1:]
+    body += codec.compact(members)[1:]
     if item_key_wrap is None:
         return body, None
     wrap_at = len(body) - 1
@@ -107,36 +125,36 @@ def expire(short_code: str) -> Operation[None]:
 def _created(answer: Answer) -> CreatedShare:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
-    members = reading.json_object(answer)
+    members = codec.json_object(answer)
     return CreatedShare(
-        reading.short_code(members),
-        reading.moment(members, "expired_at"),
-        reading.text(members, "custody"),
+        codec.short_code(members),
+        codec.moment(members, "expired_at"),
+        codec.text(members, "custody"),
         replayed=answer.status == 200,
-        extra=reading.rest(members, "short_code", "expired_at", "custody"),
+        extra=codec.rest(members, "short_code", "expired_at", "custody"),
         expiry_known="expired_at" in members,
     )
 
 
 def _info(answer: Answer) -> ShareInfo:
-    return _item(reading.json_object(answer))
+    return _item(codec.json_object(answer))
 
 
 def _item(members: Mapping[str, object]) -> ShareInfo:
     from sealpipe.api.models import ShareInfo  # who shares needs none of it
 
     return ShareInfo(
-        reading.short_code(members),
-        reading.moment(members, "expired_at"),
-        reading.rest(members, "short_code", "expired_at"),
+        codec.short_code(members),
+        codec.moment(members, "expired_at"),
+        codec.rest(members, "short_code", "expired_at"),
         expiry_known="expired_at" in members,
     )
 
 
 def _page(answer: Answer) -> Page[ShareInfo]:
-    return reading.page(reading.json_object(answer), "shares", _item)
+    return codec.page(codec.json_object(answer), "shares", _item)
 
 
 def _expired(answer: Answer) -> None:
-    if reading.json_object(answer).get("success") is not True:
+    if codec.json_object(answer).get("success") is not True:
         raise ProtocolError("the service answered 200 to expiring and does not say that it succeeded")

@@ -31,7 +31,7 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     on stderr, lines cut off at the end, too. The key is the one of the config that names this log, or --key.
     """
     from sealpipe.config import read_config, read_machine_config
-    from sealpipe.registry import oversight
+    from sealpipe.registry import policy
 
     if head is not None and not _HEAD.fullmatch(head):
         raise UsageError(
@@ -40,9 +40,9 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     path = Path(log).absolute()
     if key is None:
         machine = read_machine_config().get("enforce", {})
-        key = oversight.audit_key(path, machine, read_config(os.environ))
+        key = policy.audit_key(path, machine, read_config(os.environ))
     try:
-        seen = oversight.audit_verified(path, key, head)
+        seen = policy.audit_verified(path, key, head)
     except OSError as error:
         why = error.strerror
         raise UsageError(f"{path} cannot be read: {why}", remedy="check its path, and who may read it") from None

@@ -132,6 +132,6 @@ def _request(word: str) -> str | Receipt:
 
 
 def _folder(values: dict[str, Any]) -> Path:
-    from sealpipe.state.place import state_folder
+    from sealpipe.state.directory import state_folder
 
     return state_folder(os.environ, values["state_dir"]) / "requests"

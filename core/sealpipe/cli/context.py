@@ -52,8 +52,8 @@ def session(values: dict[str, Any]) -> Session:
 
 def outbox(values: dict[str, Any], credential: Credential | None) -> Outbox:
     """The outbox in the state folder, for this CI run."""
+    from sealpipe.state.directory import current_run, state_folder
     from sealpipe.state.outbox import Outbox
-    from sealpipe.state.place import current_run, state_folder
 
     folder = state_folder(os.environ, values["state_dir"]) / "outbox"
     return Outbox(folder, credential, current_run(os.environ))

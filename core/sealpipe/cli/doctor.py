@@ -15,8 +15,8 @@ from sealpipe.errors import SettingError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.credential import Credential
-    from sealpipe.doctor.configured import Given, Settings
-    from sealpipe.doctor.finding import Finding
+    from sealpipe.doctor import Finding
+    from sealpipe.doctor.settings import Given, Settings
 
 
 @click.command(cls=Command)
@@ -44,9 +44,9 @@ def _found(ctx: click.Context, name: str | None, values: dict[str, Any]) -> Iter
     if values["conformance"] is True:
         if name or values["roundtrip"] is True:
             raise UsageError("--conformance stands alone", remedy="leave out the name and --roundtrip")
-        from sealpipe.doctor import conformance
+        from sealpipe.doctor.conformance import check_conformance
 
-        return conformance.findings()
+        return check_conformance()
     return _one(name) if name else _all(_settings(ctx, values), roundtrip=values["roundtrip"] is True)
 
 
@@ -54,10 +54,10 @@ def _one(name: str) -> Iterator[Finding]:
     from contextlib import closing
 
     from sealpipe.client.plugins import registry
-    from sealpipe.doctor import installed
+    from sealpipe.doctor.plugins import check_plugin
 
     with closing(registry()) as found:
-        yield from installed.check(found, name)
+        yield from check_plugin(found, name)
 
 
 def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
@@ -66,20 +66,22 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
 
     from sealpipe.client.plugins import overseeing, registry
     from sealpipe.config import look_at_config
-    from sealpipe.doctor import backends, configured, holder, installed, place, values
-    from sealpipe.doctor.finding import failed, going_on
+    from sealpipe.doctor import failed, going_on
+    from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
+    from sealpipe.doctor.settings import check_credential, check_settings, check_values
+    from sealpipe.doctor.state_directory import check_state_directory
 
     config, wrong = look_at_config(os.environ)
     plugins = registry(config=lambda: config)
-    yield from configured.findings(settings, os.environ)
+    yield from check_settings(settings, os.environ)
     yield from (failed("config file", error) for error in wrong)
-    yield from values.findings(os.environ, config, {given.place for given in settings.values()})
-    credential, told = holder.look(settings, os.environ)
+    yield from check_values(os.environ, config, {given.place for given in settings.values()})
+    credential, told = check_credential(settings, os.environ)
     yield from told
-    yield from place.findings(settings, os.environ, credential)
-    yield from going_on("plugins", partial(installed.findings, plugins))
-    yield from going_on("stores", partial(backends.stores, plugins))
-    yield from going_on("oversight", partial(backends.overseers, plugins, partial(overseeing, config=config)))
+    yield from check_state_directory(settings, os.environ, credential)
+    yield from going_on("plugins", partial(check_plugins, plugins))
+    yield from going_on("stores", partial(check_stores, plugins))
+    yield from going_on("oversight", partial(check_policies, plugins, partial(overseeing, config=config)))
     yield from _link_address(settings)
     yield from _service(settings, credential, roundtrip=roundtrip)
 
@@ -87,11 +89,11 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
 def _link_address(settings: Settings) -> Iterator[Finding]:
     from pathlib import Path
 
-    from sealpipe.doctor import link_address
+    from sealpipe.doctor.connectivity import check_link_address
 
     link_base_url, ca_file = settings["link_base_url"].usable(), settings["ca_file"].usable()
     if link_base_url is not None:
-        yield from link_address.findings(link_base_url, None if ca_file is None else Path(ca_file), os.environ)
+        yield from check_link_address(link_base_url, None if ca_file is None else Path(ca_file), os.environ)
 
 
 def _service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
@@ -103,9 +105,10 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from sealpipe import machine_config
     from sealpipe.client.plugins import overseeing, registry
     from sealpipe.config import read_machine_config
-    from sealpipe.doctor import roundtrip as trial
-    from sealpipe.doctor import scopes, way
-    from sealpipe.doctor.finding import doubtful, failed, going_on
+    from sealpipe.doctor import doubtful, failed, going_on
+    from sealpipe.doctor.connectivity import Line, check_route
+    from sealpipe.doctor.roundtrip import check_round_trip
+    from sealpipe.doctor.scopes import Asked, check_scopes
     from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
 
@@ -118,7 +121,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
         return
     base_url, ca_file = given["base_url"], given["ca_file"]
     trusted = None if ca_file is None else Path(ca_file)
-    route = [] if base_url is None else list(way.route(base_url, trusted, os.environ))
+    route = [] if base_url is None else list(check_route(base_url, trusted, os.environ))
     yield from route
     if base_url is None or credential is None or any(finding.error for finding in route):
         yield doubtful("service", "not asked: address, credential and certificates come first")
@@ -127,12 +130,12 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     link_base_url = given["link_base_url"] or base_url
     deadline = settings["deadline"].usable() or 60.0
     session = Session(credential, base_url, link_base_url, registry, deadline, trusted)
-    line, asked = way.Line(session), scopes.Asked()
+    line, asked = Line(session), Asked()
     try:
-        yield from scopes.findings(line, asked)
+        yield from check_scopes(line, asked)
         if roundtrip and "shares:write" in asked.granted and not asked.stopped:
             watched = partial(overseeing, machine)
-            yield from going_on("roundtrip", lambda: trial.findings(replace(session, overseers=watched()), line))
+            yield from going_on("roundtrip", lambda: check_round_trip(replace(session, overseers=watched()), line))
         elif roundtrip:
             yield doubtful("roundtrip", "not tried: what comes before it has to work first")
     finally:
@@ -169,7 +172,7 @@ def _members(finding: Finding) -> dict[str, Any]:
 
 def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Given]:
     from sealpipe.config import config_path
-    from sealpipe.doctor.configured import Given
+    from sealpipe.doctor.settings import Given
 
     def given(option: click.Option) -> Given:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")

@@ -151,8 +151,8 @@ class Interrupted(BaseException):
 
 def _tell_audit() -> None:
     """The head of an audit log that was written to: kept elsewhere, it tells whether lines were cut off."""
-    if "sealpipe.registry.oversight" in sys.modules:
-        from sealpipe.registry.oversight import audit_heads
+    if "sealpipe.registry.policy" in sys.modules:
+        from sealpipe.registry.policy import audit_heads
 
         for file, head in audit_heads().items():
             render.note(f"audit: {render.printable(str(file))} head {head}")

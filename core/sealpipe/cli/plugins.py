@@ -35,8 +35,8 @@ def plugins(**values: Any) -> None:
 
 
 def _members(each: Any) -> dict[str, Any]:
-    from sealpipe.doctor.installed import missing
-    from sealpipe.registry.guard import pip_install
+    from sealpipe.doctor.plugins import missing
+    from sealpipe.registry.calls import pip_install
 
     info, lacking = each.info, missing(each.info.needs)
     return {

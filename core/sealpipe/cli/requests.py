@@ -118,7 +118,7 @@ def _client(values: dict[str, Any]) -> Client:
 
 
 def _folder(values: Mapping[str, Any]) -> Path:
-    from sealpipe.state.place import state_folder
+    from sealpipe.state.directory import state_folder
 
     return state_folder(os.environ, values["state_dir"]) / "requests"
 

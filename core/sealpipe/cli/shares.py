@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from sealpipe.api.account import Access, AccessLog
     from sealpipe.api.models import ShareInfo
-    from sealpipe.api.optional import Access, AccessLog
     from sealpipe.client.sync import Client
 
 
@@ -90,7 +90,7 @@ def log(code: str, **values: Any) -> None:
 def _folder(values: dict[str, Any]) -> Path | None:
     """Where it is noted what this machine has expired; None where there is no place for it."""
     from sealpipe.errors import StateError
-    from sealpipe.state.place import state_folder
+    from sealpipe.state.directory import state_folder
 
     try:
         return state_folder(os.environ, values["state_dir"]) / "shares"

@@ -11,7 +11,7 @@ from sealpipe.cli import context, render
 from sealpipe.cli.options import Command, options
 
 if TYPE_CHECKING:
-    from sealpipe.api.stats import Stats
+    from sealpipe.api.account import Stats
 
 
 @click.command(cls=Command)

@@ -14,10 +14,10 @@ from sealpipe.cli.options import Command, options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sealpipe.exposure import CustodyGate
     from sealpipe.flows.steps import Flow
     from sealpipe.registry import Registry
     from sealpipe.secret import Secret
+    from sealpipe.secret_scan import CustodyGate
 
 _NEEDED = ("api_key_file", "service_tag", "ca_file", "output")
 
@@ -37,9 +37,9 @@ def unseal(sealed: str, **values: Any) -> None:
     from sealpipe.client.plugins import registry
     from sealpipe.config import api_key, previous_api_key
     from sealpipe.errors import DeliveryError, EnvelopeError
-    from sealpipe.exposure import CustodyGate
     from sealpipe.flows.session import open_credential, open_previous
     from sealpipe.flows.share import sealed_link
+    from sealpipe.secret_scan import CustodyGate
     from sealpipe.wire.code import names
 
     leave = disclosure.plan(

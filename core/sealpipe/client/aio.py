@@ -16,7 +16,7 @@ from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
-from sealpipe.sheltered import bare, sheltered
+from sealpipe.secret import bare, sheltered
 
 P = ParamSpec("P")
 T = TypeVar("T")

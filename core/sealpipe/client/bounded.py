@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.client.deadline import EXCHANGE
 from sealpipe.errors import AccessDeniedError, UsageError
-from sealpipe.exposure import CARRIED, CustodyGate
+from sealpipe.secret_scan import CARRIED, CustodyGate
 
 if TYPE_CHECKING:
     _Base = socket.socket

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.credential import Credential
-from sealpipe.exposure import LARGE, WITHHELD, Needles
+from sealpipe.secret_scan import LARGE, WITHHELD, Needles
 
 FLAW = "repeats the credential"
 
 
 class Echo:
-    """Finds all parts of our credentials, however they are written: see `sealpipe.exposure`.
+    """Finds all parts of our credentials, however they are written: see `sealpipe.secret_scan`.
 
     What follows our key id and a dot is taken out, too, and what a secret begins with: it may have been cut short.
     """

@@ -14,8 +14,8 @@ from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.api.refusals import printable
 from sealpipe.client.trust import pool_proxy, proxy_for, tls_context
 from sealpipe.errors import UsageError
-from sealpipe.exposure import CustodyGate, refused
 from sealpipe.flows.session import Session
+from sealpipe.secret_scan import CustodyGate, refused
 
 PIECE = 256 * 1024
 """Bytes of a body that are handed to the socket at a time: httpx copies a whole one again and again."""

@@ -16,7 +16,7 @@ from sealpipe.client.deadline import EXCHANGE
 from sealpipe.client.reaching import reached
 from sealpipe.client.trust import refuse_clear
 from sealpipe.errors import SettingError
-from sealpipe.exposure import CustodyGate
+from sealpipe.secret_scan import CustodyGate
 
 _PORTS: Final = {"https": 443, "http": 80}
 _MOST: Final = 64 * 1024

@@ -15,7 +15,7 @@ from sealpipe.client.deadline import EXCHANGE, DeadlineBackend, PooledTransport
 from sealpipe.client.http import passed
 from sealpipe.client.trust import pool_proxy, refuse_clear
 from sealpipe.errors import UsageError
-from sealpipe.exposure import CustodyGate
+from sealpipe.secret_scan import CustodyGate
 
 
 def plugin_client(

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.config import read_config, read_machine_config
 from sealpipe.errors import NotConfiguredError, SettingError
-from sealpipe.exposure import CustodyGate
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Overseer, Registry
-from sealpipe.registry.oversight import overseers
+from sealpipe.registry.policy import overseers
+from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
     import socket

@@ -16,7 +16,7 @@ from sealpipe.flows.resolve import fetch as resolving
 from sealpipe.flows.steps import Flow
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
-from sealpipe.sheltered import bare, sheltered
+from sealpipe.secret import bare, sheltered
 from sealpipe.wire.fields import Field
 
 

@@ -11,8 +11,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from sealpipe.client.plugins import overseeing, registry
 from sealpipe.flows.session import Session, open_session
-from sealpipe.secret import Secret
-from sealpipe.sheltered import sheltered
+from sealpipe.secret import Secret, sheltered
 from sealpipe.times import as_seconds
 
 P = ParamSpec("P")

@@ -21,7 +21,7 @@ from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
-from sealpipe.sheltered import sheltered
+from sealpipe.secret import sheltered
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any, Final
 
-from sealpipe.doctor.finding import Finding, failed, fine
+from sealpipe.doctor import Finding, failed, fine
 from sealpipe.errors import UsageError, WireError
 from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
 
@@ -26,7 +26,7 @@ _KEY: Final = bytes(range(32))
 _REMEDY: Final = "do not share with this installation; install sealpipe and cryptography anew, and report it"
 
 
-def findings() -> Iterator[Finding]:
+def check_conformance() -> Iterator[Finding]:
     """One line for each kind of vector that passes, and one for each vector that does not."""
     yield fine("cryptography", _library())
     by_kind: dict[str, list[Given]] = {kind: [] for kind in _KINDS}

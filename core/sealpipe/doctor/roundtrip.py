@@ -11,8 +11,8 @@ from sealpipe.api import shares
 from sealpipe.api.operation import Failure, Operation
 from sealpipe.api.refusals import refusal
 from sealpipe.client.sync import run
-from sealpipe.doctor.finding import Finding, doubtful, failed, fine
-from sealpipe.doctor.way import Line
+from sealpipe.doctor import Finding, doubtful, failed, fine
+from sealpipe.doctor.connectivity import Line
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.session import Session
@@ -30,7 +30,7 @@ LIFE = timedelta(minutes=5)
 _ENDS = "what was made ends by itself within five minutes"
 
 
-def findings(session: Session, line: Line) -> Iterator[Finding]:
+def check_round_trip(session: Session, line: Line) -> Iterator[Finding]:
     """Seal, create, end: three calls at most, each sent once. Policies are asked, as about any share."""
     test = plan([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFE)
     sealed = run(prepare(test, session), lambda operation, _: line.send(operation))

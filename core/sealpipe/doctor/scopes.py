@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from sealpipe.api.codec import json_object
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
-from sealpipe.api.reading import json_object
 from sealpipe.api.refusals import refusal
-from sealpipe.doctor import way
-from sealpipe.doctor.finding import Finding, doubtful, failed, fine
+from sealpipe.doctor import Finding, connectivity, doubtful, failed, fine
 from sealpipe.errors import (
     AuthenticationError,
     ConnectError,
@@ -77,15 +76,15 @@ class Asked:
         return bool(self.granted or self.missing)
 
 
-def findings(line: way.Line, asked: Asked) -> Iterator[Finding]:
+def check_scopes(line: connectivity.Line, asked: Asked) -> Iterator[Finding]:
     """One for each scope, and what the first answer tells of the way. Five calls at most."""
     for number, probe in enumerate(PROBES):
         before = datetime.now(UTC)
         result = line.send(probe.operation())
         if number == 0 and isinstance(result, Answer):
             yield fine("service", f"answered in {line.milliseconds} ms")
-            yield from way.certificate(line)
-            yield way.clock(result, before + (datetime.now(UTC) - before) / 2)
+            yield from connectivity.check_certificate(line)
+            yield connectivity.check_clock(result, before + (datetime.now(UTC) - before) / 2)
         yield _judge(probe, result, asked)
         if asked.stopped:
             return

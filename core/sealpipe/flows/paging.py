@@ -9,8 +9,8 @@ from sealpipe.errors import ProtocolError
 from sealpipe.flows.steps import Flow
 
 if TYPE_CHECKING:
+    from sealpipe.api.account import Access, AccessLog
     from sealpipe.api.models import Page
-    from sealpipe.api.optional import Access, AccessLog
 
 T = TypeVar("T")
 

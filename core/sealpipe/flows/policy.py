@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sealpipe.api.operation import Resend
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
-from sealpipe.exposure import WITHHELD
-from sealpipe.exposure import refused as refused_by_gate
 from sealpipe.flows.steps import Do, Flow, Send, Step
 from sealpipe.plugin import Outgoing
+from sealpipe.secret_scan import WITHHELD
+from sealpipe.secret_scan import refused as refused_by_gate
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
-    from sealpipe.exposure import CustodyGate
     from sealpipe.flows.collect.result import Collected
     from sealpipe.registry import Overseer, Registry
+    from sealpipe.secret_scan import CustodyGate
 
 T = TypeVar("T")
 

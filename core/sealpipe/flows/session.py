@@ -13,9 +13,9 @@ from sealpipe import setting_values
 from sealpipe.config import read_machine_config
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
-from sealpipe.exposure import CustodyGate
 from sealpipe.flows.retry import Budget
 from sealpipe.secret import Secret
+from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
     from sealpipe.registry import Overseer, Registry

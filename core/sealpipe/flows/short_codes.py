@@ -77,9 +77,9 @@ def _seen(code: str, looks: Looks) -> Flow[bool]:
 
 def _is_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
-        from sealpipe.state import ended
+        from sealpipe.state import directory
 
-        if (yield Do(partial(ended.noted, keep, session.base_url, code))):
+        if (yield Do(partial(directory.noted, keep, session.base_url, code))):
             return True
     try:
         yield from call(shares.get(code), session.budget())
@@ -90,9 +90,9 @@ def _is_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
 
 def _is_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
-        from sealpipe.state import kept
+        from sealpipe.state import ledger
 
-        if (yield Do(partial(kept.known, keep, session.base_url, code))):
+        if (yield Do(partial(ledger.known, keep, session.base_url, code))):
             return True
     try:
         yield from call(requests.get(code), session.budget())

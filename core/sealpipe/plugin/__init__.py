@@ -33,7 +33,7 @@ from sealpipe.permissions import file_flaw
 from sealpipe.plugin.channel import Channel, Delivery, Message
 from sealpipe.plugin.ci import CI, Level, Run
 from sealpipe.plugin.context import Context, Network
-from sealpipe.plugin.document import Document, Health, Locator
+from sealpipe.plugin.files import open_file, refuse_process_file
 from sealpipe.plugin.info import (
     API,
     ASKS,
@@ -47,10 +47,9 @@ from sealpipe.plugin.info import (
     SinkInfo,
     SourceInfo,
 )
-from sealpipe.plugin.opening import open_file, refuse_process_file
 from sealpipe.plugin.policy import Outgoing, VetoError
 from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored, missing
-from sealpipe.plugin.source import Source
+from sealpipe.plugin.source import Document, Health, Locator, Source
 from sealpipe.secret import Secret
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 

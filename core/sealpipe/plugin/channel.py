@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sealpipe.plugin.context import Context
-from sealpipe.plugin.document import Health
+from sealpipe.plugin.source import Health
 from sealpipe.secret import Secret
 
 

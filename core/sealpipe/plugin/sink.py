@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from sealpipe.errors import WriteConflictError
 from sealpipe.plugin.context import Context
-from sealpipe.plugin.document import Health, Locator
+from sealpipe.plugin.source import Health, Locator
 from sealpipe.secret import Secret
 
 Mode = Literal["create", "replace", "merge"]

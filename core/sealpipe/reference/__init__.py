@@ -7,8 +7,7 @@
 DESIGN section 4. `str()` of every value here is its canonical text, and parses to the same value again.
 """
 
-from sealpipe.reference.model import FieldSpec, Reference, Target
-from sealpipe.reference.params import PARAMETERS
+from sealpipe.reference.model import PARAMETERS, FieldSpec, Reference, Target
 from sealpipe.reference.parse import parse, parse_field, parse_target
 from sealpipe.reference.selector import Everything, Item, Key, Pointer
 

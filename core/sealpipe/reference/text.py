@@ -1,15 +1,15 @@
-"""The characters of a reference: what may stand in it, and how what may not is written.
+"""The characters of a reference: what may stand in it, how other text is escaped; and templates with `{places}`.
 
-No error here repeats what was given: somebody may have pasted a secret where a reference belongs.
+No error here repeats the input: it may be a secret that was pasted where a reference belongs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from typing import NoReturn
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, NoReturn
 
-from sealpipe.errors import ReferenceSyntaxError
+from sealpipe.errors import ReferenceSyntaxError, UsageError
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
 """Two characters at least, so that `C:\\x` is no reference."""
@@ -95,3 +95,40 @@ def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
         read.append(character)
         position += 1
     refuse(f"the quotes of {part} are not closed", 'end it with " (a " inside is written \\")')
+
+
+_PART = rf"\{{\{{|\}}\}}|\{{({PARAMETER_NAME})\}}|[{{}}]"  # compiled by the few who need it
+
+
+class Pattern(NamedTuple):
+    """Literal text and the names of places by turns, beginning and ending with text."""
+
+    pieces: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The places, in order; a place that is there twice is named twice."""
+        return self.pieces[1::2]
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The text. What is in a value stays as it is, braces too."""
+        return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces))
+
+
+def parse_pattern(text: str, part: str) -> Pattern:
+    """`{name}` is a place, `{{` and `}}` are braces. UsageError, which calls the text `part`, for any other brace."""
+    pieces, literal, end = [], "", 0
+    for match in re.finditer(_PART, text):
+        literal += text[end : match.start()]
+        end = match.end()
+        if match[1]:
+            pieces += [literal, match[1]]
+            literal = ""
+        elif len(match[0]) == 2:
+            literal += match[0][0]
+        else:
+            raise UsageError(
+                f"there is a {match[0]} in {part} that belongs to no place",
+                remedy="a place is written {name}, a brace itself {{ or }}",
+            )
+    return Pattern((*pieces, literal + text[end:]))

@@ -31,12 +31,12 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, Reference
-from sealpipe.reference.params import TARGET_PARAMETERS
-from sealpipe.registry import configured, oversight
+from sealpipe.reference.model import TARGET_PARAMETERS
+from sealpipe.registry import policy
+from sealpipe.registry.calls import guarded, imported, pip_install, suggest
 from sealpipe.registry.fetching import fetch_all
-from sealpipe.registry.guard import guarded, imported, pip_install, suggest
-from sealpipe.registry.oversight import Overseer as Overseer
-from sealpipe.registry.stores import Store, check_names, default_store, stores
+from sealpipe.registry.policy import Overseer as Overseer
+from sealpipe.registry.stores import Store, allowed_plugins, check_names, default_store, preferred_plugins, read_stores
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog, Listed
@@ -82,7 +82,7 @@ class Registry:
         from sealpipe.registry.catalog import BUILT_IN, Catalog  # pluggy: only where a plugin is called
 
         built_in = BUILT_IN if self._built_in is None else self._built_in
-        return Catalog(built_in, configured.allowed(self.config), configured.preferred(self.config))
+        return Catalog(built_in, allowed_plugins(self.config), preferred_plugins(self.config))
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -92,7 +92,7 @@ class Registry:
     @cached_property
     def stores(self) -> Mapping[str, Store]:
         """The named stores. SettingError where one has a plugin's name and is of another."""
-        found = stores(self.config, self.environ)
+        found = read_stores(self.config, self.environ)
         if found:
             check_names(found, self.catalog.of_references())
         return found
@@ -168,7 +168,7 @@ class Registry:
 
     def commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
         """The commands that plugins add, each a `registry.commands.Foreign`. Looks up all entry points."""
-        from sealpipe.registry.commands import commands
+        from sealpipe.registry.hooks import commands
 
         return commands(self.catalog, group, taken)
 
@@ -214,11 +214,11 @@ class Registry:
         if self.stores:
             self.catalog.third_parties()  # they are looked up for their names: a store may bear one
             check_names(self.stores, self.catalog.of_references())
-        oversight.check(self.catalog, overseers, plan)
+        policy.check(self.catalog, overseers, plan)
 
     def tell(self, overseers: Sequence[Overseer], event: Mapping[str, Any]) -> None:
         """Tell every observer. Raises PluginError where a required one cannot be told."""
-        oversight.tell(self.catalog, overseers, event)
+        policy.tell(self.catalog, overseers, event)
 
     def close(self) -> None:
         """Let every source and sink go of its connections and logins, and the network of those that all share.

@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple
 
 import pluggy
 
-from sealpipe import hookspecs
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
 from sealpipe.reference import PARAMETERS
 from sealpipe.reference.text import NAME
-from sealpipe.registry.guard import guarded, suggest
+from sealpipe.registry import hooks
+from sealpipe.registry.calls import guarded, suggest
 
 GROUP: Final = "sealpipe"
 BUILT_IN: Final = (
@@ -80,7 +80,7 @@ class Catalog:
         preferred: Mapping[str, str] | None = None,
     ) -> None:
         self._manager = pluggy.PluginManager("sealpipe")
-        self._manager.add_hookspecs(hookspecs)
+        self._manager.add_hookspecs(hooks)
         self._found: dict[tuple[str, str], Listed] = {}
         self._hooks: dict[tuple[str, str], str] = {}
         self._origins: dict[str, tuple[str, str]] = {}

@@ -7,7 +7,7 @@ from functools import partial
 
 from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Document, Locator, Source
-from sealpipe.registry.guard import guarded
+from sealpipe.registry.calls import guarded
 
 Answers = dict[Locator, Document | PluginError]
 

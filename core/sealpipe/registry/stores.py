@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from sealpipe.errors import SettingError
 from sealpipe.reference.text import NAME
-from sealpipe.registry.configured import tables
 
 STORE, PLUGIN = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
 
@@ -43,11 +42,11 @@ class Store(NamedTuple):
         return {name: value for name, value in values.items() if name != "plugin"}
 
 
-def stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
+def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
     """Every named store. SettingError for one that is named twice, or wrongly, or has no plugin."""
     found: dict[str, Store] = {}
     written: dict[str, str] = {}
-    for name, table in tables(config, "stores").items():
+    for name, table in read_tables(config, "stores").items():
         if not isinstance(table, dict):
             raise SettingError(f"the config's store {name!r} is no table", remedy="write [stores.NAME]")
         if other := written.get(_variable(name)):
@@ -90,13 +89,13 @@ def check_names(found: Mapping[str, Store], plugins: Iterable[str]) -> None:
 
 def default_store(plugin: str, config: Mapping[str, Any]) -> Store:
     """The store that has its backend's own name."""
-    table = tables(config, "plugins").get(plugin, {})
+    table = read_tables(config, "plugins").get(plugin, {})
     if not isinstance(table, dict):
         raise SettingError(f"the config's plugins.{plugin} is no table")
     return Store(plugin, plugin, {name: value for name, value in table.items() if name != "from"}, default=True)
 
 
-def strays(environ: Mapping[str, str], backends: Iterable[str]) -> list[tuple[str, str]]:
+def unknown_plugin_variables(environ: Mapping[str, str], backends: Iterable[str]) -> list[tuple[str, str]]:
     """Variables of default stores that no backend has, each with the nearest that one has (empty: none is near)."""
     from difflib import get_close_matches  # for the doctor only
 
@@ -120,3 +119,33 @@ def _store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
 
 def _variable(name: str) -> str:
     return re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table of the config that holds tables by name; empty where there is none. SettingError where it is none."""
+    found = config.get(name, {})
+    if not isinstance(found, Mapping):
+        raise SettingError(f"the config's {name} is no table", remedy=f"write [{name}.NAME]")
+    return found
+
+
+def allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
+    """The entry points that may be loaded; None for all. SettingError where it is no list of names."""
+    found = config.get("allow_plugins")
+    # One word would be read as a list of its letters, and allow nothing without a sign of why.
+    if found is not None and not (isinstance(found, list) and all(isinstance(name, str) for name in found)):
+        raise SettingError("the config's allow_plugins is no list of names", remedy='write allow_plugins = ["NAME"]')
+    return found
+
+
+def preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
+    """The entry point whose plugin is taken for a name, by `[plugins.NAME] from = "..."`."""
+    named = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
+    for name, point in named.items():
+        if not isinstance(point, str) or not point:
+            raise SettingError(f"the config's plugins.{name}.from is no name", remedy="name a plugin's entry point")
+    return named
+
+
+def _has_from(table: object) -> bool:
+    return isinstance(table, Mapping) and "from" in table

@@ -10,9 +10,6 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sealpipe import permissions
-from sealpipe.errors import StateError
-
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
 _NOT_THAT_WAY = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
 _BY_DESCRIPTOR = Path("/proc/self/fd")
@@ -20,28 +17,6 @@ _NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, er
 _SWAPPED = frozenset({errno.ELOOP, errno.ENXIO})
 """What opening says where a plain file became a link, or a socket, since it was looked at."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-
-
-def private_folder(path: Path) -> Path:
-    """Make the folder (0700) where it is missing; refuse one that is another user's, a link, or others can replace."""
-    flaw = permissions.folder_flaw(path.parent, os.environ, "the state")
-    if flaw is not None:
-        raise StateError(flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a folder of your own")
-    try:
-        for folder in reversed((path, *path.parents)):
-            # Parents too: mkdir would leave theirs to the umask, and in a CI job that is often 0.
-            if not folder.exists():
-                folder.mkdir(mode=0o700, exist_ok=True)
-        found = path.lstat()
-        if not stat.S_ISDIR(found.st_mode):
-            raise StateError(f"{path} is not a folder")
-        if found.st_uid != os.geteuid():
-            raise StateError(f"{path} belongs to another user")
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            path.chmod(0o700)
-    except OSError as error:
-        raise StateError(f"the folder {path} cannot be made or read: {error.strerror}") from None
-    return path
 
 
 Pieces = Callable[[], Iterable[bytes | memoryview]]

@@ -17,8 +17,9 @@ from typing import Any, Literal
 
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
-from sealpipe.sheltered import sheltered
+from sealpipe.secret import sheltered
 from sealpipe.state import files
+from sealpipe.state.directory import private_folder
 from sealpipe.state.entry import Entry, records, replay
 from sealpipe.state.journal import Journal, read_header
 from sealpipe.times import format_time, parse_time
@@ -64,7 +65,7 @@ class Outbox:
 
     def ready(self) -> None:
         """Make the folder. StateError where that cannot be done."""
-        files.private_folder(self.folder)
+        private_folder(self.folder)
 
     def add(self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None) -> Entry:
         """Put a share away before it is sent. StateError where that cannot be done: then nothing may be sent."""
@@ -79,7 +80,7 @@ class Outbox:
             "run": self.run,
             "salt": base64.b64encode(salt).decode(),
         }
-        path = files.private_folder(self.folder) / f"{entry_id}.sealed"
+        path = private_folder(self.folder) / f"{entry_id}.sealed"
         try:
             journal = Journal.create(path, self._key(salt), header, records(meta, body))
             return Entry(entry_id, moment, meta, body, journal, path, key=meta["idempotency_key"])

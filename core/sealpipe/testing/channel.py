@@ -11,9 +11,8 @@ import pytest
 from sealpipe.errors import PluginError, ReferenceValueError, UnavailableError, UnknownOutcomeError
 from sealpipe.plugin import Channel, Delivery, Message, Secret
 from sealpipe.registry import Registry
-from sealpipe.registry.guard import guarded
-from sealpipe.testing.contract import Contract, listen, logged, shows, told
-from sealpipe.testing.trouble import PATIENCE, Trouble
+from sealpipe.registry.calls import guarded
+from sealpipe.testing.contract import PATIENCE, Contract, Trouble, listen, logged, shows, told
 
 LINK = "https://links.example/s/AbC#1c4nary-5f1e-fragment"
 

@@ -13,8 +13,7 @@ from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Sink, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.testing.canary import CANARY
-from sealpipe.testing.contract import Contract, listen, logged, shows, told
+from sealpipe.testing.contract import CANARY, Contract, listen, logged, shows, told
 
 HARD: tuple[str, ...] = (
     " blanks ",

@@ -14,9 +14,7 @@ from sealpipe.errors import AccessDeniedError, PluginError, SecretNotFoundError,
 from sealpipe.plugin import Document
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.testing.canary import CANARY
-from sealpipe.testing.contract import Contract, listen, logged, shows, told
-from sealpipe.testing.trouble import PATIENCE, Trouble
+from sealpipe.testing.contract import CANARY, PATIENCE, Contract, Trouble, listen, logged, shows, told
 
 Content = bytes | Mapping[str, bytes]
 ODD_KEYS = ("dotted.key", "with space", "slash/key", "UPPER", "eq=al", "com,ma", "\u00fcml\u00e4ut")

@@ -20,7 +20,7 @@ from plugins.aws.moto import ENVIRON, Moto
 from plugins.aws.reading import DEFAULT, STORE, answers, failure, refused, registry, values
 from sealpipe.errors import BackendAuthError, NotConfiguredError, SettingError, UnavailableError
 from sealpipe.plugin import Document
-from sealpipe.testing.canary import CANARY
+from sealpipe.testing.contract import CANARY
 
 ROLE = "arn:aws:iam::123456789012:role/sealpipe"
 WORD = CANARY[:11]

@@ -26,7 +26,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import BLIND, Mode
-from sealpipe.testing.trouble import Trouble
+from sealpipe.testing.contract import Trouble
 from support import fake_github
 from support.fake_github import FakeGitHub
 from support.fake_secrets import Kept

@@ -23,7 +23,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.testing.trouble import Trouble
+from sealpipe.testing.contract import Trouble
 from sealpipe_plugins.gitlab.variables import described
 from support import fake_gitlab
 from support.fake_gitlab import FakeGitLab

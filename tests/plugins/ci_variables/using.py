@@ -12,7 +12,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Health, Locator, Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.storing import describe, store
+from sealpipe.registry.calls import describe, store
 from sealpipe.testing.contract import told
 
 CANARY = "Canary-6b1f_Zk3Qx0Vn8Jw"

@@ -14,7 +14,7 @@ import pytest
 
 from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
-from sealpipe.testing.canary import CANARY
+from sealpipe.testing.contract import CANARY
 from sealpipe.testing.source import Content
 from support.ready import readable
 

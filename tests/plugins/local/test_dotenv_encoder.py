@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from references.running import value_of
 from sealpipe.errors import PluginError, ReferenceValueError, UnsupportedError
-from sealpipe.testing.canary import CANARY
-from sealpipe.testing.contract import told
+from sealpipe.testing.contract import CANARY, told
 from sealpipe_plugins.local.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, odd, plain
 from support import env_readers
 from support.putting import put

@@ -11,7 +11,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.storing import store
+from sealpipe.registry.calls import store
 from support.openbao import Bao
 
 

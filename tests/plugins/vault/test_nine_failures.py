@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.testing.trouble import Trouble
+from sealpipe.testing.contract import Trouble
 from sealpipe_rehearsal.running import Running
 from support.intercepting import Intercepting
 from support.openbao import Bao, server

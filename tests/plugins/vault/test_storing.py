@@ -15,7 +15,7 @@ from sealpipe.errors import ReferenceValueError, SecretNotFoundError, Unsupporte
 from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.storing import describe
+from sealpipe.registry.calls import describe
 from support.openbao import Bao
 
 

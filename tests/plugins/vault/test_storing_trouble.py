@@ -23,7 +23,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
-from sealpipe.testing.trouble import Trouble
+from sealpipe.testing.contract import Trouble
 from sealpipe_plugins.vault import writing
 from support.openbao import Bao, server
 

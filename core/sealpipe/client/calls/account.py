@@ -11,17 +11,16 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
+    from sealpipe.api.account import AccessLog, Capabilities, Stats
     from sealpipe.api.mcp import Tool, ToolResult
-    from sealpipe.api.optional import AccessLog, Capabilities
-    from sealpipe.api.stats import Stats
     from sealpipe.flows.paging import LogWalk
 
 
 def get_stats(session: Session) -> Flow[Stats]:
     """How many shares there are, and how often they were viewed in 14 days (specification: GET /v1/stats)."""
-    from sealpipe.api import stats
+    from sealpipe.api import account
 
-    return call(stats.get(), session.budget())
+    return call(account.stats(), session.budget())
 
 
 def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
@@ -44,9 +43,9 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any] | None =
 
 def get_capabilities(session: Session) -> Flow[Capabilities | None]:
     """What the key and the plan can do; None where the service does not offer to tell."""
-    from sealpipe.api import optional
+    from sealpipe.api import account
 
-    return call(optional.capabilities(), session.budget())
+    return call(account.capabilities(), session.budget())
 
 
 def share_log(
@@ -62,9 +61,9 @@ def share_log(
 
     `limit` is at most 100, `cursor` the `next_cursor` of the page before. Raises NotFoundError.
     """
-    from sealpipe.api import optional
+    from sealpipe.api import account
 
-    page = optional.access_log(short_code, limit=limit, cursor=cursor, since=since, until=until)
+    page = account.access_log(short_code, limit=limit, cursor=cursor, since=since, until=until)
     return call(page, session.budget())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
-from sealpipe.api.created import CreatedShare
+from sealpipe.api.shares import CreatedShare
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows import resume as resuming
 from sealpipe.flows.paging import Walk

@@ -49,7 +49,7 @@ from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.store.write import Parcel, describe, put
 
 if TYPE_CHECKING:  # most answers go to stdout, and leave no record
-    from sealpipe.state.kept import Record
+    from sealpipe.state.ledger import Record
 
 
 class Collecting:

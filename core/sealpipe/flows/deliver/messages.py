@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sealpipe.errors import UsageError
 from sealpipe.plugin import Message
-from sealpipe.reference.pattern import Pattern, parse_pattern
+from sealpipe.reference.text import Pattern, parse_pattern
 from sealpipe.secret import Secret
 
 PLACES = ("link", "title", "expires", "views")

@@ -13,7 +13,7 @@ from sealpipe.flows.resolve.fetch import Cache, resolve_value
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import SEGMENTS
 from sealpipe.reference import Reference, Target, parse, parse_target
-from sealpipe.reference.pattern import Pattern, parse_pattern
+from sealpipe.reference.text import Pattern, parse_pattern
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -126,7 +126,7 @@ def _value(name: str, ref: Reference, value: str | None) -> str:
 def _check(
     wanted: Sequence[Wanted], values: Mapping[str, str], registry: Callable[[], Registry]
 ) -> tuple[Recipient, ...]:
-    from sealpipe.registry.sending import checked
+    from sealpipe.registry.calls import checked
 
     plugins = registry()
     found: dict[tuple[str, str], Recipient] = {}

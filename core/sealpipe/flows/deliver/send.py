@@ -135,7 +135,7 @@ def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool
 
 def _send(session: Session, share: Deliverable, number: int) -> None:
     """Journal, send, journal. Blocks."""
-    from sealpipe.registry.sending import send
+    from sealpipe.registry.calls import send
 
     assert share.mail is not None  # noqa: S101 - as above
     dispatch = share.mail.dispatches[number]
@@ -151,7 +151,7 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
 
 
 def _confirms(session: Session, dispatch: Dispatch) -> bool:
-    from sealpipe.registry.sending import confirms
+    from sealpipe.registry.calls import confirms
 
     return confirms(session.registry(), dispatch.recipient.channel)
 

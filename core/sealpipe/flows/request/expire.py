@@ -41,7 +41,7 @@ from sealpipe.flows import outgoing, policy
 from sealpipe.flows.retry import TRIES, Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
-from sealpipe.state.kept import Record, Sent, open_record
+from sealpipe.state.ledger import Record, Sent, open_record
 from sealpipe.times import format_time
 from sealpipe.wire.code import encoded
 

@@ -14,7 +14,7 @@ from sealpipe.flows.request.expire import Clock, EndedRequest, Ending, locked, u
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.state.kept import Record
+from sealpipe.state.ledger import Record
 from sealpipe.times import format_time
 from sealpipe.wire.code import encoded
 

@@ -70,19 +70,19 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
             raise
         return EndedShare(short_code, "already-expired")
     if keep is not None:
-        from sealpipe.state import ended
+        from sealpipe.state import directory
 
         with suppress(StateError):  # it has ended, whatever becomes of the note
-            yield Do(partial(ended.note, keep, session.base_url, short_code))
+            yield Do(partial(directory.note, keep, session.base_url, short_code))
     return EndedShare(short_code, "expired")
 
 
 def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budget) -> Flow[bool]:
     """Whether anything proves that there was such a share on this account. What cannot be asked proves nothing."""
     if keep is not None:
-        from sealpipe.state import ended
+        from sealpipe.state import directory
 
-        if (yield Do(partial(ended.noted, keep, session.base_url, short_code))):
+        if (yield Do(partial(directory.noted, keep, session.base_url, short_code))):
             return True
     with suppress(ServiceError):
         yield from call(shares.get(short_code), budget)

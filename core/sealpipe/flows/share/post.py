@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sealpipe.api import shares
-from sealpipe.api.created import CreatedShare
+from sealpipe.api.shares import CreatedShare
 from sealpipe.errors import (
     CustodyError,
     InvalidRequestError,

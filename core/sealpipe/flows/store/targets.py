@@ -15,8 +15,8 @@ from sealpipe.errors import UsageError
 from sealpipe.plugin import Mode
 from sealpipe.prompts import Prompt
 from sealpipe.reference import PARAMETERS, Everything, Pointer, Reference, parse
-from sealpipe.reference.params import TARGET_PARAMETERS
-from sealpipe.reference.pattern import Pattern, parse_pattern
+from sealpipe.reference.model import TARGET_PARAMETERS
+from sealpipe.reference.text import Pattern, parse_pattern
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")

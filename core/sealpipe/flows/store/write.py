@@ -102,14 +102,14 @@ def is_blind(session: Session, ref: Reference) -> bool:
 
 
 def _describe(session: Session, parcels: Sequence[Parcel]) -> list[str]:
-    from sealpipe.registry.storing import describe as told
+    from sealpipe.registry.calls import describe as told
 
     registry = session.registry()
     return [told(registry, parcel.ref.name, locate(session, parcel.ref), parcel.mode) for parcel in parcels]
 
 
 def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
-    from sealpipe.registry.storing import store
+    from sealpipe.registry.calls import store
 
     registry, locator = session.registry(), locate(session, parcel.ref)
     registry.sink(parcel.ref.name)  # what it lacks is told before anything counts as under way

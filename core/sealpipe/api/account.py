@@ -1,17 +1,19 @@
-"""Endpoints that a service may have and need not: the access log and the capabilities (`gaps.md`, newer endpoints).
+"""What the service tells about an account: stats, and, where it offers them, capabilities and a share's access log.
 
-A service that follows the specification to the letter has neither. It answers 404 without an `error_code`, or its
-gateway answers in its place: both mean "not offered here", which is None, and no error.
+A service that follows the specification to the letter has neither capabilities nor access log (`gaps.md`, newer
+endpoints). It answers 404 without an `error_code`, or its gateway answers in its place: both mean "not offered here",
+which is None, and no error.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, TypeVar
+from datetime import date, datetime
+from typing import Any, NamedTuple, TypeVar
 
-from sealpipe.api import reading
+from sealpipe.api import codec
 from sealpipe.api.operation import Answer, Operation, Resend, succeeded
 from sealpipe.api.refusals import error_code
 from sealpipe.errors import ProtocolError
@@ -108,7 +110,7 @@ def _settles(answer: Answer) -> bool:
 
 def _if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Answer], T | None]:
     def read(answer: Answer) -> T | None:
-        return decode(reading.json_object(answer)) if succeeded(answer) else None
+        return decode(codec.json_object(answer)) if succeeded(answer) else None
 
     return read
 
@@ -118,30 +120,81 @@ def _log(members: dict[str, Any]) -> AccessLog:
         raise ProtocolError("the service's access log has no entries")
     known = ("short_code", "entries", "next_cursor", "retention_days", "effective_from", "effective_to")
     return AccessLog(
-        reading.short_code(members),
-        tuple(map(_access, reading.rows(members, "entries"))),
-        reading.text(members, "next_cursor") or None,
-        reading.whole(members, "retention_days"),
-        reading.moment(members, "effective_from"),
-        reading.moment(members, "effective_to"),
-        reading.rest(members, *known),
+        codec.short_code(members),
+        tuple(map(_access, codec.rows(members, "entries"))),
+        codec.text(members, "next_cursor") or None,
+        codec.whole(members, "retention_days"),
+        codec.moment(members, "effective_from"),
+        codec.moment(members, "effective_to"),
+        codec.rest(members, *known),
     )
 
 
 def _access(row: dict[str, Any]) -> Access:
     known = ("accessed_at", "accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
     return Access(
-        reading.moment(row, "accessed_at"),
-        reading.text(row, "accessed_ip"),
-        reading.text(row, "platform"),
-        reading.text(row, "user_agent"),
-        reading.flag(row, "failed_passcode"),
-        reading.flag(row, "signed_in"),
-        reading.rest(row, *known),
+        codec.moment(row, "accessed_at"),
+        codec.text(row, "accessed_ip"),
+        codec.text(row, "platform"),
+        codec.text(row, "user_agent"),
+        codec.flag(row, "failed_passcode"),
+        codec.flag(row, "signed_in"),
+        codec.rest(row, *known),
     )
 
 
 def _capabilities(members: dict[str, Any]) -> Capabilities:
-    key, plan, limits, features = (reading.mapping(members, name) for name in ("key", "plan", "limits", "features"))
-    unknown = reading.rest(members, "api_version", "key", "plan", "limits", "features")
-    return Capabilities(reading.text(members, "api_version"), key, plan, limits, features, unknown)
+    key, plan, limits, features = (codec.mapping(members, name) for name in ("key", "plan", "limits", "features"))
+    unknown = codec.rest(members, "api_version", "key", "plan", "limits", "features")
+    return Capabilities(codec.text(members, "api_version"), key, plan, limits, features, unknown)
+
+
+class DailyViews(NamedTuple):
+    """How often shares were viewed on one day, by the service's calendar; None where it did not say."""
+
+    day: date | None
+    views: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Shares that can be opened, that are over, and all views together; None where the service did not say.
+
+    `daily_views` are the last 14 days, oldest first, a row for each. Members that we do not know are in `extra`.
+    """
+
+    active: int | None
+    expired: int | None
+    total_viewed: int | None
+    daily_views: tuple[DailyViews, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stats() -> Operation[Stats]:
+    """GET /v1/stats."""
+    return Operation("read the stats", "GET", "/stats", Resend.READ, _stats)
+
+
+def _stats(answer: Answer) -> Stats:
+    members = codec.json_object(answer)
+    shares = codec.mapping(members, "shares")
+    unknown = codec.rest(shares, "active", "expired", "total_viewed")
+    return Stats(
+        codec.whole(shares, "active"),
+        codec.whole(shares, "expired"),
+        codec.whole(shares, "total_viewed"),
+        tuple(DailyViews(_day(row), codec.whole(row, "count")) for row in codec.rows(members, "daily_views")),
+        {**codec.rest(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
+    )
+
+
+def _day(row: Mapping[str, Any]) -> date | None:
+    text = codec.text(row, "date")
+    if text is None:
+        return None
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise ProtocolError("the service's answer has a date that is no day")

@@ -10,17 +10,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sealpipe.credential import Credential
-from sealpipe.doctor.configured import Settings
-from sealpipe.doctor.finding import Finding, doubtful, failed, fine
+from sealpipe.doctor import Finding, doubtful, failed, fine
+from sealpipe.doctor.settings import Settings
 from sealpipe.errors import StateError
 from sealpipe.state import files
+from sealpipe.state.directory import current_run, private_folder, state_folder
 from sealpipe.state.outbox import Outbox
-from sealpipe.state.place import current_run, state_folder
 
 _TRIAL = bytes(4096)
 
 
-def findings(settings: Settings, environ: Mapping[str, str], credential: Credential | None) -> Iterator[Finding]:
+def check_state_directory(
+    settings: Settings, environ: Mapping[str, str], credential: Credential | None
+) -> Iterator[Finding]:
     """Folder and outbox. What is missing is made and written for a try, and taken away: the first share makes it."""
     try:
         folder = state_folder(environ, settings["state_dir"].usable())
@@ -68,7 +70,7 @@ def _try_beside(box: Path) -> None:
         raise StateError(f"{box} cannot be made: {there}: {error.strerror}") from None
     try:
         try:
-            folder = files.private_folder(trial / box.relative_to(there))
+            folder = private_folder(trial / box.relative_to(there))
         except StateError as error:
             raise StateError(f"{box} cannot be made: {error.message}", remedy=error.remedy) from None
         _try(folder, box)

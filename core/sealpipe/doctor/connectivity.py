@@ -1,12 +1,15 @@
-"""The way to the service: which host, by which proxy and why, whose certificate, and whose clock."""
+"""Check the connection to the service (proxy, certificate, clock) and to the host that links lead to."""
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,10 +17,11 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.client.http import Watch
+from sealpipe.client.plugin_connection import ProxyError, connected
 from sealpipe.client.sync import Network
 from sealpipe.client.trust import proxy_for, tls_context
-from sealpipe.doctor.finding import Finding, doubtful, failed, fine
-from sealpipe.errors import SettingError
+from sealpipe.doctor import Finding, doubtful, failed, fine
+from sealpipe.errors import ConnectError, SettingError
 from sealpipe.flows.session import Session
 from sealpipe.loopback import is_loopback
 
@@ -27,7 +31,7 @@ SKEW = timedelta(seconds=30)
 SOON = timedelta(days=14)
 
 
-def route(base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_route(base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Host and proxy, and whether the certificates to trust can be read. Nothing is sent."""
     parts = urlsplit(base_url)
     host = f"{parts.scheme}://{parts.netloc}"
@@ -98,7 +102,7 @@ class _Noticing(Watch):
                 self._line.tls_version = secured.version() or ""
 
 
-def certificate(line: Line) -> Iterator[Finding]:
+def check_certificate(line: Line) -> Iterator[Finding]:
     """Who has issued the certificate of the service (or of whatever opens the TLS on the way), and until when."""
     found = line.certificate
     if not found:
@@ -116,7 +120,7 @@ def certificate(line: Line) -> Iterator[Finding]:
         yield fine("certificate", told)
 
 
-def clock(answer: Answer, now: datetime) -> Finding:
+def check_clock(answer: Answer, now: datetime) -> Finding:
     """Our clock against the service's Date, which has whole seconds."""
     try:
         theirs = parsedate_to_datetime(answer.headers["date"])
@@ -128,3 +132,48 @@ def clock(answer: Answer, now: datetime) -> Finding:
     if abs(ahead) > SKEW:
         return doubtful("clock", f"this machine's clock is {told}", "set it: expiries are reckoned with it")
     return fine("clock", f"within {max(seconds, 1)} s of the service's")
+
+
+CHECK = "link address"
+TIMEOUT = 10.0
+"""Seconds for the connection."""
+
+_LEADS_NOWHERE = "check SEALPIPE_LINK_BASE_URL: recipients could not open a link"
+_PERHAPS = "recipients may reach it all the same: this machine's way out may be closed"
+
+
+def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Connect, with TLS where the address has it. No request is sent: no code, no fragment, no redirect."""
+    parts = urlsplit(link_base_url)
+    host = f"{parts.scheme}://{parts.netloc}"
+    proxy = None
+    try:
+        proxy = proxy_for(link_base_url)
+        connected(link_base_url, partial(tls_context, environ, ca_file), proxy, TIMEOUT, TIMEOUT).close()
+    except SettingError as error:
+        yield doubtful(CHECK, f"{host} was not tried: {error.message}", error.remedy)
+    except ProxyError as error:
+        yield doubtful(CHECK, f"{host}: the proxy answered {error}", _PERHAPS)
+    except TimeoutError:
+        yield doubtful(CHECK, f"{host} did not answer within {TIMEOUT:g} seconds", _PERHAPS)
+    except (OSError, ValueError) as error:  # ValueError: a name that no host can have
+        if proxy is not None and not isinstance(error, ssl.SSLError):
+            yield doubtful(CHECK, f"{host} was not reached through the proxy: {_why(error)}", _PERHAPS)
+            return
+        yield failed(CHECK, ConnectError(f"{host} leads nowhere: {_why(error)}", remedy=_LEADS_NOWHERE))
+    else:
+        through = "" if proxy is None else ", through the proxy"
+        yield fine(CHECK, f"{host} can be reached{through}")
+
+
+def _why(error: OSError | ValueError) -> str:
+    """In words of ours, the system's and TLS's: nobody's from outside."""
+    if isinstance(error, socket.gaierror):
+        return "no host has that name" if error.errno == socket.EAI_NONAME else "its name could not be looked up"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed ({error.reason or 'no TLS there'})"
+    if isinstance(error, OSError):
+        return os.strerror(error.errno) if error.errno else "the connection ended"
+    return "no host can have that name"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.errors import NotConfiguredError, PluginError, PolicyError
 from sealpipe.plugin import Outgoing, VetoError
-from sealpipe.registry.configured import tables
-from sealpipe.registry.guard import guarded
+from sealpipe.registry.calls import guarded
+from sealpipe.registry.stores import read_tables
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
@@ -82,10 +82,10 @@ def _ask(call: Any, values: Mapping[str, Any]) -> None:
 def overseers(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[Overseer, ...]:
     """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
     table."""
-    enforced = tables(machine, "enforce")
+    enforced = read_tables(machine, "enforce")
     found = [Overseer(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
     found += [Overseer(name, user[name]) for name in BUILT_IN if name in user]
-    found += [Overseer(name, table) for name, table in tables(user, "oversight").items()]
+    found += [Overseer(name, table) for name, table in read_tables(user, "oversight").items()]
     for overseer in found:
         if not isinstance(overseer.table, Mapping):
             raise NotConfiguredError(f"the config's {overseer.name} is no table", remedy=f"write [{overseer.name}]")

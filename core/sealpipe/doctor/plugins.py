@@ -1,28 +1,100 @@
-"""What was set for plugins, named stores and those who oversee: whether each can be made of it. None is made."""
+"""Check plugins, named stores and policies: what is installed, what is missing, whether its settings are valid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.doctor.finding import Finding, doubtful, failed, fine, going_on
-from sealpipe.doctor.installed import missing
-from sealpipe.errors import PolicyError, SealpipeError, SettingError
+from sealpipe.doctor import Finding, doubtful, failed, fine, going_on
+from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
 from sealpipe.plugin import Outgoing
-from sealpipe.registry.guard import pip_install
-from sealpipe.registry.stores import PLUGIN
+from sealpipe.registry.calls import pip_install
+from sealpipe.registry.stores import PLUGIN, unknown_plugin_variables
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
     from sealpipe.registry.catalog import Listed
-    from sealpipe.registry.oversight import Overseer
+    from sealpipe.registry.policy import Overseer
+
+_SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
 
 
-def stores(registry: Registry) -> Iterator[Finding]:
+def missing(needs: Sequence[str]) -> list[str]:
+    """Those of some requirements whose distribution is not installed, whatever its version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for need in needs:
+        try:
+            version(re.split(r"[^A-Za-z0-9._-]", need.strip(), maxsplit=1)[0])
+        except (PackageNotFoundError, ValueError):
+            found.append(need)
+    return found
+
+
+def check_plugins(registry: Registry) -> Iterator[Finding]:
+    """How many there are, and every problem. None is made or asked."""
+    listed = registry.listing()
+    others = sorted({each.origin for each in listed if each.origin})
+    for kind in dict.fromkeys(each.kind for each in listed):
+        names = [each.info.name for each in listed if each.kind == kind]
+        yield fine("plugins", f"{len(names)} of kind {kind}: {', '.join(names)}")
+    if others:
+        yield fine("plugins", f"from {', '.join(others)}")
+    for plugin, problem in registry.problems.items():
+        yield doubtful(f"plugin {plugin}", problem, "install it anew with all that it needs, or ask its author")
+    for variable, near in unknown_plugin_variables(
+        registry.environ, {each.info.backend or each.info.name for each in listed}
+    ):
+        remedy = f"did you mean {near}?" if near else "unset it"
+        yield doubtful(f"variable {variable}", "no plugin has that name", remedy)
+
+
+def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
+    """All that has this name (a plugin's or a store's): what it is, needs, and finds out without reading a secret."""
+    store = registry.stores.get(name)
+    plugin = name if store is None else store.plugin
+    listed = [each for each in registry.listing() if each.info.name == plugin]
+    if not listed:
+        raise _nothing(registry, name, plugin)
+    for each in listed:
+        yield from _check_one(registry, each, name)
+
+
+def _nothing(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
+    known = sorted({each.info.name for each in registry.listing()} | registry.stores.keys())
+    near = get_close_matches(plugin, known, 3)
+    remedy = f"did you mean {' or '.join(near)}?" if near else "see `sealpipe plugins` for what there is"
+    if name != plugin:
+        return ReferenceSyntaxError(
+            f"the store {name[:_SHOWN]} has the plugin {plugin[:_SHOWN]}, which does not exist", remedy=remedy
+        )
+    shown = f"named {name}" if len(name) <= _SHOWN else "of that name"
+    return ReferenceSyntaxError(f"there is no store, source, sink or channel {shown}", remedy=remedy)
+
+
+def _check_one(registry: Registry, each: Listed, name: str) -> Iterator[Finding]:
+    what = f"{each.kind} {name}"
+    yield fine(what, f"{each.info.summary} ({each.origin or 'built in'})")
+    for need in missing(each.info.needs):
+        yield doubtful(what, f"{need} is not installed", pip_install(each.info))
+    try:
+        health = registry.check(each.kind, name)
+    except PluginError as error:
+        yield failed(what, error)
+        return
+    if health.ok:
+        yield fine(what, health.detail or "ready")
+    else:
+        yield failed(what, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
+
+
+def check_stores(registry: Registry) -> Iterator[Finding]:
     """Each named store, and each plugin for which something is set: its settings as a command would fill them."""
     listed = [each for each in registry.listing() if each.kind != "ci"]
     for name, store in registry.stores.items():
@@ -44,7 +116,7 @@ def stores(registry: Registry) -> Iterator[Finding]:
             yield from _filled(registry, f"plugin {backend}", by_name, named=False)
 
 
-def overseers(registry: Registry, load: Callable[[], tuple[Overseer, ...]]) -> Iterator[Finding]:
+def check_policies(registry: Registry, load: Callable[[], tuple[Overseer, ...]]) -> Iterator[Finding]:
     """Policies and observers: every command of ours asks them first, so one that is wrong stops all."""
     found = load()
     for each in found:

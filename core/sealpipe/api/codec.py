@@ -1,4 +1,7 @@
-"""Reading an answer that is not to be trusted: strict types, and ProtocolError for anything else (DESIGN 6.8)."""
+"""JSON bodies: read strictly, because the answer is untrusted (DESIGN 6.8), and written to the exact same bytes.
+
+Every reader raises ProtocolError for a value of another type than the one it reads.
+"""
 
 from __future__ import annotations
 
@@ -122,3 +125,16 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ValueError("a member stands twice")
     return members
+
+
+def compact(members: Mapping[str, object]) -> bytes:
+    """The members that are not None, as a browser's JSON.stringify writes them. UsageError for half a character."""
+    given = {name: value for name, value in members.items() if value is not None}
+    try:
+        return json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        pass
+    raise UsageError(
+        "a title, description or other text in clear holds half a character (a lone surrogate)",
+        remedy="give it as UTF-8 text",
+    )

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from sealpipe.api.models import Submission
 from sealpipe.errors import StateError, UsageError
 from sealpipe.state import files
+from sealpipe.state.directory import private_folder
 from sealpipe.times import parse_time
 
 _REMEDY = "look at it, move it away if nothing in it matters, and run the command again"
@@ -128,7 +129,7 @@ def open_record(folder: Path | None, base_url: str, short_code: str) -> Record |
     name = _name(base_url, short_code)
     if folder is None:
         return _InMemory.open(name)
-    path = files.private_folder(folder) / f"{name}.jsonl"
+    path = private_folder(folder) / f"{name}.jsonl"
     head = {"schema": 1, "kind": "request", "base_url": base_url, "short_code": short_code}
     try:
         descriptor = _opened(path, head)

@@ -1,0 +1,149 @@
+"""Check the settings: where each comes from, whether it can be used, and the form of the credential."""
+
+from __future__ import annotations
+
+import platform
+import stat
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sealpipe import permissions
+from sealpipe._version import __version__
+from sealpipe.config import api_key, config_path, unknown_variables
+from sealpipe.config_file import OWN_TABLES
+from sealpipe.credential import Credential
+from sealpipe.doctor import Finding, doubtful, failed, fine
+from sealpipe.errors import SettingError, UsageError
+from sealpipe.flows.session import open_credential
+from sealpipe.setting_values import check_value
+from sealpipe.settings import COMMANDS, GLOBAL, Setting
+
+_REQUIRED = {
+    "base_url": "set SEALPIPE_BASE_URL to the service's API; it ends in /v1",
+    "link_base_url": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
+}
+
+
+class Given(NamedTuple):
+    """A setting's value (a UsageError where it is wrong), and where it comes from, for people.
+
+    `place` names the variable, or the line of the config file, that gives it; empty for neither.
+    """
+
+    value: Any
+    origin: str
+    place: str = ""
+
+    def usable(self) -> Any:
+        """The value; None where it is wrong."""
+        return None if isinstance(self.value, UsageError) else self.value
+
+
+Settings = Mapping[str, Given]
+"""By name, one for each global setting that is no secret."""
+
+
+def check_settings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Program and settings. What is optional and not set is left out."""
+    version = platform.python_version()
+    yield fine("sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}")
+    path = config_path(environ)
+    yield fine("config file", "there is none" if path is None else str(path))
+    for setting in GLOBAL:
+        if setting.name in settings:
+            yield from _setting(setting.name, settings[setting.name], environ, setting.variable())
+    for name, near in unknown_variables(environ):
+        yield doubtful(f"variable {name}", "it means nothing", f"did you mean {near}?" if near else "unset it")
+
+
+def _setting(name: str, given: Given, environ: Mapping[str, str], variable: str) -> Iterator[Finding]:
+    check = f"setting {name}"
+    if isinstance(given.value, UsageError):
+        yield failed(check, given.value)
+    elif given.value is not None:
+        shown = f"{given.value:g} s" if isinstance(given.value, float) else given.value
+        yield fine(check, f"{shown} ({given.origin})")
+    elif name in _REQUIRED:
+        empty = environ.get(variable) == ""
+        what = f"{variable} is set but empty" if empty else f"{variable} is not set"
+        yield failed(check, SettingError(what, remedy=_REQUIRED[name]))
+
+
+class _Value(NamedTuple):
+    setting: Setting
+    value: Any
+    where: str
+
+
+def check_values(environ: Mapping[str, str], config: Mapping[str, Any], told: Collection[str]) -> Iterator[Finding]:
+    """Each that is wrong, with its name and never its value; then how many are right.
+
+    `told` are the places of values that the report has told already.
+    """
+    found = [each for each in _set_values(environ, config) if each.where not in told]
+    right = []
+    for each in found:
+        try:
+            check_value(each.setting, each.value, each.where)
+            right.append(each.where)
+        except SettingError as error:
+            yield failed(each.where, error)
+    if right:
+        yield fine("other settings", f"{len(right)} can be used: {', '.join(right)}")
+
+
+def _set_values(environ: Mapping[str, str], config: Mapping[str, Any]) -> Iterator[_Value]:
+    for command, setting in _all():
+        if value := environ.get(setting.variable(command)):
+            yield _Value(setting, value, f"variable {setting.variable(command)}")
+    for command, setting in _all():
+        # `plugins` is a table of its own there, not the settings of the command of that name.
+        table = config if not command else {} if command in OWN_TABLES else config.get(command, {})
+        if setting.name in table:
+            yield _Value(setting, table[setting.name], f"config file's {command}{'.' if command else ''}{setting.name}")
+
+
+def _all() -> Iterable[tuple[str, Setting]]:
+    """Command and setting; no command for the global ones. The secrets are the credential's check to tell."""
+    yield from (("", setting) for setting in GLOBAL if not setting.secret)
+    yield from ((command, setting) for command, settings in COMMANDS.items() for setting in settings)
+
+
+_PARTS = {
+    False: "two parts: shares have no copy for the account's owner, and custody keys are not there",
+    True: "three parts: the custody part stays on this machine",
+}
+
+
+def check_credential(settings: Settings, environ: Mapping[str, str]) -> tuple[Credential | None, list[Finding]]:
+    """The credential, where there is one that can be used, and what there is to tell."""
+    file = settings["api_key_file"].usable()
+    try:
+        credential = open_credential(api_key(environ, file), settings["service_tag"].usable())
+    except SettingError as error:
+        return None, [failed("credential", error), *_rest(file, environ)]
+    origin = "SEALPIPE_API_KEY" if not file else f"{file}, {settings['api_key_file'].origin}"
+    found = fine("credential", f"{_form(credential)} ({origin})")
+    return credential, [found, *_rest(file, environ)]
+
+
+def _form(credential: Credential) -> str:
+    return f"tag {credential.tag}, key id {credential.key_id}, {_PARTS[credential.custody_secret is not None]}"
+
+
+def _rest(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """How the file is kept, and the credential before this one."""
+    if file:
+        with suppress(OSError):  # a file that cannot be read is told already
+            mode = stat.S_IMODE(Path(file).stat().st_mode)
+            if permissions.readable_by_others(Path(file), environ):
+                yield doubtful("credential file", f"{file} is open to others (mode {mode:04o})", f"chmod 600 {file}")
+    previous = environ.get("SEALPIPE_API_KEY_PREVIOUS")
+    if previous:
+        try:
+            yield fine("previous credential", f"{_form(Credential.parse(previous))} (SEALPIPE_API_KEY_PREVIOUS)")
+        except SettingError as error:
+            yield failed("previous credential", error)

@@ -1,0 +1,114 @@
+"""Calls to plugins: whatever a plugin does, only errors of the contract come out.
+
+Of any other error only the type is shown, because its text may hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sealpipe.errors import PayloadTooLargeError, PluginError
+from sealpipe.plugin import CONFIRMS, Delivery, Info, Locator, Message, Mode, Receipt, Stored
+
+if TYPE_CHECKING:
+    from sealpipe.registry import Registry
+
+T = TypeVar("T")
+
+
+def imported(spec: str) -> Any:
+    """What an import string names."""
+    module, _, name = spec.partition(":")
+    return getattr(import_module(module), name)
+
+
+def guarded(what: str, call: Callable[[], T], failed: Callable[[str], PluginError] | None = None) -> T:
+    """Let a plugin do something. Only errors of the contract come out, without the errors behind them."""
+    kept: PluginError | PayloadTooLargeError
+    try:
+        return call()
+    except (PluginError, PayloadTooLargeError) as error:
+        kept = error
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, its text stays inside
+        kind = type(error).__name__
+        kept = failed(kind) if failed else PluginError(f"{what} failed in a way it should not ({kind})")
+    # Out here there is no context; and what a plugin's own error had behind it, or in its frames, is cut off.
+    kept.__cause__ = kept.__context__ = None
+    raise kept.with_traceback(None)
+
+
+def pip_install(info: Info) -> str:
+    """What installs the packages that a plugin needs; empty where it needs none."""
+    wanted = [f"sealpipe[{info.extra}]"] if info.extra else list(info.needs)
+    return "pip install " + " ".join(f"'{need}'" for need in wanted) if wanted else ""
+
+
+def suggest(given: str, known: Iterable[str], what: str) -> str:
+    """The nearest known names, or all of them."""
+    from difflib import get_close_matches  # for an error only
+
+    names = sorted(known)
+    near = get_close_matches(given.lower(), names, n=2, cutoff=0.6)
+    near = [name for name in near if sorted(name) == sorted(given.lower())] or near  # letters out of order
+    return f"did you mean {' or '.join(near)}?" if near else f"known {what}: {', '.join(names)}"
+
+
+def checked(registry: Registry, name: str, to: str) -> str:
+    """The recipient, as the channel spells it. Sends nothing. Raises PluginError, ReferenceSyntaxError,
+    SettingError."""
+    channel = registry.channel(name)
+
+    def ask() -> str:
+        channel.validate(to)
+        return channel.canonical(to)
+
+    spelled = guarded(f"the channel {name}", ask)
+    if not isinstance(spelled, str):
+        raise PluginError(f"the channel {name} names its recipient with {type(spelled).__name__}", locator=f"{name}:")
+    return spelled
+
+
+def send(registry: Registry, name: str, message: Message, to: str) -> Delivery:
+    """Hand a message to a channel, once. Blocks. Raises PluginError; only some of them mean that it is not sent."""
+    channel = registry.channel(name)
+    delivery = guarded(f"the channel {name}", lambda: channel.send(message, to))
+    return delivery if isinstance(delivery, Delivery) else Delivery()
+
+
+def confirms(registry: Registry, name: str) -> bool:
+    """Whether the channel itself sees to it that no message is sent twice."""
+    return CONFIRMS in registry.channel_info(name).capabilities
+
+
+def describe(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
+    """What the sink would do. Nobody is asked. Raises PluginError, ReferenceSyntaxError, SettingError."""
+    sink = registry.sink(name)
+    return str(_located(name, locator, lambda: sink.describe(locator, mode)))
+
+
+def store(
+    registry: Registry, name: str, locator: Locator, fields: Sequence[Stored], mode: Mode, marker: str
+) -> Receipt:
+    """Have the sink store the fields. Blocks. Raises PluginError."""
+    sink = registry.sink(name)
+    receipt = _located(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
+    if not isinstance(receipt, Receipt):
+        raise PluginError(
+            f"the sink {name} answered {locator} with {type(receipt).__name__}: nobody knows what it has stored",
+            locator=locator.text,
+        )
+    return receipt
+
+
+def _located(name: str, locator: Locator, call: Callable[[], T]) -> T:
+    failed: PluginError
+    try:
+        return guarded(f"the sink {name}", call)
+    except PayloadTooLargeError as error:
+        failed = PluginError(error.message, remedy=error.remedy)
+    except PluginError as error:
+        failed = error
+    failed.locator = failed.locator or locator.text
+    raise failed
