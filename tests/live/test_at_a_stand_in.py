@@ -1,7 +1,7 @@
 """The live half works: run at a rehearsal service that stands in for the development host, which none of us has here.
 
 What is shown is that the tests find the host, hold it to the same assertions, are careful with it, and fail where it
-differs. That the real host passes them is for whoever has one to show (docs/how-to/test-your-code.md).
+differs. That the real host passes them is for whoever has one to show (docs/contributing/live-tests.md).
 """
 
 from __future__ import annotations
