@@ -11,10 +11,10 @@ TYPE_CHECKING = False  # as typing's own: importing typing would be most of what
 if TYPE_CHECKING:
     from typing import Any
 
-    from sealpipe.client.aio import AsyncClient as AsyncClient
-    from sealpipe.client.resolving import aresolve as aresolve
-    from sealpipe.client.resolving import resolve as resolve
-    from sealpipe.client.sync import Client as Client
+    from sealpipe.aio import AsyncClient as AsyncClient
+    from sealpipe.aio import aresolve as aresolve
+    from sealpipe.client import Client as Client
+    from sealpipe.client import resolve as resolve
     from sealpipe.errors import *  # noqa: F403
     from sealpipe.flows.collect.result import Collected as Collected
     from sealpipe.flows.collect.result import Progress as Progress
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sealpipe.wire.fields import Field as Field
 
 _PLACES = {
-    "AsyncClient": "sealpipe.client.aio",
-    "Client": "sealpipe.client.sync",
+    "AsyncClient": "sealpipe.aio",
+    "Client": "sealpipe.client",
     "Collected": "sealpipe.flows.collect.result",
     "Field": "sealpipe.wire.fields",
     "Outbox": "sealpipe.state.outbox",
@@ -38,8 +38,8 @@ _PLACES = {
     "Secret": "sealpipe.secret",
     "SecureRequest": "sealpipe.flows.request.create",
     "Share": "sealpipe.flows.share.post",
-    "aresolve": "sealpipe.client.resolving",
-    "resolve": "sealpipe.client.resolving",
+    "aresolve": "sealpipe.aio",
+    "resolve": "sealpipe.client",
 }
 
 _ERRORS = (

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 
 from sealpipe.api.operation import Answer
-from sealpipe.client.pacing import Pacing, Turn
+from sealpipe.http.rate_limiter import Pacing, Turn
 
 
 @dataclass

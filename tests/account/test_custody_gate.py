@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
-from sealpipe.client.http import PIECE
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.credential import Credential
 from sealpipe.errors import AccessDeniedError
+from sealpipe.http.exchange import PIECE
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.keys import mint

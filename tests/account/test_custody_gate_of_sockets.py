@@ -13,8 +13,8 @@ import pytest
 import trustme
 
 from account.test_custody_gate import CUSTODY, FORMS, GATE, KEY, OLD, told
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import AccessDeniedError
+from sealpipe.http.plugin_network import PluginNetwork
 from support.faulty import Faulty
 from support.mailbox import Mailbox
 from support.terminal import Terminal

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sealpipe import Client, SealpipeError
 from sealpipe.api.operation import Answer, Failure
-from sealpipe.client.echo import Echo
 from sealpipe.credential import Credential
+from sealpipe.http.redaction import Echo
 from sealpipe_rehearsal.keys import mint
 from support.faulty import Exchange, Fault, Faulty, echoes, message
 from support.terminal import Terminal

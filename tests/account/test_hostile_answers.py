@@ -10,9 +10,9 @@ import pytest
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import refusal
-from sealpipe.client.echo import Echo
-from sealpipe.client.http import Gathering
 from sealpipe.credential import Credential
+from sealpipe.http.exchange import Gathering
+from sealpipe.http.redaction import Echo
 from sealpipe_rehearsal.keys import mint
 from support.ci_logs import commands
 from support.faulty import Fault, Faulty, envelope, says

@@ -12,7 +12,7 @@ import pytest
 from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
 from sealpipe.api.operation import Answer, Failure
-from sealpipe.client.pacing import FREE, IDLE, LONGEST, Pacing, Turn, held_back
+from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, Pacing, Turn, held_back
 from sealpipe_rehearsal.running import Running
 from support.faulty import Faulty, passes, says
 

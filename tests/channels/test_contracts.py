@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from channels.using import Using
-from sealpipe.client.plugins import PluginNetwork
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe.testing import ChannelContract
 from support import fake_github, fake_gitlab, fake_slack

@@ -11,8 +11,8 @@ import pytest
 import trustme
 
 from channels.using import Using
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import NotConfiguredError, UnavailableError, UnknownOutcomeError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Context
 from sealpipe_plugins.http_api import Endpoint
 from support.fake_slack import FakeSlack
@@ -95,7 +95,7 @@ def test_a_proxy_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("fault", [hang, hang_after])
 def test_a_timeout_after_the_request_was_sent_is_unclear(fault: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealpipe.client.plugins.TIMEOUT", 0.3)
+    monkeypatch.setattr("sealpipe.http.plugin_network.TIMEOUT", 0.3)
     with FakeSlack() as slack:
         slack.instead.append(fault)  # type: ignore[arg-type]
         error = Using("slack", {"SLACK_WEBHOOK_URL": slack.webhook_url}).fails(UnknownOutcomeError, "")

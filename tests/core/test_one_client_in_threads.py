@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import sealpipe.client
 from sealpipe import Client, SealpipeError
-from sealpipe.client import sync
+from sealpipe.http.network import Network
 from sealpipe_rehearsal.keys import mint
 
 THREADS = 4
@@ -18,13 +19,13 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
     made: list[object] = []
     late = threading.Event()
 
-    class Slow(sync.Network):
+    class Slow(Network):
         def __init__(self, *args: object) -> None:
             made.append(self)
             late.wait(0.2)  # the others are at it, too
             super().__init__(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sync, "Network", Slow)
+    monkeypatch.setattr(sealpipe.client, "Network", Slow)
     ready = threading.Barrier(THREADS)
 
     def calls(client: Client) -> None:

@@ -11,10 +11,10 @@ import pytest
 from sealpipe import UsageError
 from sealpipe import setting_values as values
 from sealpipe.cli.main import cli
-from sealpipe.client.from_settings import model
 from sealpipe.config import known_variables
 from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.settings_model import model
 
 EVERY = [("", setting) for setting in GLOBAL] + [(name, each) for name, table in COMMANDS.items() for each in table]
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, ProtocolError, SealpipeError, Secret, UsageError, resolve
-from sealpipe.client.calls.arguments import RULES
+from sealpipe.calls.arguments import RULES
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.keys import mint
 from sealpipe_rehearsal.running import Running

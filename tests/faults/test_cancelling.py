@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe import AsyncClient, Field
-from sealpipe.client import aio
+from sealpipe import AsyncClient, Field, aio
 from sealpipe.credential import Credential
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox

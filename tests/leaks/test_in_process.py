@@ -18,9 +18,9 @@ from leaks.exposing import exposed, shown
 from leaks.needles import Detector
 from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import shares
-from sealpipe.client import http
 from sealpipe.credential import Credential
 from sealpipe.flows.share import post as sharing
+from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running import Running
 from support.faulty import Fault, Faulty, passes, reset_after, says
@@ -117,7 +117,7 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
 
 def test_a_request_is_printed_without_its_credential(kept: Kept) -> None:
     with kept.client() as client:
-        request = http.request(client.session, shares.get("code"), 1.0, None, None)
+        request = exchange.request(client.session, shares.get("code"), 1.0, None, None)
     assert kept.find(f"{request} {request!r} {request.headers} {request.headers!r} {[request.headers]}") == set()
 
 

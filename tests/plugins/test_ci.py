@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import BackendAuthError, NotConfiguredError, PluginError, UnavailableError, UnsupportedError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import NotConfiguredError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Context
 from sealpipe.reference import parse
 from sealpipe.registry import Registry

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import trustme
 
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import NotConfiguredError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
@@ -228,7 +228,7 @@ def test_certificates_that_cannot_be_read_are_told(
 
 def test_the_bundle_goes_when_the_process_ends(tmp_path: Path, ca_file: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from sealpipe.client.plugins import PluginNetwork\n"
+        "import sys; from pathlib import Path; from sealpipe.http.plugin_network import PluginNetwork\n"
         "bundle = PluginNetwork(Path(sys.argv[1])).ca_bundle(); print(bundle, bundle.exists())"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -14,7 +14,6 @@ import pytest
 import trustme
 
 from references.running import opened, run
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -28,6 +27,7 @@ from sealpipe.errors import (
     UnsupportedError,
 )
 from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry

@@ -10,12 +10,12 @@ from typing import Any
 
 from sealpipe import Client
 from sealpipe.api.operation import Answer, Operation
-from sealpipe.client.sync import Network
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectPlan
 from sealpipe.flows.collect.result import Collected, OnProgress
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
+from sealpipe.http.network import Network
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url

@@ -73,7 +73,7 @@ def _import() -> None:
 
     for place, _ in COMMANDS.values():
         import_module(place.partition(":")[0])
-    import_module("sealpipe.client.sync")
+    import_module("sealpipe.client")
 
 
 def _keep(line: socket.socket) -> None:

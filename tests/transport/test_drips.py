@@ -15,8 +15,8 @@ import httpx
 import pytest
 import trustme
 
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import PluginError, UnavailableError, UnknownOutcomeError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe_plugins import program
 from support.terminal import Terminal

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from sealpipe import AsyncClient, Client
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import ConnectError, NotConfiguredError, PluginError, ReferenceValueError, SettingError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.loopback import is_loopback
 from sealpipe.registry import Registry
 from sealpipe.setting_values import parse_base_url

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
 
 def share(client: Client, word: str, keep: Path | None = None) -> str:

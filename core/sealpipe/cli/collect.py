@@ -16,7 +16,7 @@ from sealpipe.cli.options import CodeCommand, names_receipt, options
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
     from sealpipe.flows.collect.options import CollectPlan, Job
     from sealpipe.flows.collect.result import Collected
     from sealpipe.state.receipt import Receipt
@@ -36,7 +36,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     """
     from sealpipe.cli import disclosure
     from sealpipe.cli.collect_report import Progressing, show, tell, tell_of
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
     from sealpipe.flows.collect import poll
     from sealpipe.flows.collect.options import plan_collect
     from sealpipe.flows.collect.result import worst

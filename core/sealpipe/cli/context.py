@@ -29,9 +29,9 @@ def session(values: dict[str, Any]) -> Session:
 
     from sealpipe import permissions
     from sealpipe.cli import render
-    from sealpipe.client.plugins import overseeing, registry
     from sealpipe.config import api_key, previous_api_key
     from sealpipe.flows.session import open_session
+    from sealpipe.setup import overseeing, registry
 
     file = values["api_key_file"]
     key = api_key(os.environ, file)

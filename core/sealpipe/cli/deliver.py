@@ -16,7 +16,7 @@ from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from sealpipe.cli.disclosure import Disclosure
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.post import Share

@@ -53,8 +53,8 @@ def _found(ctx: click.Context, name: str | None, values: dict[str, Any]) -> Iter
 def _one(name: str) -> Iterator[Finding]:
     from contextlib import closing
 
-    from sealpipe.client.plugins import registry
     from sealpipe.doctor.plugins import check_plugin
+    from sealpipe.setup import registry
 
     with closing(registry()) as found:
         yield from check_plugin(found, name)
@@ -64,12 +64,12 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     """Every check. What ends one of them is told, and the rest goes on."""
     from functools import partial
 
-    from sealpipe.client.plugins import overseeing, registry
     from sealpipe.config import look_at_config
     from sealpipe.doctor import failed, going_on
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
     from sealpipe.doctor.settings import check_credential, check_settings, check_values
     from sealpipe.doctor.state_directory import check_state_directory
+    from sealpipe.setup import overseeing, registry
 
     config, wrong = look_at_config(os.environ)
     plugins = registry(config=lambda: config)
@@ -103,7 +103,6 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from pathlib import Path
 
     from sealpipe import machine_config
-    from sealpipe.client.plugins import overseeing, registry
     from sealpipe.config import read_machine_config
     from sealpipe.doctor import doubtful, failed, going_on
     from sealpipe.doctor.connectivity import Line, check_route
@@ -111,6 +110,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from sealpipe.doctor.scopes import Asked, check_scopes
     from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
+    from sealpipe.setup import overseeing, registry
 
     given = {name: settings[name].usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sealpipe.api.models import Page, Pagination, RequestInfo
 from sealpipe.cli import render
-from sealpipe.client.sync import Client
+from sealpipe.client import Client
 from sealpipe.errors import UsageError
 
 _NOT_OFFERED = "this service does not list what has ended"

@@ -163,7 +163,7 @@ def _show_in_ci(error: SealpipeError) -> None:
 
     if ci_system(os.environ) is not None:
         from sealpipe.cli import masking
-        from sealpipe.client.plugins import registry
+        from sealpipe.setup import registry
 
         masking.show_error(registry, error)
 

@@ -24,7 +24,7 @@ def commands(registry: Registry) -> dict[str, Any]:
 
 def command(name: str) -> click.Command | None:
     """The one of that name; None where there is none, and then the plugins that are broken are told."""
-    from sealpipe.client.plugins import registry as make
+    from sealpipe.setup import registry as make
 
     registry = make()
     found = commands(registry).get(name)

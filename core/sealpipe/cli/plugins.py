@@ -18,7 +18,7 @@ def plugins(**values: Any) -> None:
     Looks them up, but imports no backend and calls nobody; `sealpipe doctor NAME` tries one.
     """
     from sealpipe.cli import plugin_commands
-    from sealpipe.client.plugins import registry as make
+    from sealpipe.setup import registry as make
 
     registry = make()
     rows = [_members(each) for each in registry.listing()]

@@ -26,7 +26,7 @@ def request(**values: Any) -> None:
     sealpipe request -a 'Staging password' -a 'user=User name:text' --receipt acme.json
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
     from sealpipe.flows.request import create as requesting
 
     to = deliver.targets(None, values["receipt"])

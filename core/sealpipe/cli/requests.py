@@ -15,7 +15,7 @@ from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, RequestInfo, Submission
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
     from sealpipe.flows.request.expire import EndedRequest
 
 UNKNOWN = "-"
@@ -112,7 +112,7 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
 
 def _client(values: dict[str, Any]) -> Client:
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
     return Client.of_session(context.session(values))
 

@@ -12,7 +12,7 @@ from sealpipe.cli.options import Command, options
 from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
     from sealpipe.state.outbox import Outbox
 
 FIRST = (11, 14, 13, 15)
@@ -40,7 +40,7 @@ def resume(entry_id: str | None, **values: Any) -> None:
 
 
 def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
     session = context.session(values)
     outbox = context.outbox(values, session.credential)

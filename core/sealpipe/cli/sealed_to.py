@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from sealpipe.api.models import RequestInfo
-from sealpipe.client.sync import Client
+from sealpipe.client import Client
 from sealpipe.errors import NotFoundError, PendingError, SettingError
 from sealpipe.flows.collect.key import InHand, in_hand
 from sealpipe.flows.collect.open import opened

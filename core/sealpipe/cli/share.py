@@ -28,7 +28,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
     from sealpipe.flows.share import post as sharing
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sealpipe.api.account import Access, AccessLog
     from sealpipe.api.models import ShareInfo
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
 
 @click.group(cls=Family)
@@ -71,7 +71,7 @@ def expire(code: str, **values: Any) -> None:
 @options("", common=context.COMMON)
 def log(code: str, **values: Any) -> None:
     """Who opened a share, or tried to. Not every service offers this; one that does not is no error."""
-    from sealpipe.client.calls.account import iter_share_log
+    from sealpipe.calls.account import iter_share_log
 
     entries: list[Access] = []
     with _client(values) as client:
@@ -99,7 +99,7 @@ def _folder(values: dict[str, Any]) -> Path | None:
 
 
 def _client(values: dict[str, Any]) -> Client:
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
     return Client.of_session(context.session(values))
 

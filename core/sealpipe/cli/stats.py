@@ -21,7 +21,7 @@ def stats(**values: Any) -> None:
 
     On a terminal as bars; elsewhere a line for each day: date, tab, views.
     """
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
     with Client.of_session(context.session(values)) as client:
         told = client.get_stats()

@@ -14,7 +14,7 @@ from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
     from sealpipe.api.mcp import Tool, ToolResult
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
 
 _SECRETS = {"rotate_webhook_secret": "the webhook's new secret"}
@@ -85,7 +85,7 @@ def _texts(value: object) -> Iterator[Secret]:
 
 
 def _client(values: dict[str, Any]) -> Client:
-    from sealpipe.client.sync import Client
+    from sealpipe.client import Client
 
     return Client.of_session(context.session(values))
 

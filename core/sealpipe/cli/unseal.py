@@ -34,12 +34,12 @@ def unseal(sealed: str, **values: Any) -> None:
     SEALPIPE_SEALED_LINK is read.
     """
     from sealpipe.cli import deliver, disclosure, masking
-    from sealpipe.client.plugins import registry
     from sealpipe.config import api_key, previous_api_key
     from sealpipe.errors import DeliveryError, EnvelopeError
     from sealpipe.flows.session import open_credential, open_previous
     from sealpipe.flows.share import sealed_link
     from sealpipe.secret_scan import CustodyGate
+    from sealpipe.setup import registry
     from sealpipe.wire.code import names
 
     leave = disclosure.plan(
@@ -83,10 +83,10 @@ def unseal(sealed: str, **values: Any) -> None:
 
 def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, opened: Callable[[], Secret]) -> Secret:
     """The link, where policies allow to open it; observers are told before and after, with the code that it names."""
-    from sealpipe.client.plugins import overseeing
-    from sealpipe.client.sync import run
+    from sealpipe.client import run
     from sealpipe.flows import policy
     from sealpipe.plugin import Outgoing
+    from sealpipe.setup import overseeing
 
     watching = overseeing()
     if not watching:

@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.client.http import Watch
-from sealpipe.client.plugin_connection import ProxyError, connected
-from sealpipe.client.sync import Network
-from sealpipe.client.trust import proxy_for, tls_context
 from sealpipe.doctor import Finding, doubtful, failed, fine
 from sealpipe.errors import ConnectError, SettingError
 from sealpipe.flows.session import Session
+from sealpipe.http.exchange import Watch
+from sealpipe.http.network import Network
+from sealpipe.http.plugin_connection import ProxyError, connected
+from sealpipe.http.tls import proxy_for, tls_context
 from sealpipe.loopback import is_loopback
 
 ONE_TRY = 15.0

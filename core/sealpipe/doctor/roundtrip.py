@@ -10,7 +10,7 @@ from typing import TypeVar
 from sealpipe.api import shares
 from sealpipe.api.operation import Failure, Operation
 from sealpipe.api.refusals import refusal
-from sealpipe.client.sync import run
+from sealpipe.client import run
 from sealpipe.doctor import Finding, doubtful, failed, fine
 from sealpipe.doctor.connectivity import Line
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError

@@ -80,7 +80,7 @@ class ChannelContract(Contract):
     ) -> None:
         listen(caplog)
         if how == "dripping":
-            monkeypatch.setattr("sealpipe.client.plugins.DEADLINE", PATIENCE)
+            monkeypatch.setattr("sealpipe.http.plugin_network.DEADLINE", PATIENCE)
         server = Trouble(how)
         try:
             environ = self.at(server.url)

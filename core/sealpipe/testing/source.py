@@ -160,7 +160,7 @@ class SourceContract(Contract):
     ) -> None:
         listen(caplog)
         if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
-            monkeypatch.setattr(f"sealpipe.client.plugins.{limit}", PATIENCE)
+            monkeypatch.setattr(f"sealpipe.http.plugin_network.{limit}", PATIENCE)
         server = trouble(how)
         environ = self.at(server.url)
         if environ is None:

@@ -16,11 +16,11 @@ from opening import URL, headers
 
 from sealpipe import Client
 from sealpipe.cli import collect_report, render
-from sealpipe.client import sync
 from sealpipe.errors import SealpipeError
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import plan_collect
 from sealpipe.flows.steps import Do, Send, Tell, Wait
+from sealpipe.http.network import Network
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
 PLAN = 100 / 60
@@ -34,7 +34,7 @@ class Jumping:
         self.now, self.asked = 0.0, []
 
     def drive(self, flow, network):
-        """`sealpipe.client.sync.run`, but for what waiting is."""
+        """`sealpipe.client.run`, but for what waiting is."""
         result, error = None, None
         while True:
             try:
@@ -65,7 +65,7 @@ class Jumping:
 def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_report.Progressing()
     plan = plan_collect(codes, wait=timedelta(seconds=seconds))
-    network = sync.Network(client.session)
+    network = Network(client.session)
     flow = poll.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
     began = time.process_time()
     found = clock.drive(flow, network)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from references.running import opened, run
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import PluginError
 from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from plugins.ci_variables.using import Storing
-from sealpipe.client.plugins import PluginNetwork
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Mode, Receipt
 from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract

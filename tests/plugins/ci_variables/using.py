@@ -7,8 +7,8 @@ from typing import ClassVar, TypeVar
 
 import pytest
 
-from sealpipe.client.plugins import PluginNetwork
 from sealpipe.errors import PluginError
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Health, Locator, Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from sealpipe.client.plugins import PluginNetwork
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from sealpipe.client.plugins import new_file, replace_file
 from sealpipe.errors import (
     PluginError,
     ReferenceValueError,
@@ -25,6 +24,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Context, Locator, Mode, Stored
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
+from sealpipe.setup import new_file, replace_file
 from sealpipe.state import files
 from sealpipe_plugins.local.file_sink import FileSink
 from support.mounts import fill, make_read_only, make_writable, tmpfs

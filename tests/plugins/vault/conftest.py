@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugins.vault.seen import Front
-from sealpipe.client.plugins import PluginNetwork
+from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from support.openbao import Bao, dev_server
 from support.services import bare, one_service, service, user

@@ -6,18 +6,20 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpcore
 import httpx
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.client import http
-from sealpipe.client.deadline import led_away
-from sealpipe.client.echo import Echo
-from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
-from sealpipe.flows.session import Session
+from sealpipe.http import exchange
+from sealpipe.http.deadline import led_away
+from sealpipe.http.rate_limiter import AGAIN, Pacing, Turn, held_back
+from sealpipe.http.redaction import Echo
 from sealpipe.loopback import is_loopback
+
+if TYPE_CHECKING:
+    from sealpipe.flows.session import Session
 
 
 class Network:
@@ -56,18 +58,18 @@ class Network:
     async def _exchange_over(
         self, transport: _Transport, operation: Operation[Any], timeout: float
     ) -> Answer | Failure:
-        watch = http.Watch()
+        watch = exchange.Watch()
 
         async def note(event: str, info: dict[str, Any]) -> None:
             watch.note(event, info)
 
         content = None if operation.body is None else _pieces(operation.body)
-        request = http.request(self._session, operation, timeout, content, note)
+        request = exchange.request(self._session, operation, timeout, content, note)
         try:
             # A little later than the timeouts of each phase: where one of those strikes, httpcore closes its socket.
             async with asyncio.timeout(timeout + 0.2):
                 response = await transport.handle_async_request(request)
-                gathering = http.Gathering(response, operation)
+                gathering = exchange.Gathering(response, operation)
                 try:
                     async for piece in response.aiter_raw():
                         if gathering.full(piece):
@@ -76,7 +78,7 @@ class Network:
                     await response.aclose()
             return gathering.answer()
         except Exception as error:
-            failure = http.failure(error, watch)
+            failure = exchange.failure(error, watch)
             if failure is None:
                 raise
             return failure
@@ -87,7 +89,7 @@ class _Transport(httpx.AsyncHTTPTransport):
 
     def __init__(self, session: Session) -> None:
         backend = _Here() if session.base_url.startswith("http://") else None
-        self._pool = httpcore.AsyncConnectionPool(network_backend=backend, **http.pool_options(session))
+        self._pool = httpcore.AsyncConnectionPool(network_backend=backend, **exchange.pool_options(session))
 
 
 class _Here(httpcore.AnyIOBackend):
@@ -103,5 +105,5 @@ class _Here(httpcore.AnyIOBackend):
 
 
 async def _pieces(body: bytes | bytearray) -> AsyncIterator[bytes]:
-    for piece in http.pieces(body):
+    for piece in exchange.pieces(body):
         yield piece

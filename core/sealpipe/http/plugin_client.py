@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 import httpx
 
 from sealpipe._version import __version__
-from sealpipe.client.bounded import denied
-from sealpipe.client.deadline import EXCHANGE, DeadlineBackend, PooledTransport
-from sealpipe.client.http import passed
-from sealpipe.client.trust import pool_proxy, refuse_clear
 from sealpipe.errors import UsageError
+from sealpipe.http.deadline import EXCHANGE, DeadlineBackend, PooledTransport
+from sealpipe.http.exchange import passed
+from sealpipe.http.sockets import denied
+from sealpipe.http.tls import pool_proxy, refuse_clear
 from sealpipe.secret_scan import CustodyGate
 
 

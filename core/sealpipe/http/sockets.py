@@ -15,8 +15,8 @@ import ssl
 import time
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.client.deadline import EXCHANGE
 from sealpipe.errors import AccessDeniedError, UsageError
+from sealpipe.http.deadline import EXCHANGE
 from sealpipe.secret_scan import CARRIED, CustodyGate
 
 if TYPE_CHECKING:

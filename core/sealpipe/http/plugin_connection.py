@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from sealpipe.client.bounded import BoundedSocket, BoundedTls, bounded, wrapped
-from sealpipe.client.deadline import EXCHANGE
-from sealpipe.client.reaching import reached
-from sealpipe.client.trust import refuse_clear
 from sealpipe.errors import SettingError
+from sealpipe.http.addresses import reached
+from sealpipe.http.deadline import EXCHANGE
+from sealpipe.http.sockets import BoundedSocket, BoundedTls, bounded, wrapped
+from sealpipe.http.tls import refuse_clear
 from sealpipe.secret_scan import CustodyGate
 
 _PORTS: Final = {"https": 443, "http": 80}

@@ -55,7 +55,7 @@ def request(
     folder: then `.delivered()` ends its entry. Raises UsageError, PluginError, ServiceError; PublicKeyMismatchError
     where the service has it under another public key; OutcomeUnknownError has `.outbox_id`; DeliveryError.
     """
-    from sealpipe.client.calls.shares import with_mail
+    from sealpipe.calls.shares import with_mail
     from sealpipe.flows.request import create as requesting
     from sealpipe.state.outbox import Outbox
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from sealpipe._version import __version__
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.api.refusals import printable
-from sealpipe.client.trust import pool_proxy, proxy_for, tls_context
 from sealpipe.errors import UsageError
-from sealpipe.flows.session import Session
+from sealpipe.http.tls import pool_proxy, proxy_for, tls_context
 from sealpipe.secret_scan import CustodyGate, refused
+
+if TYPE_CHECKING:
+    from sealpipe.flows.session import Session
 
 PIECE = 256 * 1024
 """Bytes of a body that are handed to the socket at a time: httpx copies a whole one again and again."""

@@ -1,4 +1,4 @@
-"""The registry of a client: with the user's config file, and with one way out for all plugins."""
+"""The network that plugins are handed: certificates, proxies and deadlines as the client has them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import os
 import ssl
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sealpipe.config import read_config, read_machine_config
 from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.plugin.context import DEADLINE
-from sealpipe.registry import Overseer, Registry
-from sealpipe.registry.policy import overseers
 from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
@@ -27,50 +24,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0
 """Seconds that a plugin's connection, and each read of its answer, may take."""
-
-
-def registry(
-    ca_file: str | Path | None = None,
-    gate: CustodyGate | None = None,
-    deadline: float = DEADLINE,
-    *,
-    config: Callable[[], Mapping[str, Any]] | None = None,
-) -> Registry:
-    """A registry whose plugins trust what the client trusts, and send nothing that `gate` stops.
-
-    Nothing is read or made before it is needed. `deadline` is in seconds, for each exchange of a plugin with whatever
-    it talks to. `config` stands in for the user's config file: the doctor's is as far as that can be used.
-    """
-    network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file), gate, deadline))
-    return Registry(
-        config=config or (lambda: read_config(os.environ)),
-        network=network,
-        new_file=new_file,
-        replace_file=replace_file,
-        deadline=deadline,
-    )
-
-
-def new_file(path: Path, content: bytes) -> None:
-    """A new 0600 file, whole and on disk, or none. Raises OSError."""
-    from sealpipe.state import files
-
-    files.create(path, lambda: [content])
-
-
-def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
-    """A 0600 file in the place of another that holds `was` (None: anything). Raises OSError."""
-    from sealpipe.state import files
-
-    return files.replace(path, content, was)
-
-
-def overseeing(
-    machine: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None
-) -> tuple[Overseer, ...]:
-    """Policies and observers, by the machine's config file and the user's. Raises SettingError, NotConfiguredError."""
-    user = read_config(os.environ) if config is None else config
-    return overseers(user, read_machine_config() if machine is None else machine)
 
 
 class PluginNetwork:
@@ -87,8 +40,8 @@ class PluginNetwork:
         """One client for all plugins of a run, or one for a plugin alone."""
         if authorities is None and certificate is None:
             return self._http
-        from sealpipe.client.plugin_http import plugin_client
-        from sealpipe.client.trust import own_context
+        from sealpipe.http.plugin_client import plugin_client
+        from sealpipe.http.tls import own_context
 
         with _in_plugins_words():
             context = own_context(os.environ, self._ca_file, authorities, certificate)
@@ -96,7 +49,7 @@ class PluginNetwork:
 
     def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
         """A socket, with certificates and proxy as everywhere."""
-        from sealpipe.client.plugin_connection import connected
+        from sealpipe.http.plugin_connection import connected
 
         with _in_plugins_words():
             context, proxy = partial(self._context, ca_file), self.proxy(url)
@@ -105,7 +58,7 @@ class PluginNetwork:
     @contextmanager
     def exchange(self) -> Iterator[None]:
         """What is done on the network meanwhile, in this thread, is one exchange: it has the deadline together."""
-        from sealpipe.client.deadline import EXCHANGE
+        from sealpipe.http.deadline import EXCHANGE
 
         with EXCHANGE.until(EXCHANGE.end(self._deadline)):
             yield
@@ -116,7 +69,7 @@ class PluginNetwork:
 
     def tls_context(self) -> ssl.SSLContext:
         """A context for protocols that are not HTTP."""
-        from sealpipe.client.bounded import guarded_tls
+        from sealpipe.http.sockets import guarded_tls
 
         context = _tls_context(self._ca_file)
         context.sslsocket_class = guarded_tls(self._gate)
@@ -135,7 +88,7 @@ class PluginNetwork:
     def _context(self, ca_file: Path | None) -> ssl.SSLContext:
         with self._lock:  # connections are made in several threads, and reading a bundle is dear
             if ca_file not in self._contexts:
-                from sealpipe.client.trust import tls_context
+                from sealpipe.http.tls import tls_context
 
                 with _in_plugins_words():
                     self._contexts[ca_file] = tls_context(os.environ, self._ca_file, ca_file)
@@ -143,13 +96,13 @@ class PluginNetwork:
 
     @cached_property
     def _http(self) -> httpx.Client:
-        from sealpipe.client.plugin_http import plugin_client
+        from sealpipe.http.plugin_client import plugin_client
 
         return plugin_client(partial(_tls_context, self._ca_file), _proxy, TIMEOUT, self._deadline, self._gate)
 
     @cached_property
     def _bundle(self) -> Path | None:
-        from sealpipe.client.trust import named_certificates
+        from sealpipe.http.tls import named_certificates
 
         named = named_certificates(os.environ)
         if self._ca_file is None and not named:
@@ -179,14 +132,14 @@ def _system_bundle() -> Path:
 
 
 def _proxy(url: str) -> str | None:
-    from sealpipe.client.trust import proxy_for
+    from sealpipe.http.tls import proxy_for
 
     with _in_plugins_words():
         return proxy_for(url)
 
 
 def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
-    from sealpipe.client.trust import tls_context
+    from sealpipe.http.tls import tls_context
 
     with _in_plugins_words():
         return tls_context(os.environ, ca_file)

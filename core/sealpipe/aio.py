@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
-from sealpipe.client.aio_network import Network
-from sealpipe.client.calls import account, handing_over, requests, shares
-from sealpipe.client.setup import ClientSetup, shown_as_method
+from sealpipe.calls import account, handing_over, requests, shares
 from sealpipe.flows.journal import Undelivered
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
+from sealpipe.http.aio import Network
 from sealpipe.secret import bare, sheltered
+from sealpipe.setup import ClientSetup, open_fields, registry, shown_as_method, well_called
+
+if TYPE_CHECKING:
+    from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -112,7 +116,7 @@ def _driven(
 
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.client.calls.arguments import checked
+        from sealpipe.calls.arguments import checked
 
         try:
             checked(call, args, options, skip=1)
@@ -132,7 +136,7 @@ def _walked(
     @wraps(call)
     @sheltered
     def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
-        from sealpipe.client.calls.arguments import checked
+        from sealpipe.calls.arguments import checked
 
         checked(call, args, options, skip=1)
         return _rows(self, call(self.session, *args, **options))
@@ -210,3 +214,21 @@ class AsyncClient(ClientSetup):
     get_capabilities = _driven(account.get_capabilities)
     share_log = _driven(account.share_log)
     iter_share_log = _walked(account.iter_share_log)
+
+
+@sheltered
+@well_called
+async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
+    """Resolve references from asyncio, as `sealpipe.resolve` does: sources are read in threads."""
+    plugins = registry(ca_file)
+    try:
+        return await run(open_fields(references, plugins), _no_service, RunState())
+    except Exception as error:  # noqa: BLE001 - as `sheltered` does it
+        fault = error
+    finally:
+        await asyncio.to_thread(plugins.close)
+    raise bare(fault)
+
+
+def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:
+    raise AssertionError("resolving asks no service")

@@ -1,18 +1,28 @@
-"""How a client comes to its session; the same for both."""
+"""How a client comes to its session and its plugins; the same for both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from types import FunctionType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from sealpipe.client.plugins import overseeing, registry
+from sealpipe.config import read_config, read_machine_config
 from sealpipe.flows.session import Session, open_session
+from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.plugin.context import DEADLINE
+from sealpipe.registry import Overseer, Registry
+from sealpipe.registry.policy import overseers
 from sealpipe.secret import Secret, sheltered
+from sealpipe.secret_scan import CustodyGate
 from sealpipe.times import as_seconds
+
+if TYPE_CHECKING:
+    from sealpipe.flows.steps import Flow
+    from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,7 +34,7 @@ def well_called(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def door(*args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.client.calls.arguments import checked  # commands check theirs when they are read
+        from sealpipe.calls.arguments import checked  # commands check theirs when they are read
 
         checked(function, args[own:], options, skip=own)
         return function(*args, **options)
@@ -47,6 +57,58 @@ def shown_as_method(method: Callable[..., Any], call: Callable[..., Any], return
     notes["return"] = returns.get(kind, kind).format(rest.removesuffix("]"))
     shown.__annotations__ = notes
     method.__wrapped__ = shown  # type: ignore[attr-defined]  # what `inspect.signature` looks at
+
+
+def registry(
+    ca_file: str | Path | None = None,
+    gate: CustodyGate | None = None,
+    deadline: float = DEADLINE,
+    *,
+    config: Callable[[], Mapping[str, Any]] | None = None,
+) -> Registry:
+    """A registry whose plugins trust what the client trusts, and send nothing that `gate` stops.
+
+    Nothing is read or made before it is needed. `deadline` is in seconds, for each exchange of a plugin with whatever
+    it talks to. `config` stands in for the user's config file: the doctor's is as far as that can be used.
+    """
+    network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file), gate, deadline))
+    return Registry(
+        config=config or (lambda: read_config(os.environ)),
+        network=network,
+        new_file=new_file,
+        replace_file=replace_file,
+        deadline=deadline,
+    )
+
+
+def new_file(path: Path, content: bytes) -> None:
+    """A new 0600 file, whole and on disk, or none. Raises OSError."""
+    from sealpipe.state import files
+
+    files.create(path, lambda: [content])
+
+
+def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
+    """A 0600 file in the place of another that holds `was` (None: anything). Raises OSError."""
+    from sealpipe.state import files
+
+    return files.replace(path, content, was)
+
+
+def overseeing(
+    machine: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None
+) -> tuple[Overseer, ...]:
+    """Policies and observers, by the machine's config file and the user's. Raises SettingError, NotConfiguredError."""
+    user = read_config(os.environ) if config is None else config
+    return overseers(user, read_machine_config() if machine is None else machine)
+
+
+def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:
+    """The flow that resolves references: what `resolve` and `aresolve` drive."""
+    from sealpipe.flows.resolve import fetch
+    from sealpipe.reference import parse_field
+
+    return fetch.resolve([parse_field(reference) for reference in references], lambda: plugins)
 
 
 class ClientSetup:
@@ -79,7 +141,7 @@ class ClientSetup:
     @sheltered
     def from_settings(cls) -> Self:
         """A client from SEALPIPE_* of the environment and the user's config file. Raises SettingError."""
-        from sealpipe.client.from_settings import load
+        from sealpipe.settings_model import load
 
         return cls.of_session(_session(**load()))
 

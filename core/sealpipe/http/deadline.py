@@ -16,7 +16,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from sealpipe.client.reaching import resolved
+from sealpipe.http.addresses import resolved
 from sealpipe.loopback import is_loopback
 
 

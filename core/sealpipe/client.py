@@ -4,90 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.client import http
-from sealpipe.client.calls import account, handing_over, requests, shares
-from sealpipe.client.deadline import Deadline, DeadlineBackend, PooledTransport
-from sealpipe.client.echo import Echo
-from sealpipe.client.pacing import AGAIN, Pacing, Turn, held_back
-from sealpipe.client.setup import ClientSetup, shown_as_method
+from sealpipe.calls import account, handing_over, requests, shares
 from sealpipe.errors import UsageError
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
+from sealpipe.http.network import Network
 from sealpipe.secret import sheltered
+from sealpipe.setup import ClientSetup, open_fields, registry, shown_as_method, well_called
+
+if TYPE_CHECKING:
+    from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Network:
-    """Sends operations over blocking sockets; safe to use from several threads."""
-
-    def __init__(self, session: Session, watch: Callable[[], http.Watch] = http.Watch) -> None:
-        self._session = session
-        self._watch = watch
-        self._deadline = Deadline()
-        self._pacing = Pacing()
-        self._echo = Echo(session.credential, session.previous)
-        self._transport = self._new_transport()
-
-    def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
-        """What came back within `timeout` seconds."""
-        end = time.monotonic() + timeout
-        turn = Turn()
-        try:
-            while pause := self._pacing.ask(turn):
-                if late := held_back(pause, end - time.monotonic()):
-                    return late
-                time.sleep(min(pause, AGAIN))
-        finally:
-            self._pacing.forget(turn)
-        result = self._exchange(operation, end)
-        self._pacing.note(turn, result)
-        return self._echo.out_of(result)
-
-    def close(self) -> None:
-        self._transport.close()
-
-    def _new_transport(self) -> PooledTransport:
-        here = self._session.base_url.startswith("http://")
-        return PooledTransport(DeadlineBackend(self._deadline, here=here), **http.pool_options(self._session))
-
-    def _exchange(self, operation: Operation[Any], end: float) -> Answer | Failure:
-        if operation.own_connection:
-            with closing(self._new_transport()) as transport:
-                return self._exchange_over(transport, operation, end)
-        return self._exchange_over(self._transport, operation, end)
-
-    def _exchange_over(self, transport: PooledTransport, operation: Operation[Any], end: float) -> Answer | Failure:
-        watch = self._watch()
-        content = None if operation.body is None else http.pieces(operation.body)
-        self._deadline.at = end
-        request = http.request(self._session, operation, end - time.monotonic(), content, watch.note)
-        try:
-            response = transport.handle_request(request)
-            gathering = http.Gathering(response, operation)
-            try:
-                for piece in response.iter_raw():
-                    if gathering.full(piece):
-                        break
-            finally:
-                response.close()
-            return gathering.answer()
-        except Exception as error:
-            failure = http.failure(error, watch)
-            if failure is None:
-                raise
-            return failure
-        finally:
-            self._deadline.at = None
 
 
 def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]) -> T:
@@ -131,7 +69,7 @@ def _driven(
     @wraps(call)
     @sheltered
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.client.calls.arguments import checked  # commands check theirs when they are read
+        from sealpipe.calls.arguments import checked  # commands check theirs when they are read
 
         checked(call, args, options, skip=1)
         return self.run(call(self.session, *args, **options))
@@ -146,7 +84,7 @@ def _walked(
     @wraps(call)
     @sheltered
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
-        from sealpipe.client.calls.arguments import checked
+        from sealpipe.calls.arguments import checked
 
         checked(call, args, options, skip=1)
         return _rows(self, call(self.session, *args, **options))
@@ -220,3 +158,19 @@ class Client(ClientSetup):
     get_capabilities = _driven(account.get_capabilities)
     share_log = _driven(account.share_log)
     iter_share_log = _walked(account.iter_share_log)
+
+
+@sheltered
+@well_called
+def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
+    """Resolve references to fields in their order, such as `["vault:secret/app/db#user,password"]`.
+
+    Needs no client. Every document is read once, stores at the same time. Raises ReferenceSyntaxError, SettingError,
+    PluginError.
+    """
+    with closing(registry(ca_file)) as plugins:
+        return run(open_fields(references, plugins), _no_service)
+
+
+def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:
+    raise AssertionError("resolving asks no service")

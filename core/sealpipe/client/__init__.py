@@ -1,1 +1,0 @@
-"""Running flows on the network: `Client` and `AsyncClient`."""
