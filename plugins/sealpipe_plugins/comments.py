@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from sealpipe.plugin import Delivery, PluginError, UnknownOutcomeError
-from sealpipe_plugins.http_answers import LOOK, Reply
+from sealpipe_plugins.http_api import Reply
+from sealpipe_plugins.http_errors import CHECK_FIRST
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ def number(reply: Reply) -> str:
     """The number of what was made. UnknownOutcomeError where the answer has none."""
     found = reply.member("id")
     if not isinstance(found, int):
-        raise UnknownOutcomeError(f"what answers in {reply.system}'s place is not {reply.system}", remedy=LOOK)
+        raise UnknownOutcomeError(f"what answers in {reply.system}'s place is not {reply.system}", remedy=CHECK_FIRST)
     return str(found)
 
 

@@ -18,7 +18,7 @@ from sealpipe.plugin import (
 )
 
 TRIES: Final = 12
-"""How often others may get in between before we ask the core to come back later."""
+"""How often others may get in between before we ask the core to try again later."""
 
 
 class Place(NamedTuple):

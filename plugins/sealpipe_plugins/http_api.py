@@ -1,13 +1,12 @@
-"""Calls to a system's HTTP interface, after which it is known: done, certainly not done, or unclear."""
+"""The client for a system's JSON over HTTPS. After a call it is known: done, certainly not done, or unclear."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Mapping
-from typing import Any, Final
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
@@ -19,22 +18,57 @@ from sealpipe.plugin import (
     UnavailableError,
     UnknownOutcomeError,
     in_clear,
+    retry_after,
 )
-from sealpipe_plugins.connect_errors import not_sent
-from sealpipe_plugins.http_answers import LOOK, Reply
+from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error
 
-LIMIT: Final = 1024 * 1024
+ANSWER_LIMIT: Final = 1024 * 1024
 """Bytes of an answer that are read."""
 
-LONGEST: Final = 60.0
-"""Seconds after which an answer that still drips is given up."""
+Headers = Mapping[str, "str | Secret"]
+
+_JSON: Final = "application/json; charset=utf-8"
+
+
+class AnswerTooLongError(PluginError):
+    """The body of an answer is longer than its limit."""
+
+
+class Reply(NamedTuple):
+    """An answer of `system`. `writes` tells that the request must not happen twice."""
+
+    system: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    writes: bool
+
+    @property
+    def json(self) -> Any:
+        """The decoded JSON; None where the body is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+    def member(self, name: str) -> Any:
+        """A member of the JSON object; None where there is none."""
+        found = self.json
+        return found.get(name) if isinstance(found, dict) else None
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds to wait, as the answer asks: digits or a date."""
+        return retry_after(self.headers.get("retry-after"))
 
 
 class Endpoint:
     """A system's interface: `name` for people, its address, and what every request says in its headers.
 
-    The address is https, or plain to loopback: NotConfiguredError names `setting` where it is not. With `hidden` it is
-    a secret itself, as a webhook's is: only its host is ever told, or logged by a library.
+    The address is https, or http to loopback: NotConfiguredError names `setting` where it is not. With `hidden` the
+    address is itself a secret, as a webhook's is: only its host is shown, or logged by a library. `client` gives an
+    HTTP client of the plugin's own in place of the shared one. `timeout` is in seconds, for each step; `limit` is in
+    bytes of an answer. `unclear_remedy` is what to do where nobody knows whether a write was done.
     """
 
     def __init__(
@@ -44,37 +78,42 @@ class Endpoint:
         url: str | Secret,
         *,
         setting: str,
-        headers: Mapping[str, str | Secret] | None = None,
+        headers: Headers | None = None,
         hidden: bool = False,
+        client: Callable[[], httpx.Client] | None = None,
+        timeout: float | None = None,
+        limit: int = ANSWER_LIMIT,
+        unclear_remedy: str = CHECK_FIRST,
     ) -> None:
         self.name = name
         self._context = context
         self._url = url if isinstance(url, Secret) else Secret(url.rstrip("/"))
         self._headers = dict(headers or {})
         self._hidden = hidden
-        self._host = _host(self._url, f"the setting {setting} of {context.store}")
-        for header in self._headers.values():
-            if isinstance(header, Secret) and not re.fullmatch(r"[!-~]+( [!-~]+)?", header.reveal()):
-                raise NotConfiguredError(f"the token of {context.store} has characters that no token has")
+        self._client = client
+        self._timeout = timeout
+        self._limit = limit
+        self._unclear_remedy = unclear_remedy
+        self.host = _check_address(self._url, f"the setting {setting} of {context.store}")
+        self._check_tokens(self._headers)
 
-    def get(self, path: str) -> Reply:
+    def get(self, path: str, params: Mapping[str, str] | None = None) -> Reply:
         """Read. Raises UnavailableError where no answer came."""
-        return self._ask("GET", path, None)
+        return self.request("GET", f"{path}?{urlencode(params)}" if params else path)
 
     def post(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
-        """Send JSON, once. Raises UnavailableError where nothing was sent, UnknownOutcomeError where no answer came to
-        what writes."""
-        return self._ask("POST", path, json.dumps(members).encode(), writes=writes)
+        """Send JSON, once. Raises UnavailableError where nothing was sent, UnknownOutcomeError where a write was not
+        answered."""
+        return self.request("POST", path, json.dumps(members).encode(), writes=writes)
 
     def put(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
         """As `post`, by PUT. `writes` is False where sending it twice does what sending it once does."""
-        return self._ask("PUT", path, json.dumps(members).encode(), writes=writes)
+        return self.request("PUT", path, json.dumps(members).encode(), writes=writes)
 
-    def post_bytes(self, path: str, body: bytes) -> Reply:
-        """Send JSON that is bytes already, for it is signed; once. Raises as `post`."""
-        return self._ask("POST", path, body, writes=True)
-
-    def _ask(self, method: str, path: str, body: bytes | None, *, writes: bool = False) -> Reply:
+    def request(
+        self, method: str, path: str, body: bytes | None = None, *, writes: bool = False, headers: Headers | None = None
+    ) -> Reply:
+        """Send bytes, once, with more headers. Raises as `post`, and AnswerTooLongError for what does not write."""
         sent = False
 
         def watch(event: str, info: Mapping[str, Any]) -> None:
@@ -82,43 +121,70 @@ class Endpoint:
             tunnel = getattr(info.get("request"), "method", b"") == b"CONNECT"
             sent = sent or (event.endswith("send_request_headers.started") and not tunnel)
 
-        http = self._context.network.http()
+        self._check_tokens(headers or {})
+        http = self._client() if self._client is not None else self._context.network.http()
         try:
             request = http.build_request(
-                method, self._url.reveal() + path, headers=self._opened(), content=body, extensions={"trace": watch}
+                method,
+                self._url.reveal() + path,
+                headers=self._all_headers(headers or {}),
+                content=body,
+                timeout=httpx.USE_CLIENT_DEFAULT if self._timeout is None else self._timeout,
+                extensions={"trace": watch},
             )
             if self._hidden:
                 request.url = _HiddenURL(request.url)
-            return self._answer(http, request, writes=writes)
+            response = http.send(request, stream=True, follow_redirects=False)
+            try:
+                content = read_body(response, self._limit)
+            finally:
+                response.close()
+            return Reply(self.name, response.status_code, response.headers, content, writes)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            late = " in time" if isinstance(error, httpx.TimeoutException) else ""
-            failure = self._lost(late, writes=writes) if sent else not_sent(error, self.name, self._host)
+            failure = self._no_answer(error, writes=writes) if sent else connect_error(error, self.name, self.host)
         raise failure
 
-    def _opened(self) -> httpx.Headers:
+    def _all_headers(self, more: Headers) -> httpx.Headers:
         # httpx.Headers hides a token in its repr, a dict would not.
-        own = {name: value.reveal() if isinstance(value, Secret) else value for name, value in self._headers.items()}
         usual = {"accept": "application/json", "accept-encoding": "identity", "content-type": _JSON}
-        return httpx.Headers({**usual, **own})
+        own = {**self._headers, **more}
+        return httpx.Headers(
+            usual | {name: value.reveal() if isinstance(value, Secret) else value for name, value in own.items()}
+        )
 
-    def _answer(self, http: httpx.Client, request: httpx.Request, *, writes: bool) -> Reply:
-        response = http.send(request, stream=True, follow_redirects=False)
-        try:
-            end, body = time.monotonic() + LONGEST, bytearray()
-            for piece in response.iter_raw():
-                body += piece
-                if len(body) > LIMIT or time.monotonic() > end:
-                    raise httpx.ReadError("longer than any answer is")
-            return Reply(self.name, response.status_code, response.headers, bytes(body), writes)
-        finally:
-            response.close()
+    def _check_tokens(self, headers: Headers) -> None:
+        for value in headers.values():
+            if isinstance(value, Secret) and not re.fullmatch(r"[!-~]+( [!-~]+)?", value.reveal()):
+                raise NotConfiguredError(
+                    f"the token of {self._context.store} has characters that no token has", remedy="set it again"
+                )
 
-    def _lost(self, late: str, *, writes: bool) -> PluginError:
+    def _no_answer(self, error: Exception, *, writes: bool) -> PluginError:
+        if isinstance(error, _TooLongError) and not writes:
+            return AnswerTooLongError(f"{self.name} at {self.host} answered with more than {self._limit} bytes")
+        late = " in time" if isinstance(error, httpx.TimeoutException) else ""
         if writes:
             return UnknownOutcomeError(
-                f"{self.name} at {self._host} was sent the message and did not answer{late}", remedy=LOOK
+                f"{self.name} at {self.host} was sent the message and did not answer{late}",
+                remedy=self._unclear_remedy,
             )
-        return UnavailableError(f"{self.name} at {self._host} did not answer{late}")
+        return UnavailableError(
+            f"{self.name} at {self.host} did not answer{late}", remedy="check the address and the network"
+        )
+
+
+def read_body(response: httpx.Response, limit: int) -> bytes:
+    """Read an answer to its end; the client's deadline bounds the time. Raises httpx.ReadError after `limit` bytes."""
+    body = bytearray()
+    for piece in response.iter_raw():
+        body += piece
+        if len(body) > limit:
+            raise _TooLongError("the answer is too long")
+    return bytes(body)
+
+
+class _TooLongError(httpx.ReadError):
+    pass
 
 
 class _HiddenURL(httpx.URL):
@@ -131,10 +197,7 @@ class _HiddenURL(httpx.URL):
         return f"URL({str(self)!r})"
 
 
-_JSON: Final = "application/json; charset=utf-8"
-
-
-def _host(url: Secret, setting: str) -> str:
+def _check_address(url: Secret, setting: str) -> str:
     """Host and port of an address that may be used."""
     try:
         parts = urlsplit(url.reveal())
@@ -142,7 +205,7 @@ def _host(url: Secret, setting: str) -> str:
     except ValueError:
         host = None
     if not host or not re.fullmatch(r"[!-~]+", url.reveal()) or "@" in parts.netloc or parts.fragment:
-        raise NotConfiguredError(f"{setting} is no address", remedy="it looks like https://host/path")
+        raise NotConfiguredError(f"{setting} is not an address", remedy="write it as https://host/path")
     if in_clear(parts.scheme, host):
-        raise NotConfiguredError(f"{setting} has to be an https address", remedy="http is for this machine itself only")
+        raise NotConfiguredError(f"{setting} must be an https address", remedy="http is for this machine only")
     return host if port is None else f"{host}:{port}"

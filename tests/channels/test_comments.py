@@ -109,7 +109,7 @@ class TestBoth:
     def test_what_did_not_turn_up_is_unclear(self, place: Place, fault: Any) -> None:
         place.fake.instead += [None, None, fault]
         error = place.using.fails(UnknownOutcomeError, place.to)
-        assert error.remedy == "look there before it is sent again"
+        assert error.remedy == "check there before you send it again"
         assert place.bodies() == []
 
     def test_what_cannot_be_read_back_is_delivered_and_not_confirmed(self, place: Place) -> None:

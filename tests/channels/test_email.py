@@ -259,7 +259,7 @@ class TestTheServer:
     def test_a_certificate_that_nobody_trusted_has_signed(self, started: Start, implicit: bool) -> None:  # noqa: FBT001
         box = started(implicit_tls=implicit)
         error = email(box, trusting=False, security="tls" if implicit else None).fails(NotConfiguredError, TO)
-        assert "nobody trusted here has signed" in error.message
+        assert "from an authority that is not trusted here" in error.message
         assert error.remedy == "name the CA's file in SEALPIPE_CA_FILE"
         assert not box.received
 
@@ -275,7 +275,7 @@ class TestTheServer:
 
     def test_a_server_that_wants_a_login(self, mailbox: Mailbox) -> None:
         error = email(mailbox, login=False).fails(BackendAuthError, TO)
-        assert "wants a login first (530)" in error.message
+        assert "requires a login first (530)" in error.message
 
     def test_a_server_without_logins(self, started: Start) -> None:
         box = started(starttls=False, login=False)
@@ -311,14 +311,14 @@ class TestWhatTheServerAnswers:
     @pytest.mark.parametrize(
         ("stage", "answer", "kind", "says"),
         [
-            ("mail", "451 4.3.0 later", UnavailableError, "asks to come back later (451)"),
+            ("mail", "451 4.3.0 later", UnavailableError, "asks to try again later (451)"),
             ("mail", "550 5.7.1 no", AccessDeniedError, "does not let us send as ci@acme.example (550)"),
-            ("rcpt", "450 4.2.0 greylisted", UnavailableError, "asks to come back later (450)"),
+            ("rcpt", "450 4.2.0 greylisted", UnavailableError, "asks to try again later (450)"),
             ("rcpt", "550 5.1.1 unknown", ReferenceValueError, f"knows no mailbox {TO} (550)"),
             ("rcpt", "550 no such user", ReferenceValueError, f"knows no mailbox {TO} (550)"),
             ("rcpt", "554 5.7.1 relay access denied", AccessDeniedError, f"takes no mail for {TO} (554)"),
             ("rcpt", "550 5.7.26 policy", AccessDeniedError, f"takes no mail for {TO} (550)"),
-            ("data", "452 4.3.1 full", UnavailableError, "asks to come back later (452)"),
+            ("data", "452 4.3.1 full", UnavailableError, "asks to try again later (452)"),
             ("data", "554 5.6.0 spam", AccessDeniedError, "refuses the message (554)"),
         ],
     )
@@ -341,7 +341,7 @@ class TestWhatTheServerAnswers:
         mailbox.answers.breaks.add("data")
         error = email(mailbox).fails(UnknownOutcomeError, TO)
         assert len(mailbox.received) == 1
-        assert error.remedy == "look there before it is sent again"
+        assert error.remedy == "check there before you send it again"
 
     def test_no_answer_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
         mailbox.answers.hangs.add("data")

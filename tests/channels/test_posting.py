@@ -46,7 +46,7 @@ def test_a_ca_that_sealpipe_trusts_serves(serving: FakeSlack, tmp_path: Path) ->
 def test_one_that_it_does_not_trust_is_named(serving: FakeSlack) -> None:
     error = at(serving, None).fails(NotConfiguredError, "")
     at_host = f"Slack at 127.0.0.1:{serving.port}"
-    assert error.message == f"{at_host} shows a certificate that nobody trusted here has signed"
+    assert error.message == f"{at_host} has a certificate from an authority that is not trusted here"
     assert error.remedy == "name the CA's file in SEALPIPE_CA_FILE"
     assert not serving.asked
 
@@ -54,14 +54,14 @@ def test_one_that_it_does_not_trust_is_named(serving: FakeSlack) -> None:
 @pytest.mark.parametrize("serving", ["other.example"], indirect=True)
 def test_another_hosts_certificate(serving: FakeSlack, tmp_path: Path) -> None:
     error = at(serving, tmp_path / "ca.pem").fails(NotConfiguredError, "")
-    assert "shows a certificate for another host" in error.message
+    assert "has a certificate for another host" in error.message
 
 
 def test_tls_where_there_is_none() -> None:
     with FakeSlack() as slack:
         url = slack.webhook_url.replace("http:", "https:")
         error = Using("slack", {"SLACK_WEBHOOK_URL": url}).fails(NotConfiguredError, "")
-    assert "speaks no TLS there" in error.message
+    assert "does not speak TLS" in error.message
 
 
 def test_nobody_there() -> None:
@@ -86,7 +86,7 @@ def test_a_proxy_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
         using = Using("slack", {"SLACK_WEBHOOK_URL": "https://hooks.acme.example/services/Hook-Canary"})
         proxy.instead.append(Reply(407, "", {"Proxy-Authenticate": "Basic"}))
         error = using.fails(NotConfiguredError, "")
-        assert error.message == "the proxy on the way to Slack at hooks.acme.example wants a login"
+        assert error.message == "the proxy to Slack at hooks.acme.example requires a login"
         assert "HTTPS_PROXY" in error.remedy
         proxy.instead.append(Reply(502))
         assert "refused the connection" in using.fails(UnavailableError, "").message

@@ -226,14 +226,14 @@ class TestConnect:
             values(connected(fake), "op://Prod env/db/large.bin")
 
     FAULTS: Mapping[str, tuple[Answer, type[PluginError], str, float | None]] = {
-        "429": ((429, b"", {"retry-after": "7"}), UnavailableError, "asks to come back later (429)", 7.0),
-        "503": ((503, b"", {"retry-after": "2"}), UnavailableError, "asks to come back later (503)", 2.0),
+        "429": ((429, b"", {"retry-after": "7"}), UnavailableError, "asks to try again later (429)", 7.0),
+        "503": ((503, b"", {"retry-after": "2"}), UnavailableError, "asks to try again later (503)", 2.0),
         "500": ((500, CANARY.encode(), {}), UnavailableError, "failed (500)", None),
         "a redirect": ((302, b"", {"location": "http://127.0.0.1:9/"}), NotConfiguredError, "redirect (302)", None),
-        "a page": ((200, f"<html>{CANARY}".encode(), {}), PluginError, "something that is no JSON", None),
+        "a page": ((200, f"<html>{CANARY}".encode(), {}), PluginError, "something that is not JSON", None),
         "other JSON": ((200, b'{"a": 1}', {}), PluginError, "something else than was asked for", None),
         "no id": ((200, b'[{"name": "Prod env", "id": "../../x"}]', {}), PluginError, "has no id", None),
-        "deep": ((200, b"[" * 100_000, {}), PluginError, "something that is no JSON", None),
+        "deep": ((200, b"[" * 100_000, {}), PluginError, "something that is not JSON", None),
         "400": ((400, CANARY.encode(), {}), PluginError, "(400)", None),
     }
 
@@ -273,7 +273,7 @@ class TestConnect:
             assert values(with_ca, "op://Prod env/db/username") == [("username", b"app")]
             error = answer_of(connected(server), "op://Prod env/db/username")
         assert isinstance(error, NotConfiguredError)
-        assert "nobody trusted here has signed" in error.message
+        assert "from an authority that is not trusted here" in error.message
         assert "SEALPIPE_CA_FILE" in error.remedy
 
     def test_a_proxy_that_wants_a_login_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +295,7 @@ class TestConnect:
             error = answer_of(Registry(environ=environ, network=network()), "op://a/b/c")
             thread.join()
         assert isinstance(error, NotConfiguredError)
-        assert "wants a login" in error.message
+        assert "requires a login" in error.message
 
     def test_doctor_asks_for_no_item(self, fake: FakeConnect) -> None:
         health = connected(fake).check("source", "op")
@@ -326,8 +326,8 @@ class TestWhichLogin:
             ({}, "op: there is no login to 1Password", "OP_SERVICE_ACCOUNT_TOKEN"),
             ({"OP_CONNECT_HOST": "http://x"}, "OP_CONNECT_TOKEN is not", "set OP_CONNECT_TOKEN"),
             ({"OP_CONNECT_TOKEN": CANARY}, "OP_CONNECT_HOST is not", "set OP_CONNECT_HOST"),
-            ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "localhost:8080"}, "no http(s) address", "https://"),
-            ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "http://a:b@x"}, "no http(s) address", "https://"),
+            ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "localhost:8080"}, "not an address", "https://"),
+            ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "http://a:b@x"}, "not an address", "https://"),
             ({"OP_SERVICE_ACCOUNT_TOKEN": CANARY}, "service account is none", "begins with ops_"),
             ({"OP_SERVICE_ACCOUNT_TOKEN": f"ops_{CANARY}"}, "service account is none", "begins with ops_"),
         ],

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sealpipe.api.refusals import retry_after
 from sealpipe.ci_systems import ADD_MASK, SET_SECRET, RunnerCommand, ci_system, runner_reads_stderr
 from sealpipe.errors import (
     AccessDeniedError,
@@ -107,6 +108,7 @@ __all__ = [
     "missing",
     "open_file",
     "refuse_process_file",
+    "retry_after",
     "runner_reads_stderr",
 ]
 

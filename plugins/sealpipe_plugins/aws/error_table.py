@@ -71,7 +71,7 @@ _SIGNATURE = Meaning(
     "check the secret access key, and this machine's clock",
 )
 _MALFORMED = Meaning(ReferenceValueError, "is nothing that AWS takes", "check the name, and the parameters behind ?")
-LATER = Meaning(UnavailableError, "cannot be {done} now: AWS asks to come back later", "run it again later")
+LATER = Meaning(UnavailableError, "cannot be {done} now: AWS asks to try again later", "run it again later")
 FAILED = LATER._replace(remedy="run it again later; AWS has trouble of its own")
 _FULL = Meaning(
     UnsupportedError,

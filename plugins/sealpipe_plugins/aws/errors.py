@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
-from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError
+from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError, retry_after
 from sealpipe_plugins.aws.error_table import (
     CODES,
     DELETED,
@@ -22,7 +22,7 @@ from sealpipe_plugins.aws.error_table import (
     Doing,
     Meaning,
 )
-from sealpipe_plugins.connect_errors import not_sent
+from sealpipe_plugins.http_errors import connect_error
 
 FAILURES: Final = (boto.BotoCoreError, boto.ClientError)
 """What a call of the SDK raises."""
@@ -59,20 +59,20 @@ def refused(code: str, message: str, about: object, action: str, doing: Doing = 
 def _answered(response: Mapping[str, Any], about: object, action: str, doing: Doing) -> PluginError:
     given, meta = response.get("Error", {}), response.get("ResponseMetadata", {})
     code = str(given.get("Code", ""))
-    status, wait = meta.get("HTTPStatusCode", 0), meta.get("HTTPHeaders", {}).get("retry-after", "")
+    status = meta.get("HTTPStatusCode", 0)
     failure = refused(code, str(given.get("Message", "")), about, action, doing)
     if status >= 500 and not isinstance(failure, UnavailableError | UnknownOutcomeError):
         failure = _said(FAILED, about, action, code, doing, failed=True)
     elif status == 429 and not isinstance(failure, UnavailableError):
         failure = _said(LATER, about, action, code, doing)
-    if isinstance(failure, UnavailableError) and re.fullmatch("[0-9]{1,6}", wait):
-        failure.retry_after = float(wait)
+    if isinstance(failure, UnavailableError):
+        failure.retry_after = retry_after(meta.get("HTTPHeaders", {}).get("retry-after"))
     return failure
 
 
 def _not_reached(error: Any, about: object, doing: Doing) -> PluginError:
     host = urlsplit(str(error.kwargs.get("endpoint_url", ""))).netloc
-    reason = not_sent(error, "AWS", host or "its address")
+    reason = connect_error(error, "AWS", host or "its address")
     return type(reason)(f"{about} cannot be {doing.word}: {reason.message}", remedy=reason.remedy)
 
 

@@ -15,6 +15,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.session import Session
 
 from sealpipe.plugin import Context
+from sealpipe_plugins.http_api import read_body
 
 LIMIT: Final = 8 * 1024 * 1024
 """Bytes of an answer: a secret is 64 KiB at most, and a page of parameters less than one of these."""
@@ -37,7 +38,7 @@ def _sent(http: httpx.Client, request: AWSPreparedRequest, timeout: httpx.Timeou
         with http.stream(
             request.method, url, headers=_headers(request), content=_body(request), timeout=timeout
         ) as response:
-            return AWSResponse(url, response.status_code, dict(response.headers), _Read(_whole(response)))
+            return AWSResponse(url, response.status_code, dict(response.headers), _Read(read_body(response, LIMIT)))
     except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         raise boto.ConnectTimeoutError(endpoint_url=url, error=error) from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
@@ -63,15 +64,6 @@ def _body(request: AWSPreparedRequest) -> bytes | None:
     if body is None or isinstance(body, bytes):
         return body
     return body.encode() if isinstance(body, str) else bytes(body.read())
-
-
-def _whole(response: httpx.Response) -> bytes:
-    body = bytearray()
-    for piece in response.iter_raw():
-        body += piece
-        if len(body) > LIMIT:
-            raise httpx.ReadError("longer than any answer is")
-    return bytes(body)
 
 
 class _Read:

@@ -24,9 +24,8 @@ from sealpipe.plugin import (
     is_loopback,
 )
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.connect_errors import chain, not_sent
 from sealpipe_plugins.email.smtp_connection import Line
-from sealpipe_plugins.http_answers import LOOK
+from sealpipe_plugins.http_errors import CHECK_FIRST, causes, connect_error
 
 
 class SmtpSettings(PluginSettings):
@@ -90,11 +89,11 @@ class Server:
                 smtp.putcmd("QUIT")
             return
         except OSError as error:  # smtplib's own errors, too
-            late = " in time" if any(isinstance(each, TimeoutError) for each in chain(error)) else ""
+            late = " in time" if any(isinstance(each, TimeoutError) for each in causes(error)) else ""
         finally:
             smtp.close()
         if whole:
-            raise UnknownOutcomeError(f"{self._at} was sent the message and did not answer{late}", remedy=LOOK)
+            raise UnknownOutcomeError(f"{self._at} was sent the message and did not answer{late}", remedy=CHECK_FIRST)
         said = f"did not answer{late}" if late else "broke off"
         raise UnavailableError(f"{self._at} {said} before it had the message")
 
@@ -122,11 +121,11 @@ class Server:
         except smtplib.SMTPResponseException as error:
             failure = _refusal((error.smtp_code, b""), self._at, "refuses to speak with us")
         except smtplib.SMTPException as error:
-            late = any(isinstance(each, TimeoutError) for each in chain(error))
+            late = any(isinstance(each, TimeoutError) for each in causes(error))
             said = "did not answer in time" if late else "broke off, or speaks no SMTP"
             failure = UnavailableError(f"{self._at} {said}", remedy="check host, port and security")
         except OSError as error:
-            failure = not_sent(error, "the mail server", f"{self._settings.host}:{self._port}")
+            failure = connect_error(error, "the mail server", f"{self._settings.host}:{self._port}")
         if smtp is not None:
             smtp.close()
         raise failure
@@ -205,7 +204,7 @@ def _expect(answer: _Answer, codes: tuple[int, ...], at: str, otherwise: str) ->
 def _refusal(answer: _Answer, at: str, what: str) -> PluginError:
     code = answer[0]
     if code in _LOGIN_FIRST:
-        return BackendAuthError(f"{at} wants a login first ({code})", remedy="set username and password")
+        return BackendAuthError(f"{at} requires a login first ({code})", remedy="set username and password")
     if 400 <= code < 500:
-        return UnavailableError(f"{at} asks to come back later ({code})")
+        return UnavailableError(f"{at} asks to try again later ({code})")
     return AccessDeniedError(f"{at} {what} ({code})", remedy="ask whoever runs it, with the number")

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from sealpipe.plugin import Context, NotConfiguredError, Secret, UnavailableError
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.http_answers import Refusals, Reply, require
-from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_errors import Refusals, require_success
 
 
 class GitHubSettings(PluginSettings):
@@ -60,4 +60,4 @@ def _required(reply: Reply, refusals: Refusals | None) -> Reply:
             if wait is None and spent and reset.isascii() and reset.isdigit():
                 wait = max(0.0, int(reset[:12]) - time.time())
             raise UnavailableError(f"GitHub's rate limit is reached ({reply.status})", retry_after=wait)
-    return require(reply, refusals)
+    return require_success(reply, refusals)

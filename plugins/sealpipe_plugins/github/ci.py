@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-import httpx
-
 from sealpipe.plugin import (
     ADD_MASK,
     CI,
@@ -19,12 +17,13 @@ from sealpipe.plugin import (
     Run,
     RunnerCommand,
     Secret,
-    UnavailableError,
     UnsupportedError,
-    in_clear,
 )
 from sealpipe_plugins.ci_masks import write, write_masks
+from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_errors import require_success
 
+_ENDPOINT = "GitHub's token endpoint"
 _PERMISSION = "give the job `permissions: id-token: write` (a pull request from a fork never gets it)"
 
 
@@ -67,20 +66,13 @@ class GitHub(CI):
         url, bearer = env.get("ACTIONS_ID_TOKEN_REQUEST_URL"), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:
             raise NotConfiguredError("this GitHub job may not ask for an OIDC token", remedy=_PERMISSION)
-        parts = urlsplit(url)
-        if in_clear(parts.scheme, parts.hostname or ""):
-            raise NotConfiguredError(
-                "ACTIONS_ID_TOKEN_REQUEST_URL is not an https address: the job's token would travel in clear",
-                remedy="let the runner set it",
-            )
         if audience is not None:
             url += ("&" if urlsplit(url).query else "?") + f"audience={quote(audience, safe='')}"
-        try:
-            answer = self.context.network.http().get(url, headers={"authorization": f"bearer {bearer}"})
-        except httpx.HTTPError as error:
-            late = " in time" if isinstance(error, httpx.TimeoutException) else ""
-            raise UnavailableError(f"GitHub's token endpoint did not answer{late} ({type(error).__name__})") from None
-        return _token(answer)
+        headers = {"authorization": Secret(f"bearer {bearer}")}
+        endpoint = Endpoint(
+            self.context, _ENDPOINT, Secret(url), setting="ACTIONS_ID_TOKEN_REQUEST_URL", headers=headers
+        )
+        return _token(endpoint.get(""))
 
     def _append(self, variable: str, text: str) -> None:
         file = self.context.environ.get(variable)
@@ -90,15 +82,10 @@ class GitHub(CI):
             stream.write(text)
 
 
-def _token(answer: httpx.Response) -> Secret:
-    if answer.status_code == 429 or answer.status_code >= 500:
-        raise UnavailableError(f"GitHub's token endpoint answered {answer.status_code}")
-    if answer.status_code != 200:
-        raise BackendAuthError(f"GitHub's token endpoint answered {answer.status_code}", remedy=_PERMISSION)
-    try:
-        value = answer.json()["value"]
-    except (ValueError, KeyError, TypeError):
-        value = None
+def _token(reply: Reply) -> Secret:
+    if 400 <= reply.status < 500 and reply.status != 429:
+        raise BackendAuthError(f"{_ENDPOINT} answered {reply.status}", remedy=_PERMISSION)
+    value = require_success(reply).member("value")
     if not isinstance(value, str) or not value:
-        raise PluginError("GitHub's token endpoint answered without a token")
+        raise PluginError(f"{_ENDPOINT} answered without a token")
     return Secret(value)

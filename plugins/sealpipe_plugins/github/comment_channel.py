@@ -18,7 +18,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.comments import PAGE, PAGES, deliver, number
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
-from sealpipe_plugins.http_answers import Refusals
+from sealpipe_plugins.http_errors import Refusals
 from sealpipe_plugins.wording import as_markdown
 
 _TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})")

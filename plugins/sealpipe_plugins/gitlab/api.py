@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from sealpipe.plugin import Context, NotConfiguredError, Secret
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.http_answers import Refusals, Reply, require
-from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_errors import Refusals, require_success
 
 
 class GitLabSettings(PluginSettings):
@@ -46,12 +46,12 @@ class GitLab:
 
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:
         """Read."""
-        return require(self._endpoint.get(path), refusals)
+        return require_success(self._endpoint.get(path), refusals)
 
     def post(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None) -> Reply:
         """Make something, once."""
-        return require(self._endpoint.post(path, members), refusals)
+        return require_success(self._endpoint.post(path, members), refusals)
 
     def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None) -> Reply:
         """Change something."""
-        return require(self._endpoint.put(path, members), refusals)
+        return require_success(self._endpoint.put(path, members), refusals)

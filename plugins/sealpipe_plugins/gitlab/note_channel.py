@@ -19,7 +19,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.comments import PAGE, PAGES, deliver, number
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
-from sealpipe_plugins.http_answers import Refusals
+from sealpipe_plugins.http_errors import Refusals
 from sealpipe_plugins.wording import as_markdown
 
 _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sealpipe.plugin import AccessDeniedError, BackendAuthError, PluginError, SecretNotFoundError, UnsupportedError
 from sealpipe_plugins.gitlab.api import GitLab
-from sealpipe_plugins.http_answers import Refusals
+from sealpipe_plugins.http_errors import Refusals
 
 DESCRIPTION: Final = 255
 """Characters of a variable's description."""

@@ -26,7 +26,7 @@ from sealpipe.plugin import (
     WriteConflictError,
 )
 from sealpipe_plugins.confirm import TRIES, Place, given, marked, same, settle, with_marker
-from sealpipe_plugins.http_answers import Reply
+from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.kubernetes.client import Cluster
 from sealpipe_plugins.kubernetes.secret_objects import no_namespace, parts, path, rights, values
 from sealpipe_plugins.kubernetes.settings import K8sSettings
@@ -133,7 +133,7 @@ class _Secret:
         meta = {"name": self._name, "namespace": self._space, "annotations": self._annotations("")}
         data = {key: _coded(value) for key, value in after.items()}
         secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data}
-        reply = self._cluster.ask("POST", path(self._space), secret, wrote=True)
+        reply = self._cluster.ask("POST", path(self._space), secret, writes=True)
         if reply.status == 409:
             return None
         if reply.status == 404:
@@ -143,7 +143,7 @@ class _Secret:
     def _patch(self, place: Place, change: Mapping[str, Any]) -> Reply | None:
         # With resourceVersion in it, the patch is refused (409) where the Secret has changed since.
         meta = {"resourceVersion": place.version, "annotations": self._annotations(place.markers)}
-        reply = self._cluster.ask("PATCH", path(self._space, self._name), {**change, "metadata": meta}, wrote=True)
+        reply = self._cluster.ask("PATCH", path(self._space, self._name), {**change, "metadata": meta}, writes=True)
         if reply.status in (404, 409):
             return None
         return self._done(reply, "patch", str(place.raw.get("type", "Opaque")))

@@ -8,41 +8,33 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
-
-import httpx
 
 from sealpipe.plugin import (
     PLAINTEXT_LIMIT,
     AccessDeniedError,
     BackendAuthError,
     Context,
-    NotConfiguredError,
     PayloadTooLargeError,
     PluginError,
     ReferenceValueError,
     Secret,
     SecretNotFoundError,
-    UnavailableError,
-    in_clear,
 )
-from sealpipe_plugins.connect_errors import not_sent
-from sealpipe_plugins.http_answers import Refusals, Reply, require
+from sealpipe_plugins.http_api import AnswerTooLongError, Endpoint, Reply
+from sealpipe_plugins.http_errors import Refusals, require_success
 
 T = TypeVar("T")
 
 _ID: Final = re.compile(r"[a-z0-9]{26}")
-_LONGEST: Final = 60.0
 _NAME: Final = "1Password Connect"
 
 _REFUSALS: Final[Refusals] = {
     401: (
         BackendAuthError,
         "refused the token",
-        "check that OP_CONNECT_TOKEN is whole, not expired, and this server's",
+        "check that OP_CONNECT_TOKEN is complete, not expired, and this server's",
     ),
     403: (AccessDeniedError, "does not let this token read that vault", "give the token access to the vault"),
 }
@@ -52,22 +44,14 @@ class Connect:
     """A Connect server. What was answered is kept for the run: references to one item cost one request."""
 
     def __init__(self, context: Context, host: str, token: Secret) -> None:
-        parts = urlsplit(host)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise NotConfiguredError(
-                f"{context.store}'s connect_host is no http(s) address",
-                remedy="set OP_CONNECT_HOST to the server's address, such as https://connect.example.com",
-            )
-        if in_clear(parts.scheme, parts.hostname):
-            raise NotConfiguredError(
-                f"{context.store}'s connect_host (OP_CONNECT_HOST) has http:// to another machine: token and secrets "
-                "would travel in clear",
-                remedy="let it begin with https://; http:// is for this machine itself only",
-            )
-        self._context = context
-        self._host = parts.netloc
-        self._base = host.rstrip("/")
-        self._token = token
+        self._endpoint = Endpoint(
+            context,
+            _NAME,
+            host,
+            setting="connect_host (OP_CONNECT_HOST)",
+            headers={"authorization": Secret(f"Bearer {token.reveal()}")},
+            limit=PLAINTEXT_LIMIT,
+        )
         self._lock = threading.Lock()
         self._locks: dict[tuple[str, ...], threading.Lock] = {}
         self._known: dict[tuple[str, ...], Any] = {}
@@ -127,43 +111,16 @@ class Connect:
         except (ValueError, RecursionError):
             pass
         raise PluginError(
-            f"{_NAME} at {self._host} answered with something that is no JSON",
+            f"{_NAME} at {self._endpoint.host} answered with something that is not JSON",
             remedy="check that OP_CONNECT_HOST is a Connect server",
         )
 
     def _get(self, path: str, params: Mapping[str, str] | None = None) -> Reply:
-        reply = None
-        headers = {"authorization": f"Bearer {self._token.reveal()}", "accept-encoding": "identity"}
         try:
-            with self._context.network.http().stream(
-                "GET", self._base + path, params=params, headers=headers
-            ) as response:
-                reply = Reply(_NAME, response.status_code, response.headers, self._body(response), wrote=False)
-        except httpx.ReadTimeout:
-            failure: PluginError = self._silent()
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeEncodeError) as error:
-            failure = self._failed(error)
-        if reply is None:
-            raise failure
-        return require(reply, _REFUSALS)
-
-    def _body(self, response: httpx.Response) -> bytes:
-        end, body = time.monotonic() + _LONGEST, bytearray()
-        for piece in response.iter_raw():
-            body += piece
-            if len(body) > PLAINTEXT_LIMIT:
-                raise PayloadTooLargeError(f"{_NAME} answered with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
-            if time.monotonic() > end:
-                raise self._silent()
-        return bytes(body)
-
-    def _silent(self) -> PluginError:
-        return UnavailableError(f"{_NAME} at {self._host} did not answer in time", remedy="check how that server is")
-
-    def _failed(self, error: Exception) -> PluginError:
-        if isinstance(error, UnicodeEncodeError):
-            return NotConfiguredError("the Connect token is no text of a header", remedy="set OP_CONNECT_TOKEN anew")
-        return not_sent(error, _NAME, self._host)
+            return require_success(self._endpoint.get(path, params), _REFUSALS)
+        except AnswerTooLongError:
+            pass
+        raise PayloadTooLargeError(f"{_NAME} answered with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
 
 
 def _only(found: list[str], what: str, name: str) -> str:

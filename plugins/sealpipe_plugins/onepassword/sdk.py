@@ -61,7 +61,7 @@ _SAID: Final[tuple[tuple[str, _Kind, str, str], ...]] = (
     (
         r"rate limit|too many requests|RateLimit",
         UnavailableError,
-        "1Password asks to come back later: the account's rate limit is reached",
+        "1Password asks to try again later: the account's rate limit is reached",
         "wait, or use a Connect server, which has none",
     ),
     (

@@ -20,8 +20,8 @@ from sealpipe.plugin import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from sealpipe_plugins.http_answers import LOOK, Reply, require
-from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.http_api import Endpoint, Reply
+from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
 from sealpipe_plugins.slack.settings import SlackSettings, api
 from sealpipe_plugins.webhook.settings import WEBHOOK, same
 from sealpipe_plugins.wording import as_mrkdwn, is_link, lines, subject
@@ -52,7 +52,7 @@ class SlackChannel(Channel):
             word = reply.body.decode("ascii", "replace").strip()
             if reply.status >= 400 and word in _SAID:
                 raise _failure(word, reply)
-            if require(reply).body.strip() != b"ok":
+            if require_success(reply).body.strip() != b"ok":
                 raise _not_slack()
             return Delivery()
         answer = _accepted(endpoint.post("/chat.postMessage", {"channel": to.removeprefix("@"), **body}))
@@ -124,14 +124,14 @@ def _accepted(reply: Reply) -> dict[str, Any]:
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(error, str) and answer.get("ok") is False and reply.status < 500:
         raise _failure(error, reply)
-    require(reply)
+    require_success(reply)
     if not isinstance(answer, dict) or answer.get("ok") is not True:
         raise _not_slack()
     return answer
 
 
 def _not_slack() -> PluginError:
-    return UnknownOutcomeError("what answers in Slack's place is not Slack", remedy=LOOK)
+    return UnknownOutcomeError("what answers in Slack's place is not Slack", remedy=CHECK_FIRST)
 
 
 def _failure(word: str, reply: Reply) -> PluginError:
@@ -146,8 +146,8 @@ def _failure(word: str, reply: Reply) -> PluginError:
 
 _TOKEN: Final = (BackendAuthError, "refused the token", "check that it is a bot's, whole, and still installed")
 _HOOK: Final = (SecretNotFoundError, "does not know this webhook any more", "make a new one and set it")
-_LATER: Final = (UnavailableError, "asks to come back later", "")
-_PERHAPS: Final = (UnknownOutcomeError, "failed while it had the message", LOOK)
+_LATER: Final = (UnavailableError, "asks to try again later", "")
+_PERHAPS: Final = (UnknownOutcomeError, "failed while it had the message", CHECK_FIRST)
 _FORBIDDEN: Final = (AccessDeniedError, "does not allow this here", "ask an administrator of the workspace")
 _WRONG: Final = (UnsupportedError, "cannot show this message", "shorten the message")
 

@@ -17,8 +17,8 @@ from sealpipe.plugin import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from sealpipe_plugins.http_answers import LOOK, require
 from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
 from sealpipe_plugins.teams.settings import TeamsSettings
 from sealpipe_plugins.webhook.settings import WEBHOOK, same
 from sealpipe_plugins.wording import Piece, is_link, lines, subject
@@ -46,12 +46,12 @@ class TeamsChannel(Channel):
         body = _card(message)
         if len(json.dumps(body)) > _MOST:
             raise UnsupportedError("Teams takes no message as long as that (28 KB)", remedy="shorten it")
-        reply = require(endpoint.post("", body))
+        reply = require_success(endpoint.post("", body))
         # A connector answers 200 also where it failed, and says so in words.
         if reply.status == 200 and b"HTTP error 429" in reply.body:
-            raise UnavailableError("Teams asks to come back later (429)", retry_after=reply.retry_after)
+            raise UnavailableError("Teams asks to try again later (429)", retry_after=reply.retry_after)
         if reply.status == 200 and b"failed" in reply.body:
-            raise UnknownOutcomeError("Teams could not pass the message on", remedy=LOOK)
+            raise UnknownOutcomeError("Teams could not pass the message on", remedy=CHECK_FIRST)
         return Delivery()
 
     def check(self) -> Health:

@@ -10,7 +10,7 @@ from http.client import HTTPException, RemoteDisconnected
 from typing import Final
 
 from sealpipe.plugin import NotConfiguredError, PluginError, UnavailableError
-from sealpipe_plugins.connect_errors import not_sent
+from sealpipe_plugins.http_errors import connect_error
 from sealpipe_plugins.vault.http11 import Answer, Line
 
 _PAUSE: Final = 0.2
@@ -99,7 +99,7 @@ class Lines:
             return UnavailableError(
                 f"{at} broke off the connection", remedy="check the address, and what stands before it"
             )
-        failure = not_sent(error, "Vault", self._host)
+        failure = connect_error(error, "Vault", self._host)
         if "SEALPIPE_CA_FILE" in failure.remedy:
             failure.remedy = "name the CA's file in VAULT_CACERT (the setting ca_file), or in SEALPIPE_CA_FILE"
         return failure

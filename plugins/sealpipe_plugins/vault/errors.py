@@ -29,7 +29,7 @@ _OVER: Final = (
 _BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     400: (PluginError, "Vault takes the request for a wrong one", "try `vault read` with the same path"),
     405: (UnsupportedError, "Vault cannot read this path, only write it", "name a path that `vault read` can read"),
-    407: (NotConfiguredError, "the proxy on the way to Vault wants a login", "write user and password into HTTP_PROXY"),
+    407: (NotConfiguredError, "the proxy to Vault requires a login", "write user and password into HTTP_PROXY"),
     412: (UnavailableError, "Vault has not caught up with a write", ""),
     429: (UnavailableError, "Vault's limit of requests is reached", ""),
     472: (UnavailableError, "this Vault is a standby of another site", "set addr to the active one"),

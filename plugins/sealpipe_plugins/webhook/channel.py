@@ -27,8 +27,8 @@ from sealpipe.plugin import (
     in_clear,
 )
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.http_answers import LOOK, Refusals, require
 from sealpipe_plugins.http_api import Endpoint
+from sealpipe_plugins.http_errors import CHECK_FIRST, Refusals, require_success
 
 MEMBERS: Final[Mapping[str, str]] = {"share": "link", "request": "link", "passcode": "passcode"}
 
@@ -37,13 +37,13 @@ _REFUSED: Final = (
     "refused the message",
     "check the address, and that both sides have the same secret",
 )
-_LED_AWAY: Final = (UnknownOutcomeError, "answered with a redirect, which is never followed", LOOK)
+_LED_AWAY: Final = (UnknownOutcomeError, "answered with a redirect, which is never followed", CHECK_FIRST)
 REFUSALS: Final[Refusals] = {
     **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
     **dict.fromkeys((404, 410), (SecretNotFoundError, "is not there", "check the address")),
     # Who answers so to a POST may have taken it; 307 and 308 say that it has not been.
     **dict.fromkeys((301, 302, 303), _LED_AWAY),
-    408: (UnknownOutcomeError, "waited too long for the message", LOOK),
+    408: (UnknownOutcomeError, "waited too long for the message", CHECK_FIRST),
 }
 """What the answers mean that are not success."""
 
@@ -110,7 +110,7 @@ class WebhookChannel(Channel):
         if self.settings.secret is not None:
             headers[self.settings.header] = signature(body, self.settings.secret, self.settings.secret_previous)
         endpoint = Endpoint(self.context, "the webhook", Secret(to), setting="address", headers=headers, hidden=True)
-        require(endpoint.post_bytes("", body), REFUSALS)
+        require_success(endpoint.request("POST", "", body, writes=True), REFUSALS)
         return Delivery()
 
 

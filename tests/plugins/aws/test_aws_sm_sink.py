@@ -249,7 +249,7 @@ class TestKilled:
         deny(front, "CreateSecret", "InternalServiceError", 500)
         refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "is not written: the store failed")
         deny(front, "CreateSecret", "ThrottlingException")
-        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to come back later")
+        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later")
 
 
 class TestRefusals:

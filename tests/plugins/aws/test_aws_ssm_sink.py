@@ -178,8 +178,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("code", "kind", "words"),
         [
-            ("ThrottlingException", UnavailableError, "asks to come back later"),
-            ("TooManyUpdates", UnavailableError, "asks to come back later"),
+            ("ThrottlingException", UnavailableError, "asks to try again later"),
+            ("TooManyUpdates", UnavailableError, "asks to try again later"),
             ("ParameterLimitExceeded", UnsupportedError, "as many as AWS allows"),
             ("ParameterMaxVersionLimitExceeded", UnsupportedError, "as many as AWS allows"),
             ("ParameterPatternMismatchException", UnsupportedError, "its AllowedPattern does not match"),

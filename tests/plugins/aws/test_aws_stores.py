@@ -207,7 +207,7 @@ class TestTheWay:
 
     def test_a_ca_that_nobody_knows_is_named_as_that(self, secure: Front) -> None:
         environ = {**NAMED, **KEYS, f"{STORE}ENDPOINT_URL": secure.url}
-        error = refused(environ, "other:db", NotConfiguredError, "a certificate that nobody trusted here has signed")
+        error = refused(environ, "other:db", NotConfiguredError, "an authority that is not trusted here")
         assert "SEALPIPE_CA_FILE" in error.remedy
         assert secure.asked == []
 
@@ -228,7 +228,7 @@ class TestTheWay:
         thread = threading.Thread(target=refuse, daemon=True)
         thread.start()
         monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CANARY.encode().hex()}@127.0.0.1:{refusing.getsockname()[1]}")
-        error = refused({**NAMED, **KEYS}, "other:db", NotConfiguredError, "wants a login")
+        error = refused({**NAMED, **KEYS}, "other:db", NotConfiguredError, "requires a login")
         assert "HTTPS_PROXY" in error.remedy
         assert CANARY.encode().hex() not in error.message
         thread.join()

@@ -100,9 +100,9 @@ class TestFailures:
             (401, BackendAuthError, "does not accept the login"),
             (403, AccessDeniedError, "allows this login no `get` of it"),
             (302, NotConfiguredError, "a redirect (302), which is never followed"),
-            (429, UnavailableError, "asks to come back later (429)"),
-            (500, UnavailableError, "asks to come back later (500)"),
-            (503, UnavailableError, "asks to come back later (503)"),
+            (429, UnavailableError, "asks to try again later (429)"),
+            (500, UnavailableError, "failed (500)"),
+            (503, UnavailableError, "asks to try again later (503)"),
             (418, PluginError, "answered 418"),
         ],
     )
@@ -244,7 +244,7 @@ class TestWhichCluster:
     def test_another_authority_is_not_trusted(self, secure: Cluster, tmp_path: Path) -> None:
         trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
         environ = {f"{DEFAULT}SERVER": secure.url, f"{DEFAULT}TOKEN": TOKEN}
-        words = "a certificate that nobody trusted here has signed"
+        words = "a certificate from an authority that is not trusted here"
         refused(environ, "k8s:prod/db", NotConfiguredError, words)
         refused({**environ, f"{DEFAULT}CA_FILE": str(tmp_path / "other.pem")}, "k8s:prod/db", NotConfiguredError, words)
         assert secure.paths == []

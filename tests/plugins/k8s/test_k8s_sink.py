@@ -228,7 +228,7 @@ class TestRefusals:
             (401, BackendAuthError, "does not accept the login"),
             (413, UnsupportedError, "more than Kubernetes takes"),
             (422, WriteConflictError, "does not take the Secret so (422)"),
-            (429, UnavailableError, "asks to come back later"),
+            (429, UnavailableError, "asks to try again later"),
             (500, UnavailableError, "is not written: the store failed"),
             (418, PluginError, "answered 418"),
         ],

@@ -85,7 +85,7 @@ def test_a_ca_is_trusted_that_vaults_or_sealpipes_setting_names(
 def test_a_ca_that_nobody_trusts(tls_bao: Bao, registry_of: Registries, tmp_path: Path) -> None:
     at = {"VAULT_ADDR": tls_bao.addr, "VAULT_TOKEN": tls_bao.root}
     found = error(registry_of(at), REF)
-    tell(found, NotConfiguredError, "shows a certificate that nobody trusted here has signed")
+    tell(found, NotConfiguredError, "has a certificate from an authority that is not trusted here")
     assert "VAULT_CACERT" in found.remedy
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
     tell(
@@ -114,7 +114,7 @@ def test_http_where_vault_speaks_tls_and_the_other_way(tls_bao: Bao, bao: Bao, r
     found = error(registry_of({"VAULT_ADDR": f"http://127.0.0.1:{tls_bao.port}", "VAULT_TOKEN": "x"}), REF)
     tell(found, NotConfiguredError, "Vault speaks TLS there")
     found = error(registry_of({"VAULT_ADDR": f"https://127.0.0.1:{bao.port}", "VAULT_TOKEN": "x"}), REF)
-    tell(found, NotConfiguredError, "speaks no TLS there")
+    tell(found, NotConfiguredError, "does not speak TLS")
 
 
 def test_a_proxy_is_gone_through_and_sees_no_token(
@@ -136,7 +136,7 @@ def test_a_proxy_is_gone_through_and_sees_no_token(
 
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
-    [(407, NotConfiguredError, "wants a login"), (403, UnavailableError, "refused the connection")],
+    [(407, NotConfiguredError, "requires a login"), (403, UnavailableError, "refused the connection")],
 )
 def test_a_proxy_that_does_not_let_us_through(
     registry_of: Registries,
@@ -149,7 +149,7 @@ def test_a_proxy_that_does_not_let_us_through(
     proxy = proxied(then=says(status))
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
     found = error(registry_of({"VAULT_ADDR": f"https://{HOST}", "VAULT_TOKEN": "x"}), REF)
-    tell(found, kind, "the proxy on the way to Vault", words)
+    tell(found, kind, "the proxy to Vault", words)
     assert "HTTPS_PROXY" in found.remedy
 
 
