@@ -20,9 +20,9 @@ def main() -> None:
 
         sys.stdout.write(f"sealpipe {__version__}\n")
         return
-    from sealpipe.cli.process import close
+    from sealpipe.cli.process import harden
 
-    close()
+    harden()
     leave_out()
     gc.set_threshold(_OBJECTS)
     from sealpipe.cli.main import run

@@ -49,17 +49,17 @@ TEXT, JSON = "\\x{:02x}", "\\u{:04x}"
 """How a sign is escaped."""
 
 
-def in_line(line: str) -> str:
+def escape_line(line: str) -> str:
     """A line that no system takes for a command."""
     return _broken(line, MARKS, TEXT)
 
 
-def amid_line(text: str) -> str:
-    """Text as `in_line` leaves it where it is not at a line's beginning."""
+def escape_inline(text: str) -> str:
+    """Text as `escape_line` leaves it where it is not at a line's beginning."""
     return _broken(text, [mark for mark in MARKS if mark.anywhere], TEXT)
 
 
-def in_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """JSON that says the same. No mark is left in it, wherever a program might break its lines."""
     return _broken(text, [mark._replace(anywhere=True) for mark in MARKS], JSON)
 

@@ -30,9 +30,9 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
     fields = _at_link(lambda: Recipient().open_link(address.strip(), passcode))
     if values["output"] == "json":
         rows = [{"key": each.key, "value": revealed(each), "type": each.type} for each in fields]
-        render.json_result({"fields": rows})
+        render.print_json({"fields": rows})
         return
-    render.lines(f"{render.printable(each.key)}: {render.printable(revealed(each))}" for each in fields)
+    render.print_lines(f"{render.escape(each.key)}: {render.escape(revealed(each))}" for each in fields)
 
 
 @click.command(cls=Command)
@@ -65,9 +65,9 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
         )
     code = _at_link(lambda: person.fill_in(collect_link, form, given, tag=person.tag(collect_link), **who))
     if values["output"] == "json":
-        render.json_result({"short_code": code})
+        render.print_json({"short_code": code})
     else:
-        render.lines([render.printable(code)])
+        render.print_lines([render.escape(code)])
 
 
 def _at_link(act: Callable[[], T]) -> T:
@@ -76,7 +76,7 @@ def _at_link(act: Callable[[], T]) -> T:
     try:
         return act()
     except DoorError as error:
-        said = render.printable(str(error))
+        said = render.escape(str(error))
         raise UsageError(said, remedy="these commands are for links of `sealpipe rehearsal serve`") from None
 
 
@@ -95,4 +95,4 @@ def _one(option: str, reference: str) -> str:
 
 
 def _named(labels: Sequence[str]) -> str:
-    return ", ".join(f'"{render.printable(label)}"' for label in labels)
+    return ", ".join(f'"{render.escape(label)}"' for label in labels)

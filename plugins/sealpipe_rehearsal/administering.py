@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import CodeCommand, Command, Family, options
+from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
 from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, UsageError
 from sealpipe.times import format_time
 
@@ -23,7 +23,7 @@ EVERY = "all"
 _PLANS = {98: ApiAccessError, 100: KeyAllowanceError}
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def key() -> None:
     """API keys of a running rehearsal service."""
 
@@ -51,9 +51,9 @@ def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_regist
     )
     if values["output"] == "json":
         base_url = f"{_origin(port)}/v1"
-        render.json_result({"api_key": credential.reveal(), "base_url": base_url, "scopes": list(scopes)})
+        render.print_json({"api_key": credential.reveal(), "base_url": base_url, "scopes": list(scopes)})
     else:
-        render.result(f"{credential.reveal()}\n")
+        render.print_result(f"{credential.reveal()}\n")
 
 
 @key.command("list", cls=Command)
@@ -64,9 +64,9 @@ def list_(port: int, **values: Any) -> None:
 
     keys = [_told(each) for each in at_door(port, list_keys)]
     if values["output"] == "json":
-        render.json_result({"keys": keys})
+        render.print_json({"keys": keys})
         return
-    render.lines(map(_line, keys))
+    render.print_lines(map(_line, keys))
 
 
 @key.command(cls=CodeCommand)
@@ -124,7 +124,7 @@ def at_door(port: int, ask: Callable[[str], Any]) -> Any:
 
 
 def _refused(error: DoorError, port: int) -> SealpipeError:
-    said = render.printable(str(error))  # whatever answers at that port may have said it
+    said = render.escape(str(error))  # whatever answers at that port may have said it
     if error.error_code in _PLANS:
         return _PLANS[error.error_code](said, status=error.status, error_code=error.error_code)
     if error.status is None:
@@ -144,11 +144,11 @@ def _told(each: Mapping[str, Any]) -> dict[str, Any]:
 def _line(each: Mapping[str, Any]) -> str:
     state = "revoked" if each["revoked_at"] else f"last used {each['last_used_at']}"
     parts = (each["key_id"], each["name"], ",".join(each["scopes"]) or "no scope", each["custody_effective"], state)
-    return "\t".join(render.printable(part) for part in parts)
+    return "\t".join(render.escape(part) for part in parts)
 
 
 def _tell(members: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        render.json_result(members)
+        render.print_json(members)
         return
-    render.lines(f"{name}: {render.printable(value)}" for name, value in members.items())
+    render.print_lines(f"{name}: {render.escape(value)}" for name, value in members.items())

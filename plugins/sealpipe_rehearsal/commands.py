@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import Command, Family, options
+from sealpipe.cli.options import Command, SettingsGroup, options
 from sealpipe.errors import SettingError, UsageError
 from sealpipe_rehearsal.acting import answer, open_link
 from sealpipe_rehearsal.administering import account, key
@@ -57,7 +57,7 @@ def rehearse(
     click.get_current_context().exit(code)
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def rehearsal() -> None:
     """The local service that rehearsals run on. Loopback only."""
 
@@ -87,10 +87,10 @@ rehearsal.add_command(answer)
 
 
 def _announce(address: Address) -> None:
-    render.note(f"serving on {address.origin} until interrupted; in another shell:")
-    render.note(f"  export SEALPIPE_BASE_URL={address.base_url}")
-    render.note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
-    render.note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
+    render.print_note(f"serving on {address.origin} until interrupted; in another shell:")
+    render.print_note(f"  export SEALPIPE_BASE_URL={address.base_url}")
+    render.print_note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
+    render.print_note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
 
 
 def _start(service_tag: str, faults: str | None, *, extended: bool) -> Running:

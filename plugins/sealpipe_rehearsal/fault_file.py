@@ -17,7 +17,7 @@ _REMEDY = "the faults and their parameters are in docs/reference/rehearsal.md"
 
 def read_plan(path: str) -> list[dict[str, object]]:
     """The rows of a TOML file, checked. SettingError names the entry and its line."""
-    shown = render.printable(path)
+    shown = render.escape(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
         plan = tomllib.loads(text)
@@ -27,7 +27,7 @@ def read_plan(path: str) -> list[dict[str, object]]:
             remedy=f"check the path: it begins at the working directory; {_REMEDY}",
         ) from None
     except ValueError as error:  # not TOML, not UTF-8, or a zero byte in the path
-        said = render.printable(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        said = render.escape(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
         raise SettingError(f"the fault plan {shown} is not TOML: {said}", remedy=_REMEDY) from None
     except RecursionError:
         raise SettingError(f"the fault plan {shown} is not TOML: it is nested too deeply", remedy=_REMEDY) from None
@@ -38,7 +38,7 @@ def read_plan(path: str) -> list[dict[str, object]]:
         parse(rows)
     except FaultPlanError as error:
         place = _line(text, error.number, len(rows) if isinstance(rows, list) else 0)
-        raise SettingError(f"the fault plan {shown}: {place}{render.printable(str(error))}", remedy=_REMEDY) from None
+        raise SettingError(f"the fault plan {shown}: {place}{render.escape(str(error))}", remedy=_REMEDY) from None
     return rows  # type: ignore[no-any-return]
 
 
@@ -46,8 +46,8 @@ def tell_unmet(faults: Sequence[Progress]) -> None:
     """Say which rows of a plan never happened: a fault that was not met has rehearsed nothing."""
     for number, progress in enumerate(faults, 1):
         if progress.applied == 0:
-            row = render.printable(f"{progress.row} ({progress.row.shown.get('when', '*')})")
-            render.note(f"fault {number} never happened: no request came to it: {row}")
+            row = render.escape(f"{progress.row} ({progress.row.shown.get('when', '*')})")
+            render.print_note(f"fault {number} never happened: no request came to it: {row}")
 
 
 def _line(text: str, number: int | None, rows: int) -> str:

@@ -24,7 +24,7 @@ def run_command(running: Running, command: Sequence[str]) -> int:
             try:
                 process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
             except OSError as error:
-                raise UsageError(f"{render.printable(command[0])} cannot be run: {error.strerror}") from None
+                raise UsageError(f"{render.escape(command[0])} cannot be run: {error.strerror}") from None
         code = _wait(process, arrived)
     return code if code >= 0 else 128 - code
 
@@ -45,11 +45,11 @@ def environment(running: Running, environ: Mapping[str, str], folder: Path) -> d
 
 def go_on(running: Running) -> None:
     """Keep serving until interrupted, and tell how to reach it."""
-    render.note(f"still serving on {running.origin}; interrupt to end it")
-    render.note(f"  export SEALPIPE_BASE_URL={running.base_url}")
-    render.note(f"  export SEALPIPE_LINK_BASE_URL={running.link_base_url}")
+    render.print_note(f"still serving on {running.origin}; interrupt to end it")
+    render.print_note(f"  export SEALPIPE_BASE_URL={running.base_url}")
+    render.print_note(f"  export SEALPIPE_LINK_BASE_URL={running.link_base_url}")
     create = f"sealpipe rehearsal key create --port {running.address.port} --scope all"
-    render.note(f'  export SEALPIPE_API_KEY="$({create})"')
+    render.print_note(f'  export SEALPIPE_API_KEY="$({create})"')
     threading.Event().wait()
 
 

@@ -24,25 +24,29 @@ VARIABLE = "DB_PASSWORD"
 def tour(running: Running, *, as_json: bool) -> int:
     """Do the main job once, by the command line a user would type; 0 where the recipient saw what was sent."""
     password = secrets.token_urlsafe(18)
-    render.note(f"1. A service of the specification runs on {running.origin}, with a fresh API key.")
-    render.note(f"2. {VARIABLE} holds a password made up for this tour. Now, through real HTTP:")
-    render.note(f"   $ sealpipe share -f 'Password=env:{VARIABLE}' -f 'User=text:deploy' --title 'Staging database'")
+    render.print_note(f"1. A service of the specification runs on {running.origin}, with a fresh API key.")
+    render.print_note(f"2. {VARIABLE} holds a password made up for this tour. Now, through real HTTP:")
+    render.print_note(
+        f"   $ sealpipe share -f 'Password=env:{VARIABLE}' -f 'User=text:deploy' --title 'Staging database'"
+    )
     made = _share(running, password)
     _tell_faults(running)
     if isinstance(made, int):
-        render.note(f"3. The share ended with exit code {made}: what a pipeline would have seen.")
+        render.print_note(f"3. The share ended with exit code {made}: what a pipeline would have seen.")
         return made
-    render.note(f"3. The link was made here, from the short code {made['short_code']} and a key that was never sent.")
+    render.print_note(
+        f"3. The link was made here, from the short code {made['short_code']} and a key that was never sent."
+    )
     fields = running.recipient().open_link(made["link"])
     seen = {field.key: revealed(field) for field in fields}
     posted = next(request for request in running.seen() if request.method == "POST")
     _check(running, password, made, seen)
-    render.note("4. The recipient opened the link. What each of them could see:")
+    render.print_note("4. The recipient opened the link. What each of them could see:")
     if as_json:
-        render.json_result({"link": made["link"], "service_saw": _members(posted), "recipient_saw": seen})
+        render.print_json({"link": made["link"], "service_saw": _members(posted), "recipient_saw": seen})
         return 0
-    render.result(_beside(_service_saw(posted), _recipient_saw(seen)))
-    render.note("The password was in no byte that the service received. Next: sealpipe share --help")
+    render.print_result(_beside(_service_saw(posted), _recipient_saw(seen)))
+    render.print_note("The password was in no byte that the service received. Next: sealpipe share --help")
     return 0
 
 
@@ -64,12 +68,12 @@ def _tell_faults(running: Running) -> None:
     progress = running.faults()
     struck = [f"{each.row} ({_times(each.applied)})" for each in progress if each.applied]
     if struck:
-        render.note(f"   What struck: {', '.join(struck)}.")
+        render.print_note(f"   What struck: {', '.join(struck)}.")
     if progress:
         asked = sum(request.method == "POST" and request.target == "/v1/shares" for request in running.seen())
         made = len(running.service.store.rows("SELECT number FROM shares", {}))
         there = {0: "there is no share", 1: "there is one share"}.get(made, f"there are {made} shares")
-        render.note(f"   The service was asked for the share {_times(asked)}; {there}.")
+        render.print_note(f"   The service was asked for the share {_times(asked)}; {there}.")
 
 
 def _times(number: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import CodeCommand, Command, Family, options
+from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
 from sealpipe_rehearsal.administering import at_door
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sealpipe_rehearsal.door import Webhook
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def webhook() -> None:
     """Webhook endpoints of a running rehearsal service: who is told of events."""
 
@@ -43,9 +43,9 @@ def list_(port: int, **values: Any) -> None:
 
     told = at_door(port, list_webhooks)
     if values["output"] == "json":
-        render.json_result(told)
+        render.print_json(told)
         return
-    render.lines(map(_line, told["webhooks"]))
+    render.print_lines(map(_line, told["webhooks"]))
 
 
 @webhook.command(cls=CodeCommand)
@@ -56,9 +56,9 @@ def remove(webhook_id: str, port: int, **values: Any) -> None:
     from sealpipe_rehearsal.door import remove_webhook
 
     at_door(port, lambda origin: remove_webhook(origin, webhook_id))
-    render.note(f"removed {render.printable(webhook_id)}")
+    render.print_note(f"removed {render.escape(webhook_id)}")
     if values["output"] == "json":
-        render.json_result({"id": webhook_id, "removed": True})
+        render.print_json({"id": webhook_id, "removed": True})
 
 
 @webhook.command(cls=CodeCommand)
@@ -74,12 +74,12 @@ def rotate(webhook_id: str, port: int, **values: Any) -> None:
 def _tell(made: Webhook, *, as_json: bool) -> None:
     if as_json:
         told = {"id": made.id, "url": made.url, "signature_header": made.header, "secret": made.secret.reveal()}
-        render.json_result(told)
+        render.print_json(told)
         return
-    render.note(f"{render.printable(made.id)} signs in {render.printable(made.header)}; its secret, this once:")
-    render.result(f"{render.printable(made.secret.reveal())}\n")
+    render.print_note(f"{render.escape(made.id)} signs in {render.escape(made.header)}; its secret, this once:")
+    render.print_result(f"{render.escape(made.secret.reveal())}\n")
 
 
 def _line(each: Mapping[str, Any]) -> str:
     became = ", ".join(f"{number} {state}" for state, number in each["deliveries"].items()) or "nothing sent yet"
-    return "\t".join(render.printable(part) for part in (each["id"], each["account"], each["url"], became))
+    return "\t".join(render.escape(part) for part in (each["id"], each["account"], each["url"], became))

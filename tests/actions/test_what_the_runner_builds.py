@@ -51,7 +51,7 @@ def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(t
 @given(outside() | TEXT)
 def test_the_same_marks_are_broken_as_by_the_command_line(text: str) -> None:
     assert [tuple(mark)[:4] for mark in log_commands.MARKS] == list(telling.MARKS)
-    assert telling.harmless(text) == log_commands.in_line(text)
+    assert telling.harmless(text) == log_commands.escape_line(text)
 
 
 @given(TEXT)

@@ -30,7 +30,7 @@ def test_the_readers_know_what_is_a_command(text: str) -> None:
 def test_each_mark_of_the_table_is_one_and_is_broken(mark: log_commands.Mark) -> None:
     begins = next(text for text in (*COMMANDS, "::x") if text.lstrip("a ").startswith(mark.text))
     assert commands(begins)
-    assert not commands(log_commands.in_line(render.printable(begins)))
+    assert not commands(log_commands.escape_line(render.escape(begins)))
 
 
 TEXT = outside() | st.text("#:[]-+~^ _.\tvso\u00a0\u2003", max_size=20)
@@ -38,16 +38,16 @@ TEXT = outside() | st.text("#:[]-+~^ _.\tvso\u00a0\u2003", max_size=20)
 
 @given(TEXT)
 def test_no_line_is_one(text: str) -> None:
-    shown = log_commands.in_line(render.printable(text))
+    shown = log_commands.escape_line(render.escape(text))
     assert not commands(shown)
     assert shown.isprintable()
 
 
 @given(TEXT)
 def test_no_value_behind_a_label_is_one_and_it_is_shown_as_it_is_masked(text: str) -> None:
-    line = log_commands.in_line(f"Password: {render.printable(text)}")
+    line = log_commands.escape_line(f"Password: {render.escape(text)}")
     assert not commands(line)
-    assert line == f"Password: {render.amid_line(text)}"
+    assert line == f"Password: {render.escape_inline(text)}"
 
 
 @given(TEXT, TEXT)
@@ -59,7 +59,7 @@ def test_json_holds_none_and_says_the_same(label: str, text: str) -> None:
     assert line.isascii()
     found = json.loads(line)
     assert found["fields"] == [{"value": text}, text]
-    assert render.in_json(text) in line
+    assert render.escape_json(text) in line
 
 
 def test_lines_that_are_no_commands_stay_as_they_are() -> None:
@@ -73,7 +73,7 @@ def test_lines_that_are_no_commands_stay_as_they_are() -> None:
         "~ user",
         "#1",
     ):
-        assert log_commands.in_line(line) == line
+        assert log_commands.escape_line(line) == line
 
 
 EXACT = {
@@ -89,18 +89,20 @@ def test_all_other_lines_on_stdout_take_the_way_on_which_they_are_made_harmless(
         str(path.relative_to(room))
         for room in rooms
         for path in room.rglob("*.py")
-        if re.search(r"output\.result\(|sys\.stdout\.write|click\.echo|(?<![\w.\"'`])print\(", path.read_text("utf-8"))
+        if re.search(
+            r"render\.print_result\(|sys\.stdout\.write|click\.echo|(?<![\w.\"'`])print\(", path.read_text("utf-8")
+        )
     }
     assert found - EXACT == {"__main__.py"}, "it writes the version alone"
 
 
 PRINTING: dict[str, Callable[[str], None]] = {
-    "note": render.note,
-    "status": render.status,
-    "lines": lambda text: render.lines([text, f"{text}\t{text}"]),
-    "json": lambda text: render.json_result({text: text}),
-    "failure": lambda text: render.failure(UsageError(text, remedy=text), as_json=False),
-    "failure as JSON": lambda text: render.failure(UsageError(text, remedy=text), as_json=True),
+    "note": render.print_note,
+    "status": render.print_status,
+    "lines": lambda text: render.print_lines([text, f"{text}\t{text}"]),
+    "json": lambda text: render.print_json({text: text}),
+    "failure": lambda text: render.print_error(UsageError(text, remedy=text), as_json=False),
+    "failure as JSON": lambda text: render.print_error(UsageError(text, remedy=text), as_json=True),
     "hook": hook._tell,
 }
 
@@ -109,7 +111,7 @@ PRINTING: dict[str, Callable[[str], None]] = {
 @pytest.mark.parametrize("way", PRINTING)
 def test_whatever_prints_prints_none(capfd: pytest.CaptureFixture[str], way: str, text: str) -> None:
     for each in (text, f"x\n{text}", f"x\r{text}", f"\t{text}"):
-        PRINTING[way](render.printable(each) if way == "hook" else each)
+        PRINTING[way](render.escape(each) if way == "hook" else each)
     done = capfd.readouterr()
     shown = (done.out + done.err).replace("\r", "\n").replace("\x1b[K", "")
     assert not commands(shown)

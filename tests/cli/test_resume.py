@@ -64,13 +64,13 @@ def test_an_entry_of_another_ci_run_is_taken_only_with_all(user: Terminal, entry
     run = {"GITHUB_RUN_ID": "7", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_JOB": "b"}
     assert entry
     done = user.sealpipe("resume", **run)
-    assert (done.code, done.out, done.err) == (0, "", "nothing is left to resume\n")
+    assert (done.code, done.out, done.err) == (0, "", "nothing to resume\n")
     assert user.sealpipe("resume", "--all", **run).out.startswith("http")
 
 
 def test_nothing_to_resume_is_told_and_fine(user: Terminal) -> None:
     done = user.sealpipe("resume")
-    assert (done.code, done.out, done.err) == (0, "", "nothing is left to resume\n")
+    assert (done.code, done.out, done.err) == (0, "", "nothing to resume\n")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_another_address_or_key_is_refused_and_the_entry_kept(
 def test_an_id_that_is_none_is_refused(user: Terminal, name: str, how: list[str]) -> None:
     done = user.sealpipe("resume", name, *how)
     assert (done.code, done.out) == (2, "")
-    assert "`sealpipe resume --list --all` tells which there are" in done.err
+    assert "list all entries: `sealpipe resume --list --all`" in done.err
 
 
 def test_what_was_provably_never_sent_is_not_kept(user: Terminal) -> None:

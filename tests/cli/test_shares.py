@@ -45,7 +45,7 @@ def test_pages_are_named_and_stderr_tells_that_there_are_more(user: Terminal, co
     first = user.sealpipe("shares", "list", "--limit", "2")
     second = user.sealpipe("shares", "list", "--limit", "2", "--page", "2")
     assert [line.partition("\t")[0] for line in (first.out + second.out).splitlines()] == codes[::-1]
-    assert (first.err, second.err) == ("page 1 of 2; --all walks them all\n", "")
+    assert (first.err, second.err) == ("page 1 of 2; --all lists all pages\n", "")
 
 
 def test_all_walks_every_page(user: Terminal, service: Running) -> None:

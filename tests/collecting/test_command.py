@@ -47,7 +47,7 @@ def test_without_a_target_what_was_typed_is_the_result(job: Job) -> None:
     asked.answer("hün ter2", "bob")
     done = job.run("collect", asked.code)
     assert (done.code, done.out) == (0, "Staging password: hün ter2\nUser name: bob\n")
-    assert "nobody knows from whom" in done.err
+    assert "The sender is not authenticated: anyone with the link can submit." in done.err
     assert "hün" not in done.err
 
 

@@ -297,7 +297,7 @@ def test_another_runs_entries_are_taken_only_with_all(
     environ: dict[str, Any] = {**made_in, **changed}
     done = job.resume(**environ)
     assert (done.code, done.out) == (0, "")
-    assert "nothing is left to resume" in done.err
+    assert "nothing to resume" in done.err
     assert len(server.received()) == before
     assert len(job.entries()) == 1
     done = job.resume("--all", **environ)

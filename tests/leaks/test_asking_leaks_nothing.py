@@ -158,7 +158,7 @@ def leaks_after(canaries: Canaries, watched: Watched, faulty: Faulty, before: in
     [
         "sealpipe.cli.deliver.announce = lambda made: print(made.access_link.reveal(), file=sys.stderr)",
         'sealpipe.cli.deliver.announce = lambda made: open("log", "w").write(open("out/seed").read())',
-        "sealpipe.cli.deliver.announce = lambda made: sealpipe.cli.render.note(open('passcode').read())",
+        "sealpipe.cli.deliver.announce = lambda made: sealpipe.cli.render.print_note(open('passcode').read())",
     ],
     ids=["the access link on stderr", "the seed in a file", "the passcode on stderr"],
 )

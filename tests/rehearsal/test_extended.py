@@ -334,7 +334,7 @@ def test_what_has_ended_is_listed_or_said_not_to_be(either: Running, tmp_path: A
         return str(done.json["short_code"])
 
     offered = either.service.extended
-    said = "" if offered else "this service does not list what has ended\n"
+    said = "" if offered else "this service does not list expired requests\n"
     assert user.sealpipe(*listing).err == said, "with nothing there at all"
     ended, active = made(), made()
     assert user.sealpipe("requests", "expire", ended).code == 0

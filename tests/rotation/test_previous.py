@@ -181,7 +181,7 @@ def test_what_depends_on_it_is_listed_from_every_page_and_the_exit_code_tells(ro
         (code, "previous") for code in reversed(codes)
     ]
     assert done.error["exit_code"] == 15
-    assert "4 request(s) still need the key before this one" in done.error["message"]
+    assert "4 requests still need the previous key" in done.error["message"]
 
 
 @pytest.mark.usefixtures("extended")

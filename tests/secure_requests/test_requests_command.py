@@ -87,7 +87,7 @@ def test_a_previous_credential_that_is_none_is_named_and_not_shown(job: Job) -> 
 def test_pages_are_named_and_all_walks_them(job: Job, codes: list[str]) -> None:
     first = job.run("requests", "list", "--limit", "2")
     assert [line.partition("\t")[0] for line in first.out.splitlines()] == [codes[2], codes[1]]
-    assert first.err == "page 1 of 2; --all walks them all\n"
+    assert first.err == "page 1 of 2; --all lists all pages\n"
     told = job.run("requests", "list", "--all", "--limit", "2", "--output", "json").json
     assert [row["short_code"] for row in told["requests"]] == codes[::-1]
     assert told["pagination"]["total"] == 3

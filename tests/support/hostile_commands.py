@@ -158,7 +158,7 @@ class Commands:
 def _forms(value: str) -> tuple[str, str, str]:
     """A value as it is, and as it may stand on stdout."""
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in value)
-    return value, log_commands.amid_line(shown), log_commands.in_json(json.dumps(value))
+    return value, log_commands.escape_inline(shown), log_commands.escape_json(json.dumps(value))
 
 
 def _loaded(payload: bytes) -> object:

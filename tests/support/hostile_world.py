@@ -119,8 +119,8 @@ class World:
             first = worst([result.problem() for result in results])
             collect_report.tell_of(problems, first)
             if first is not None:
-                render.failure(first, as_json=False)
-                render.failure(first, as_json=True)
+                render.print_error(first, as_json=False)
+                render.print_error(first, as_json=True)
         return results, err.read()
 
     def _run(self, flow: Flow[list[Collected]]) -> list[Collected]:

@@ -222,7 +222,7 @@ def test_a_credential_that_others_can_read_is_warned_about(user: Terminal) -> No
     own = {"SEALPIPE_API_KEY": None, "SEALPIPE_API_KEY_FILE": str(file), "X": "v"}
     done = user.sealpipe("share", "-f", "env:X", **own)
     assert done.code == 0, done
-    assert f"others may read the credential file {file}: chmod 600 {file}" in done.err
+    assert f"other users can read the credential file {file}: chmod 600 {file}" in done.err
     job = {"GITHUB_ACTIONS": "true", "RUNNER_TEMP": str(user.here)}
     done = user.sealpipe("share", "-f", "env:X", "--print", **own, **job)
     assert "others may read" not in done.err

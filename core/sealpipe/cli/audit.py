@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import OFFLINE, Command, Family, options
+from sealpipe.cli.options import OFFLINE, Command, SettingsGroup, options
 from sealpipe.errors import AuditError, UsageError
 
 _HEAD = re.compile(r"[1-9][0-9]{0,18}:[0-9a-f]{64}")
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def audit() -> None:
     """The audit log of this machine, or of this user."""
 
@@ -47,11 +47,11 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
         why = error.strerror
         raise UsageError(f"{path} cannot be read: {why}", remedy="check its path, and who may read it") from None
     for number, what in (*seen.remarks, *seen.findings):
-        render.note(f"line {number} {what}")
+        render.print_note(f"line {number} {what}")
     if not seen.keyed:
-        render.note("without a key: whoever can write this file can make a chain of their own; only --head tells")
+        render.print_note("without a key: whoever can write this file can make a chain of their own; only --head tells")
     elif head is None and not seen.findings:
-        render.note("lines cut off at the end would not show: only --head tells")
+        render.print_note("lines cut off at the end would not show: only --head tells")
     if seen.findings:
         number, what = seen.findings[0]
         more = len(seen.findings) - 1
@@ -59,6 +59,6 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     if values["output"] == "json":
         remarks = [{"line": number, "what": what} for number, what in seen.remarks]
         told = {"file": str(path), "lines": seen.lines, "head": seen.head or None, "keyed": seen.keyed}
-        render.json_result({**told, "remarks": remarks})
+        render.print_json({**told, "remarks": remarks})
     else:
-        render.result(f"{seen.lines} lines, none changed, removed or added; head {seen.head or 'none'}\n")
+        render.print_result(f"{seen.lines} lines, none changed, removed or added; head {seen.head or 'none'}\n")

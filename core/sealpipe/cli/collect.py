@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import codes, context, render
+from sealpipe.cli import context, render
 from sealpipe.cli.options import CodeCommand, names_receipt, options
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
@@ -36,13 +35,12 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     """
     from sealpipe.cli import disclosure
     from sealpipe.cli.collect_report import Progressing, show, tell, tell_of
-    from sealpipe.client import Client
     from sealpipe.flows.collect import poll
     from sealpipe.flows.collect.options import plan_collect
     from sealpipe.flows.collect.result import worst
 
     stored = bool(values["to"] or values["dir"])
-    leave = disclosure.plan(
+    leave = disclosure.plan_disclosure(
         "what was handed over",
         "store it with --to SINK, or as files with --dir DIR",
         printing=values["print"],
@@ -59,11 +57,11 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         folder=values["dir"],
         # What goes to stdout is ended only once it is out.
         after=values["after"] if stored else "keep",
-        state=_folder(values),
+        state=context.state_folder(values, "requests"),
         dry_run=values["dry_run"],
     )
     progress = Progressing()
-    with Client.of_session(context.session(values)) as client:
+    with context.open_client(values) as client:
         plan = _named(client, plan, requests, values)
         try:
             results = client.run(poll.collect(client.session, plan, progress, tick=progress.tick))
@@ -94,9 +92,10 @@ def collect(requests: Sequence[str], **values: Any) -> None:
 def _named(client: Client, plan: CollectPlan, words: Sequence[str], values: dict[str, Any]) -> CollectPlan:
     """The plan with every code as it is, where a word is in its encoded form. UsageError where one names two."""
     jobs: list[Job] = []
+    keep = context.state_folder(values, "requests")
     for job, word in zip(plan.jobs, words, strict=True):
-        a_code = job.receipt is None and job.short_code == word  # and no receipt's, and not behind code:
-        jobs.append(replace(job, short_code=codes.request(client, word, _folder(values))) if a_code else job)
+        is_code = job.receipt is None and job.short_code == word  # not a receipt's, and without code: before it
+        jobs.append(replace(job, short_code=context.resolve_request_code(client, word, keep)) if is_code else job)
     if len({job.short_code for job in jobs}) < len(jobs):
         raise UsageError("a request is named twice, in both forms", remedy="name each once")
     return replace(plan, jobs=tuple(jobs))
@@ -109,8 +108,8 @@ def _end(client: Client, results: Sequence[Collected], values: dict[str, Any]) -
     for result in results:
         if result.status == "collected":
             try:
-                ended = client.expire_request(result.short_code, keep=_folder(values))
-                render.note(f"{render.printable(result.short_code)}: {ended.outcome}")
+                ended = client.expire_request(result.short_code, keep=context.state_folder(values, "requests"))
+                render.print_note(f"{render.escape(result.short_code)}: {ended.outcome}")
                 result.late = sum(item.identity not in result.seen for item in ended.submissions)
                 tell_late(result)
             except SealpipeError as error:
@@ -129,9 +128,3 @@ def _request(word: str) -> str | Receipt:
     from sealpipe.state import receipt
 
     return receipt.read(Path(word))
-
-
-def _folder(values: dict[str, Any]) -> Path:
-    from sealpipe.state.directory import state_folder
-
-    return state_folder(os.environ, values["state_dir"]) / "requests"

@@ -27,7 +27,7 @@ class Progressing:
     """Tells people what goes on: a countdown on a terminal, a line now and then elsewhere."""
 
     def __init__(self) -> None:
-        self._watched = render.watched()
+        self._watched = render.is_terminal()
         self.tick = 1.0 if self._watched else None
         self._told_at = -_SELDOM
         self._status = False
@@ -38,19 +38,19 @@ class Progressing:
             self._waiting(progress)
             return
         self.over()
-        code, detail = render.printable(progress.short_code), render.printable(progress.detail)
+        code, detail = render.escape(progress.short_code), render.escape(progress.detail)
         if progress.event == "trouble":
             if progress.left > 0 and self._is_news(code, detail):
-                render.note(f"{code}: {detail}; still waiting")
+                render.print_note(f"{code}: {detail}; still waiting")
         elif progress.event in ("stored", "already", "not stored"):
-            render.note(f"{code}: {progress.event} in {detail}")
+            render.print_note(f"{code}: {progress.event} in {detail}")
         elif progress.event == "ended":
-            render.note(f"{code}: {detail}")
+            render.print_note(f"{code}: {detail}")
 
     def over(self) -> None:
         """Leave the countdown's line."""
         if self._status:
-            render.status("")
+            render.print_status("")
             self._status = False
 
     def _is_news(self, code: str, detail: str) -> bool:
@@ -64,38 +64,39 @@ class Progressing:
     def _waiting(self, progress: Progress) -> None:
         line = f"waiting for {progress.waiting} request(s), {_clock(progress.left)} left"
         if self._watched:
-            render.status(f"{line}, next look in {_clock(progress.next_look)}")
+            render.print_status(f"{line}, next look in {_clock(progress.next_look)}")
             self._status = True
         elif time.monotonic() - self._told_at >= _SELDOM:
             self._told_at = time.monotonic()
-            render.note(line)
+            render.print_note(line)
 
 
 def tell(result: Collected) -> None:
     """What people should know of a result, beside it."""
-    code = render.printable(result.short_code)
+    code = render.escape(result.short_code)
     for each in result.unreadable[:_MOST]:
-        reason = render.printable(each.reason)
-        render.note(f"{code}: submission {render.printable(each.short_code or '-')} cannot be used: {reason}")
+        reason = render.escape(each.reason)
+        render.print_note(f"{code}: submission {render.escape(each.short_code or '-')} cannot be used: {reason}")
     if len(result.unreadable) > _MOST:
-        render.note(f"{code}: and {len(result.unreadable) - _MOST} more")
+        render.print_note(f"{code}: and {len(result.unreadable) - _MOST} more")
     if result.kept_in is not None:
-        render.note(f"{code}: the ciphertext is kept in {result.kept_in}")
+        render.print_note(f"{code}: the ciphertext is kept in {result.kept_in}")
     if result.skipped:
-        render.note(f"{code}: {result.skipped} answer(s) were not end-to-end encrypted, and are not handed out")
+        render.print_note(f"{code}: {result.skipped} answer(s) were not end-to-end encrypted, and are not handed out")
     tell_late(result)
     if result.submissions:
-        render.note(f"{code}: {len(result.submissions)} answer(s); nobody knows from whom: the link is all it takes")
+        count = render.count(len(result.submissions), "submission")
+        render.print_note(f"{code}: {count}. The sender is not authenticated: anyone with the link can submit.")
     for warning in result.warnings:
-        render.note(f"sealpipe: {warning}")
+        render.print_note(f"sealpipe: {warning}")
 
 
 def tell_late(result: Collected) -> None:
     """What came while the request ended: with `each` it was stored like the others, where there is a place."""
     if result.late:
-        code, stored = render.printable(result.short_code), result.ended is not None and result.pick == "each"
+        code, stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
         told = "they were collected, too" if stored else "they are kept: collect them with --pick"
-        render.note(f"{code}: {result.late} answer(s) came while it ended; {told}")
+        render.print_note(f"{code}: {result.late} answer(s) came while it ended; {told}")
 
 
 def tell_of(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
@@ -103,9 +104,9 @@ def tell_of(problems: Sequence[SealpipeError], first: SealpipeError | None) -> N
     told = _words(first) if first is not None else ""
     others = [words for words in dict.fromkeys(map(_words, problems)) if words != told]
     for words in others[:_MOST]:
-        render.note(f"sealpipe: {words}")
+        render.print_note(f"sealpipe: {words}")
     if len(others) > _MOST:
-        render.note(f"sealpipe: and {len(others) - _MOST} more")
+        render.print_note(f"sealpipe: and {len(others) - _MOST} more")
 
 
 def _words(error: SealpipeError) -> str:
@@ -120,14 +121,14 @@ def show(
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
         _show(results, values)
     else:
-        leave.put(session.registry, _hidden(results, plan), lambda: _show(results, values))
+        leave.write(session.registry, _hidden(results, plan), lambda: _show(results, values))
 
 
 def _show(results: Sequence[Collected], values: dict[str, Any]) -> None:
     stored = bool(values["to"] or values["dir"])
     if values["output"] == "json":
         rows = [_members(result, with_values=not stored and not values["dry_run"]) for result in results]
-        render.json_results(rows[0] if len(rows) == 1 else rows)
+        render.print_json_rows(rows[0] if len(rows) == 1 else rows)
         return
     lines: list[str] = []
     for result in results:
@@ -135,11 +136,11 @@ def _show(results: Sequence[Collected], values: dict[str, Any]) -> None:
         apart = [""] if lines and own and not stored and not values["dry_run"] else []
         lines += apart + own
     if lines:
-        render.lines(lines)
+        render.print_lines(lines)
 
 
 def _lines(result: Collected, *, stored: bool, dry_run: bool) -> Iterator[str]:
-    show = render.printable
+    show = render.escape
     if dry_run:
         for plan in result.planned:
             keys = ", ".join(map(show, plan.keys))
@@ -176,7 +177,7 @@ def _members(result: Collected, *, with_values: bool) -> dict[str, Any]:
     if result.planned:
         members["planned"] = [{**each._asdict(), "keys": list(each.keys)} for each in result.planned]
     errors = [error for error in (result.error, *result.failures) if error is not None]
-    return {**members, "errors": [render.describe(error) for error in errors]} if errors else members
+    return {**members, "errors": [render.describe_error(error) for error in errors]} if errors else members
 
 
 def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
@@ -203,7 +204,9 @@ def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]
         for text in (revealed(field), *_texts(field.extra))
     ]
     # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
-    forms = dict.fromkeys(form for text in typed for form in (text, render.amid_line(text), render.in_json(text)))
+    forms = dict.fromkeys(
+        form for text in typed for form in (text, render.escape_inline(text), render.escape_json(text))
+    )
     yield from map(Secret, forms)
 
 

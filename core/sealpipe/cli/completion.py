@@ -21,4 +21,4 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:  # click knows the three
         raise click.UsageError(f"no completion for {shell}")
-    render.result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())
+    render.print_result(kind(cli, {}, "sealpipe", "_SEALPIPE_COMPLETE").source())

@@ -1,14 +1,24 @@
-"""From options to a session and an outbox. What they need is imported when they are made: help needs none of it."""
+"""What commands share: from option values to a session, a client, an outbox, a folder, and from a word to a short code.
+
+Everything is imported where it is used: `--help` needs none of it.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sealpipe.api.models import Page
+    from sealpipe.client import Client
     from sealpipe.credential import Credential
     from sealpipe.flows.session import Session
     from sealpipe.state.outbox import Outbox
+
+T = TypeVar("T")
 
 COMMON = (
     "api_key_file",
@@ -23,8 +33,8 @@ COMMON = (
 """The options of every command that calls the service."""
 
 
-def session(values: dict[str, Any]) -> Session:
-    """The session that the global options and the environment describe."""
+def make_session(values: Mapping[str, Any]) -> Session:
+    """Make the session that the global options and the environment describe."""
     from pathlib import Path
 
     from sealpipe import permissions
@@ -36,7 +46,7 @@ def session(values: dict[str, Any]) -> Session:
     file = values["api_key_file"]
     key = api_key(os.environ, file)
     if file and permissions.readable_by_others(Path(file), os.environ):
-        render.note(f"sealpipe: others may read the credential file {file}: chmod 600 {file}")
+        render.print_note(f"sealpipe: other users can read the credential file {file}: chmod 600 {file}")
     return open_session(
         api_key=key,
         base_url=values["base_url"],
@@ -50,10 +60,53 @@ def session(values: dict[str, Any]) -> Session:
     )
 
 
-def outbox(values: dict[str, Any], credential: Credential | None) -> Outbox:
-    """The outbox in the state folder, for this CI run."""
-    from sealpipe.state.directory import current_run, state_folder
+def open_client(values: Mapping[str, Any]) -> Client:
+    """Open a client on that session."""
+    from sealpipe.client import Client
+
+    return Client.of_session(make_session(values))
+
+
+def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Outbox:
+    """Open the outbox in the state directory, for this CI run."""
+    from sealpipe.state.directory import current_run
     from sealpipe.state.outbox import Outbox
 
-    folder = state_folder(os.environ, values["state_dir"]) / "outbox"
-    return Outbox(folder, credential, current_run(os.environ))
+    return Outbox(state_folder(values, "outbox"), credential, current_run(os.environ))
+
+
+def state_folder(values: Mapping[str, Any], name: str) -> Path:
+    """Return a folder of the state directory. StateError where there is none."""
+    from sealpipe.state import directory
+
+    return directory.state_folder(os.environ, values["state_dir"]) / name
+
+
+def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:
+    """Return a share's code from a code as it is, or percent-encoded as CI steps pass it. UsageError if ambiguous."""
+    if "%" not in word:
+        return word
+    from sealpipe.flows.short_codes import share_code
+
+    return client.run(share_code(client.session, word, keep))
+
+
+def resolve_request_code(client: Client, word: str, keep: Path | None = None) -> str:
+    """Return a request's code, likewise."""
+    if "%" not in word:
+        return word
+    from sealpipe.flows.short_codes import request_code
+
+    return client.run(request_code(client.session, word, keep))
+
+
+def fetch_page(
+    values: Mapping[str, Any], one: Callable[[int, int], Page[T]], every: Callable[[int], Iterable[T]]
+) -> Page[T]:
+    """Fetch the page with the wanted number and limit; with `--all` every row, as one page."""
+    from sealpipe.api.models import Page, Pagination
+
+    if values["all"]:
+        rows = tuple(every(values["limit"] or 100))
+        return Page(rows, Pagination(total=len(rows)))
+    return one(values["page"] or 1, values["limit"] or 25)

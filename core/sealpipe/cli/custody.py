@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from sealpipe.cli import render
-from sealpipe.cli.options import Command, Family, options
+from sealpipe.cli.options import Command, SettingsGroup, options
 from sealpipe.errors import CredentialError
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def custody() -> None:
     """The credential's custody part, which never leaves this machine."""
 
@@ -40,6 +40,6 @@ def public_key(**values: Any) -> None:
     shown = encoding.encode_base64url(point)
     if values["output"] == "json":
         digest = hashlib.sha256(point).hexdigest()
-        render.json_result({"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id})
+        render.print_json({"public_key": shown, "fingerprint": f"sha256:{digest}", "key_id": credential.key_id})
     else:
-        render.result(f"{shown}\n")
+        render.print_result(f"{shown}\n")

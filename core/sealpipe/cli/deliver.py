@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sealpipe.cli import masking, render
+from sealpipe.cli import disclosure, render
 from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.state import files
 from sealpipe.state.entry import kept
@@ -32,7 +32,7 @@ Targets = Mapping[str, str | None]
 """Where link and receipt go: absolute paths, None for stdout or for none at all; and what a sealed link is bound to."""
 
 
-def targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
+def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
     """Both paths, checked before anything is sent: new files in folders that are there."""
     found: dict[str, str | None] = {"link_file": link_file, "receipt": receipt}
     for name, text in found.items():
@@ -51,12 +51,12 @@ def targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]
     return found
 
 
-def sealing(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
+def seal_target(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
     """What the outbox is told of a link that is printed sealed; nothing where it is not."""
     return {"seal_link": "stdout", "bind": bind} if wanted else {}
 
 
-def check_sealing(session: Session, to: Targets) -> None:
+def check_seal(session: Session, to: Targets) -> None:
     """UsageError where the link is to be sealed, and cannot be: before anything is sent."""
     if to.get("seal_link"):
         from sealpipe.flows.share import sealed_link
@@ -64,7 +64,7 @@ def check_sealing(session: Session, to: Targets) -> None:
         sealed_link.check(session.credential)
 
 
-def message_template(path: str | None) -> str | None:
+def read_message_template(path: str | None) -> str | None:
     """The text for a message, from its file. UsageError where that cannot be read, or is no text."""
     if path is None:
         return None
@@ -84,12 +84,12 @@ def message_template(path: str | None) -> str | None:
 
 def announce(share: Made) -> None:
     """Tell people, as soon as the service has answered."""
-    ends = render.ending(share.expires_at, known=share.expiry_known)
-    render.note(f"created {render.printable(share.short_code)}, {ends}")
+    ends = render.describe_expiry(share.expires_at, known=share.expiry_known)
+    render.print_note(f"created {render.escape(share.short_code)}, {ends}")
     for remark in share.remarks:
-        render.note(render.printable(remark))
+        render.print_note(render.escape(remark))
     for warning in share.warnings:
-        render.note(f"sealpipe: {warning}")
+        render.print_note(f"sealpipe: {warning}")
 
 
 def write_files(share: Made, to: Targets) -> None:
@@ -106,7 +106,7 @@ def prints_link(share: Made, to: Targets) -> bool:
     return not to.get("link_file") and not to.get("seal_link") and not (share.mail and share.mail.sends("link"))
 
 
-def describe(share: Made, to: Targets) -> dict[str, Any]:
+def describe_share(share: Made, to: Targets) -> dict[str, Any]:
     """What was made as JSON members. `delivered` names the files and the channels that have what is theirs."""
     sent = [each.recipient.channel for each in share.mail.dispatches if each.state == "sent"] if share.mail else []
     files = [name.replace("_", "-") for name in ("link_file", "receipt") if to.get(name)]
@@ -130,45 +130,49 @@ def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_js
     """
     with kept(share.entry):
         announce(share)
-        masking.hand_on(client.session.registry, _outputs(share))
-        unsent = send(client, share, resend=resend)
+        disclosure.set_step_outputs(client.session.registry, _outputs(share))
+        unsent = send_messages(client, share, resend=resend)
         try:
             write_files(share, to)
             _put(client.session, share, to, leave, as_json=as_json)
         except DeliveryError as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
-            error.remedy = f"the {share.kind} {share.short_code} exists; `{leave.resume(entry_id)}` delivers its link"
+            error.remedy = (
+                f"the {share.kind} {share.short_code} exists; `{leave.resume_command(entry_id)}` delivers its link"
+            )
             if unsent is not None:
-                render.note(f"sealpipe: {unsent.message}")
+                render.print_note(f"sealpipe: {unsent.message}")
             raise
         if unsent is not None:
             raise unsent
         try:
             share.delivered()
         except StateError as error:
-            render.note(f"sealpipe: {error.message}")
-            render.note(f"  {error.remedy}")
+            render.print_note(f"sealpipe: {error.message}")
+            render.print_note(f"  {error.remedy}")
 
 
 def _put(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
     """The result on stdout. What holds a share's link takes the one way that there is for it."""
     is_secret = share.kind == "share" and prints_link(share, to)
     if is_secret:
-        leave.put(session.registry, masking.parts_of(share.link), lambda: _show(session, share, to, as_json=as_json))
+        leave.write(
+            session.registry, disclosure.link_parts(share.link), lambda: _show(session, share, to, as_json=as_json)
+        )
         return
     if share.kind == "share" and to.get("link_file"):
-        masking.hide(session.registry, masking.parts_of(share.link))
+        disclosure.mask(session.registry, disclosure.link_parts(share.link))
     _show(session, share, to, as_json=as_json)
 
 
 def _show(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
     sealed = _sealed(session, share, to)
     if as_json:
-        render.json_result({**describe(share, to), **({} if sealed is None else {"sealed_link": sealed})})
+        render.print_json({**describe_share(share, to), **({} if sealed is None else {"sealed_link": sealed})})
     elif sealed is not None:
-        render.result(sealed + "\n")
+        render.print_result(sealed + "\n")
     elif prints_link(share, to):
-        render.result(share.link.reveal() + "\n")
+        render.print_result(share.link.reveal() + "\n")
 
 
 def _outputs(share: Made) -> dict[str, str]:
@@ -186,7 +190,7 @@ def _sealed(session: Session, share: Made, to: Targets) -> str | None:
     return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
 
-def send(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
+def send_messages(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
     """Send what goes through channels, and tell of it; the error of what is left, None where all is out."""
     if share.mail is None:
         return None
@@ -201,13 +205,13 @@ def send(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
         error = left
     for each in share.mail.dispatches:
         if each.state == "sent" and id(each) not in before:
-            render.note(f"sent the {each.recipient.what} to {render.printable(each.recipient.shown)}")
+            render.print_note(f"sent the {each.recipient.what} to {render.escape(each.recipient.shown)}")
     for warning in share.warnings[told:]:
-        render.note(f"sealpipe: {warning}")
+        render.print_note(f"sealpipe: {warning}")
     return error
 
 
-def write(path: str | Path, text: str) -> None:
+def write_file(path: str | Path, text: str) -> None:
     """Write a new 0600 file; one that holds the same already was written before a kill. Raises OSError."""
     content = text.encode()
     try:
@@ -219,7 +223,7 @@ def write(path: str | Path, text: str) -> None:
 
 def _write(path: Path, content: str, share: Made) -> None:
     try:
-        write(path, content)
+        write_file(path, content)
     except OSError as error:
         raise DeliveryError(
             f"{path} could not be written: {error.strerror}",
@@ -238,6 +242,6 @@ def _receipt(share: Made) -> str:
     own = getattr(share, "receipt", None)
     if own is not None:
         return str(own.dump())
-    members = {"schema": render.SCHEMA, "kind": "share", **describe(share, {"link_file": "elsewhere"})}
+    members = {"schema": render.SCHEMA, "kind": "share", **describe_share(share, {"link_file": "elsewhere"})}
     del members["link"], members["delivered"], members["outcome"]
     return json.dumps(members) + "\n"

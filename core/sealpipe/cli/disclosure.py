@@ -1,97 +1,141 @@
-"""The ONE gate in front of every link and value that goes to stdout (DESIGN 6.7).
+"""The ONE gate in front of every link and value that goes to stdout (DESIGN 6.7), and what the CI system is told.
 
-A command asks for leave before anything is sent or fetched, and writes the secret through what it got. In a CI system
-whoever reads the log reads stdout: there the caller says by --print that stdout is captured.
+A command asks the gate before anything is sent or fetched, and writes the secret through what it returns. In a CI
+system everybody who can read the log can read stdout: there the caller confirms with --print that stdout is captured.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sealpipe.ci_systems import CISystem, ci_system, runner_reads_stderr
-from sealpipe.cli import masking, render
-from sealpipe.errors import DeliveryError, UsageError
+from sealpipe.cli import render
+from sealpipe.errors import DeliveryError, PluginError, SealpipeError, UnsupportedError, UsageError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
+    from sealpipe.plugin import CI
     from sealpipe.registry import Registry
 
 WAIT: Final = 0.25
 """Seconds between masks and value. A runner reads the two streams in two threads, and either may be late."""
 
 
-@dataclass(frozen=True)
-class Disclosure:
-    """Leave to put a secret on stdout, or none. Made by `plan` alone."""
+class Disclosure(NamedTuple):
+    """Whether a secret may go to stdout. Made by `plan_disclosure` alone."""
 
     system: CISystem | None
     allowed: bool
     printing: bool
+    """Whether --print was given."""
 
-    def put(self, registry: Callable[[], Registry], hidden: Iterable[Secret], write: Callable[[], None]) -> None:
-        """Mask what is to be hidden, wait until the runner knows, then write. DeliveryError where a mask gets lost."""
+    def write(self, registry: Callable[[], Registry], hidden: Iterable[Secret], write: Callable[[], None]) -> None:
+        """Mask `hidden`, wait until the runner has read the masks, then write. DeliveryError if a mask gets lost."""
         if not self.allowed:
-            raise DeliveryError("nothing secret may go to stdout here", remedy="add --print, where you capture stdout")
-        masks = self.system is not None and self.system.mask is not None
-        heard = masks and runner_reads_stderr()
-        masked = masking.hide(registry, hidden) and heard
-        if masks and self.printing and not masked:
-            raise DeliveryError("what would stand on stdout could not be masked: stderr is closed by now")
+            raise DeliveryError("no secret may go to stdout here", remedy="add --print if you capture stdout")
+        can_mask = self.system is not None and self.system.mask is not None
+        is_read = can_mask and runner_reads_stderr()
+        masked = mask(registry, hidden) and is_read
+        if can_mask and self.printing and not masked:
+            raise DeliveryError("the value for stdout could not be masked: stderr has been closed")
         if masked:
             import time
 
             time.sleep(WAIT)
         write()
 
-    def resume(self, entry_id: str | None) -> str:
-        """The command line that finishes an entry with the same leave."""
+    def resume_command(self, entry_id: str | None) -> str:
+        """Return the command line that finishes an entry under the same permission."""
         return f"sealpipe resume {entry_id}" + (" --print" if self.allowed and self.printing and self.system else "")
 
 
-NONE: Final = Disclosure(None, allowed=False, printing=False)
+NO_DISCLOSURE: Final = Disclosure(None, allowed=False, printing=False)
 """For a command whose result is no secret."""
 
 
-def plan(
+def plan_disclosure(
     what: str,
-    others: str,
+    alternatives: str,
     *,
     printing: bool,
     elsewhere: bool = False,
     dry_run: bool = False,
     addresses: Sequence[str] = (),
 ) -> Disclosure:
-    """Ask for leave, before anything is sent. UsageError where `what` would stand in a job's log.
+    """Decide before anything is sent whether a secret may go to stdout. UsageError if `what` would be in a job's log.
 
-    `others` names the ways that need none, `elsewhere` tells that one of them is taken. A link needs none either where
-    its addresses are all loopback: it is a rehearsal's. A dry run tells that the run itself would be refused.
+    `alternatives` tells the user what needs no permission; `elsewhere` says that the command uses one of them. A link
+    whose addresses are all loopback needs none either: it is a rehearsal's. A dry run only warns.
     """
     system = ci_system(os.environ)
     if system is None or elsewhere:
         return Disclosure(system, allowed=not elsewhere, printing=printing)
     try:
-        _check(system, what, others, printing=printing or _are_loopback(addresses), asked=printing)
+        _check(system, what, alternatives, allowed=printing or _are_loopback(addresses), printing=printing)
     except UsageError as error:
         if not dry_run:
             raise
-        render.note(f"sealpipe: {error.message}; the run itself would be refused: {error.remedy}")
+        render.print_note(f"sealpipe: {error.message}; without --dry-run this is an error: {error.remedy}")
         return Disclosure(system, allowed=False, printing=printing)
     return Disclosure(system, allowed=True, printing=printing)
 
 
-def _check(system: CISystem, what: str, others: str, *, printing: bool, asked: bool) -> None:
-    if not printing:
+def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
+    """Have the CI system mask values, before they are written anywhere. Whether nothing went wrong."""
+    ci = _ci(registry)
+    if ci is not None:
+        try:
+            ci.mask(values)
+        except (PluginError, OSError) as error:
+            reason = error.message if isinstance(error, PluginError) else "stderr cannot be written"
+            render.print_note(f"sealpipe: {reason}")
+            return False
+    return True
+
+
+def link_parts(link: Secret) -> list[Secret]:
+    """Return what to mask of a link: all, its fragment, and that without its leading `1`, which no other covers."""
+    fragment = link.reveal().partition("#")[2]
+    return [link, *(Secret(part) for part in (fragment, fragment[1:]) if part)]
+
+
+def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> None:
+    """Set the step's outputs, if the CI system has any."""
+    ci = _ci(registry)
+    if ci is None:
+        return
+    for name, value in outputs.items():
+        try:
+            ci.set_output(name, value)
+        except UnsupportedError:
+            return
+        except (PluginError, OSError) as error:
+            render.print_note(f"sealpipe: could not set the output {name} ({type(error).__name__})")
+
+
+def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
+    """Show an error beside the log, if the CI system can. A failure here is ignored: stderr has the error, too."""
+    try:
+        ci = _ci(registry)
+        if ci is not None:
+            text = f"{error.message} ({error.remedy})" if error.remedy else error.message
+            ci.annotate("error", render.escape(render.redact(text)))
+    except (SealpipeError, OSError):
+        pass
+
+
+def _check(system: CISystem, what: str, alternatives: str, *, allowed: bool, printing: bool) -> None:
+    if not allowed:
         raise UsageError(
-            f"this is a job of {system.title}, and {what} would stand in its log",
-            remedy=f"{others}; or add --print, where you capture stdout",
+            f"this job runs in {system.title}: {what} would appear in its log",
+            remedy=f"{alternatives}; or add --print if you capture stdout",
         )
-    if asked and system.mask is not None and not runner_reads_stderr():
+    if printing and system.mask is not None and not runner_reads_stderr():
         raise UsageError(
-            f"--print: stderr does not reach the runner of {system.title}, so {what} could not be masked",
-            remedy="leave stderr as it is: no file, no null device, not closed",
+            f"--print: {what} cannot be masked, because stderr does not reach the runner of {system.title}",
+            remedy="do not close stderr, or redirect it to a file or the null device",
         )
 
 
@@ -101,3 +145,7 @@ def _are_loopback(addresses: Sequence[str]) -> bool:
     from sealpipe.loopback import is_loopback
 
     return bool(addresses) and all(is_loopback(urlsplit(each).hostname or "") for each in addresses)
+
+
+def _ci(registry: Callable[[], Registry]) -> CI | None:
+    return registry().ci() if ci_system(os.environ) is not None else None

@@ -144,23 +144,23 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
 
 def _tell(found: Iterable[Finding], *, as_json: bool) -> None:
     if as_json:
-        render.json_result({"checks": [_members(finding) for finding in found]})
+        render.print_json({"checks": [_members(finding) for finding in found]})
         return
     rows = [(finding.status, finding.check, finding.detail, finding.remedy) for finding in found]
-    width = max(len(render.printable(check)) for _, check, _, _ in rows)
+    width = max(len(render.escape(check)) for _, check, _, _ in rows)
     lines = [
-        f"{status:<4}  {render.printable(check):<{width}}  {render.printable(detail)}"
-        + (f"  -> {render.printable(remedy)}" if remedy else "")
+        f"{status:<4}  {render.escape(check):<{width}}  {render.escape(detail)}"
+        + (f"  -> {render.escape(remedy)}" if remedy else "")
         for status, check, detail, remedy in rows
     ]
-    render.lines(lines)
+    render.print_lines(lines)
 
 
 def _shown(finding: Finding) -> Finding:
     """As it is told: a setting may hold a credential where a path belongs."""
     from dataclasses import replace
 
-    check, detail, remedy = map(render.without_secrets, (finding.check, finding.detail, finding.remedy))
+    check, detail, remedy = map(render.redact, (finding.check, finding.detail, finding.remedy))
     return replace(finding, check=check, detail=detail, remedy=remedy)
 
 

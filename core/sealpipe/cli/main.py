@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             from sealpipe.cli import plugin_commands
 
-            return plugin_commands.command(cmd_name)
+            return plugin_commands.find_command(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
@@ -78,9 +78,9 @@ class LazyGroup(click.Group):
                 raise
             from sealpipe.cli import plugin_commands
 
-            if isinstance(error, plugin_commands.OURS):
+            if isinstance(error, plugin_commands.EXPECTED):
                 raise
-            failure = plugin_commands.failure(ctx.invoked_subcommand, error)
+            failure = plugin_commands.wrap_error(ctx.invoked_subcommand, error)
         raise failure  # out here: what is behind it may hold anything
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -119,21 +119,21 @@ def run(arguments: Sequence[str]) -> int:
             _tell_audit()
     except SealpipeError as error:
         _show_in_ci(error)
-        render.failure(error, as_json=as_json)
+        render.print_error(error, as_json=as_json)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        render.note(error.ctx.get_help() if error.ctx else "")
+        render.print_note(error.ctx.get_help() if error.ctx else "")
         return 2
     except click.UsageError as error:
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         # A missing choice is told on several lines, of which one is made.
-        wrong = UsageError(render.printable(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
+        wrong = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
         _show_in_ci(wrong)
-        render.failure(wrong, as_json=as_json)
+        render.print_error(wrong, as_json=as_json)
         return 2
     except Interrupted as interruption:
         for line in ["sealpipe: interrupted", *Note.on(interruption)]:
-            render.note(line)
+            render.print_note(line)
         return 128 + interruption.number
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
         _bug(error, as_json=as_json)
@@ -155,17 +155,17 @@ def _tell_audit() -> None:
         from sealpipe.registry.policy import audit_heads
 
         for file, head in audit_heads().items():
-            render.note(f"audit: {render.printable(str(file))} head {head}")
+            render.print_note(f"audit: {render.escape(str(file))} head {head}")
 
 
 def _show_in_ci(error: SealpipeError) -> None:
     from sealpipe.ci_systems import ci_system
 
     if ci_system(os.environ) is not None:
-        from sealpipe.cli import masking
+        from sealpipe.cli import disclosure
         from sealpipe.setup import registry
 
-        masking.show_error(registry, error)
+        disclosure.annotate_error(registry, error)
 
 
 def _listen_to_signals() -> None:
@@ -184,7 +184,7 @@ def _configure(ctx: click.Context) -> None:
     from sealpipe.config import look_at_config, read_config, unknown_variables
 
     for name, near in unknown_variables(os.environ):
-        render.note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
+        render.print_note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
     if ctx.invoked_subcommand == "doctor":
         config, _ = look_at_config(os.environ)  # it tells what is wrong itself, and goes on
     else:
@@ -201,7 +201,7 @@ def _version(ctx: click.Context, *, on: bool) -> None:
     if on:
         from sealpipe._version import __version__
 
-        render.result(f"sealpipe {__version__}\n")
+        render.print_result(f"sealpipe {__version__}\n")
         ctx.exit()
 
 
@@ -228,11 +228,11 @@ def _bug(error: Exception, *, as_json: bool) -> None:
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     if not as_json:
         for place in places:
-            render.note(f"  {place}")
+            render.print_note(f"  {place}")
     bug = SealpipeError(
         f"a bug of ours: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
         remedy="please report it with these lines; they hold no secret",
     )
     for line in Note.on(error):
         bug.add_note(line)
-    render.failure(bug, as_json=as_json)
+    render.print_error(bug, as_json=as_json)

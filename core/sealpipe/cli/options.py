@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli.render import printable
+from sealpipe.cli.render import escape
 from sealpipe.errors import UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
@@ -32,7 +32,7 @@ class Command(click.Command):
         return super().invoke(ctx)
 
 
-class Family(click.Group):
+class SettingsGroup(click.Group):
     """A group whose commands share its table of the config file."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
@@ -54,7 +54,7 @@ class CodeCommand(Command):
         except click.NoSuchOption as error:
             message = error.format_message()
         raise UsageError(
-            printable(message),
+            escape(message),
             remedy=f"see `{ctx.command_path} --help`; a short code that begins with a dash comes after --: "
             f"`{ctx.command_path} -- CODE`",
         )

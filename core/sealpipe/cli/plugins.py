@@ -22,16 +22,16 @@ def plugins(**values: Any) -> None:
 
     registry = make()
     rows = [_members(each) for each in registry.listing()]
-    rows += [_command(name, each) for name, each in sorted(plugin_commands.commands(registry).items())]
+    rows += [_command(name, each) for name, each in sorted(plugin_commands.find_commands(registry).items())]
     if values["output"] == "json":
         problems = [{"plugin": name, "problem": problem} for name, problem in registry.problems.items()]
-        render.json_result({"plugins": rows, "problems": problems})
+        render.print_json({"plugins": rows, "problems": problems})
         return
     width = max(len(row["name"]) for row in rows)
     lines = [line for row in rows for line in _lines(row, width, details=values["all"])]
     lines += _common() if values["all"] else []
-    render.lines(map(render.printable, lines))
-    plugin_commands.tell_problems(registry)
+    render.print_lines(map(render.escape, lines))
+    plugin_commands.print_problems(registry)
 
 
 def _members(each: Any) -> dict[str, Any]:

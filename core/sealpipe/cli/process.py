@@ -17,7 +17,7 @@ _ENV_START, _ENV_END = 47, 48
 """Where /proc/self/stat tells the block of variables that the process was started with, counted behind its name."""
 
 
-def close() -> None:
+def harden() -> None:
     """Take the credential out of the block of variables, then shut the process to others of the same user.
 
     What cannot be done on a system is left: nothing depends on it. `os.environ` keeps its own copy.
@@ -25,12 +25,12 @@ def close() -> None:
     for name in [name for name in os.environ if name.startswith("SEALPIPE_")]:
         with suppress(OSError):
             os.unsetenv(name)  # for whatever starts a program without saying with which variables, as SDKs do
-    _take_out([name for name in CREDENTIALS if name in os.environ])  # first: afterwards only root may write there
-    if not _undumpable():
-        _no_core()
+    _erase([name for name in CREDENTIALS if name in os.environ])  # first: afterwards only root may write there
+    if not _forbid_dumps():
+        _forbid_core_files()
 
 
-def _take_out(names: Sequence[str]) -> None:
+def _erase(names: Sequence[str]) -> None:
     """Overwrite the values where the kernel shows them (/proc/PID/environ): unsetenv only forgets where they are."""
     if not names or sys.platform != "linux":
         return
@@ -53,7 +53,7 @@ def _overwrite(memory: int, start: int, block: bytes, names: Sequence[str]) -> N
         place += len(entry) + 1
 
 
-def _undumpable() -> bool:
+def _forbid_dumps() -> bool:
     """No core file, and /proc/PID is root's: no other process of this user reads variables or memory. Linux only."""
     if sys.platform != "linux":
         return False
@@ -67,7 +67,7 @@ def _undumpable() -> bool:
         return False
 
 
-def _no_core() -> None:
+def _forbid_core_files() -> None:
     with suppress(ImportError, OSError, ValueError):
         import resource
 

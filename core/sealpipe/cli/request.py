@@ -29,7 +29,7 @@ def request(**values: Any) -> None:
     from sealpipe.client import Client
     from sealpipe.flows.request import create as requesting
 
-    to = deliver.targets(None, values["receipt"])
+    to = deliver.check_targets(None, values["receipt"])
     plan = requesting.plan_request(
         values["ask"],
         title=values["title"],
@@ -46,11 +46,11 @@ def request(**values: Any) -> None:
     )
     _check_seed(values)
     _tell_slips(plan.prompts)
-    session = context.session(values)
+    session = context.make_session(values)
     with Client.of_session(session) as client:
-        outbox = context.outbox(values, session.credential)
+        outbox = context.open_outbox(values, session.credential)
         made = client.run(requesting.request(session, plan, outbox, deliver=to))
-        deliver.finish(client, made, to, disclosure.NONE, as_json=values["output"] == "json")
+        deliver.finish(client, made, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
 
 
 def _tell_slips(prompts: Sequence[Prompt]) -> None:
@@ -60,7 +60,7 @@ def _tell_slips(prompts: Sequence[Prompt]) -> None:
     for prompt in prompts:
         if near := near_type(prompt):
             word = prompt.text.rpartition(":")[2]
-            render.note(
+            render.print_note(
                 f"sealpipe: {prompt.text!r} is asked as it is written: {word!r} is no type; did you mean {near}?"
             )
 

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import codes, context, pages, render
-from sealpipe.cli.options import CodeCommand, Command, Family, options
+from sealpipe.cli import context, render
+from sealpipe.cli.options import CodeCommand, SettingsGroup, options
+from sealpipe.cli.requests_list import describe, known_keys, line, list_requests
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
-    from sealpipe.api.models import Page, RequestInfo, Submission
-    from sealpipe.client import Client
+    from sealpipe.api.models import Submission
     from sealpipe.flows.request.expire import EndedRequest
 
 UNKNOWN = "-"
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def requests() -> None:
     """List, show, expire and purge requests, and see what was submitted. Only ciphertext: `collect` opens it."""
 
 
-@requests.command("list", cls=Command)
-@options("requests", common=context.COMMON)
-def list_(status: str, sealed_to: str | None, **values: Any) -> None:
-    """The requests that can still be answered, newest first.
-
-    The last column tells whose key they are sealed to: this credential's, the previous one's, or another. With
-    --sealed-to previous, all that still need the key before this one: while there are any, it ends with 15.
-    """
-    with _client(values) as client:
-        known = _known_keys(client)
-        asked = {**values, "all": values["all"] or sealed_to is not None}
-        found = _active(client, asked, sealed_to) if status == "active" else _ended(client, asked, sealed_to)
-    pages.show("requests", found, values, members=lambda row: _members(row, known), line=lambda row: _line(row, known))
-    if sealed_to is not None:
-        from sealpipe.cli.sealed_to import check_free
-
-        check_free(sealed_to, list(found.items))
+requests.add_command(list_requests)
 
 
 @requests.command(cls=CodeCommand)
@@ -50,13 +31,13 @@ def list_(status: str, sealed_to: str | None, **values: Any) -> None:
 @options("", common=context.COMMON)
 def show(code: str, **values: Any) -> None:
     """What the service tells of a request. Changes nothing."""
-    with _client(values) as client:
-        known = _known_keys(client)
-        row = client.get_request(codes.request(client, code))
+    with context.open_client(values) as client:
+        known = known_keys(client)
+        row = client.get_request(context.resolve_request_code(client, code))
     if values["output"] == "json":
-        render.json_result(_members(row, known))
+        render.print_json(describe(row, known))
     else:
-        render.lines([_line(row, known)])
+        render.print_lines([line(row, known)])
 
 
 @requests.command(cls=CodeCommand)
@@ -67,14 +48,14 @@ def submissions(code: str, **values: Any) -> None:
 
     With --output json, the ciphertext too.
     """
-    with _client(values) as client:
-        code = codes.request(client, code)
+    with context.open_client(values) as client:
+        code = context.resolve_request_code(client, code)
         found = client.list_submissions(code)
     if values["output"] == "json":
         rows = [_submitted(row) for row in found.items]
-        render.json_result({"short_code": code, "submissions": rows, "count": found.count, "skipped": found.skipped})
+        render.print_json({"short_code": code, "submissions": rows, "count": found.count, "skipped": found.skipped})
     else:
-        render.lines(map(_submitted_line, found.items))
+        render.print_lines(map(_submitted_line, found.items))
     _note_skipped(found.skipped)
 
 
@@ -86,9 +67,9 @@ def expire(code: str, **values: Any) -> None:
 
     The ciphertext of every submission is kept in the state folder, too.
     """
-    with _client(values) as client:
-        keep = _folder(values)
-        ended = client.expire_request(codes.request(client, code, keep), keep=keep)
+    with context.open_client(values) as client:
+        keep = context.state_folder(values, "requests")
+        ended = client.expire_request(context.resolve_request_code(client, code, keep), keep=keep)
     _tell(ended, as_json=values["output"] == "json")
 
 
@@ -106,73 +87,9 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
     meant = confirmed_code(code, confirm or "")
     confirmed = meant if names(confirm or "", meant) else confirm or ""
-    with _client(values) as client:
-        ended = client.purge_request(meant, confirm=confirmed, keep=_folder(values))
+    with context.open_client(values) as client:
+        ended = client.purge_request(meant, confirm=confirmed, keep=context.state_folder(values, "requests"))
     _tell(ended, as_json=values["output"] == "json")
-
-
-def _client(values: dict[str, Any]) -> Client:
-    from sealpipe.client import Client
-
-    return Client.of_session(context.session(values))
-
-
-def _folder(values: Mapping[str, Any]) -> Path:
-    from sealpipe.state.directory import state_folder
-
-    return state_folder(os.environ, values["state_dir"]) / "requests"
-
-
-def _active(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
-    return pages.fetch(
-        asked,
-        lambda page, limit: client.list_requests(page=page, limit=limit),
-        lambda limit: _only(client, sealed_to, client.iter_requests(limit=limit)),
-    )
-
-
-def _ended(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
-    from sealpipe.cli.ended import Ended
-
-    ended = Ended(client)
-    found = pages.fetch(
-        asked,
-        lambda page, limit: ended.page(client.list_requests(page=page, limit=limit, status="expired")),
-        lambda limit: _only(client, sealed_to, ended.rows(client.iter_requests(limit=limit, status="expired"))),
-    )
-    ended.tell(must=sealed_to is not None)
-    return found
-
-
-def _only(client: Client, which: str | None, rows: Iterable[RequestInfo]) -> Iterable[RequestInfo]:
-    if which is None:
-        return rows
-    from sealpipe.cli.sealed_to import sealed_to
-
-    return sealed_to(client, which, rows)
-
-
-def _known_keys(client: Client) -> dict[str, str]:
-    """The public keys that this environment could open with, and whose they are."""
-    from sealpipe.cli.sealed_to import known_keys
-
-    return {each.public_key: each.name for each in reversed(known_keys(client))}
-
-
-def _key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
-    """Whose key a request is sealed to; None where that cannot be told."""
-    return known.get(row.public_key, "other") if row.public_key and known else None
-
-
-def _members(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
-    ends = None if row.expires_at is None else format_time(row.expires_at)
-    told = {"short_code": row.short_code, "expires_at": ends, "public_key": row.public_key, "key": _key(row, known)}
-    return {**row.extra, **told}
-
-
-def _line(row: RequestInfo, known: Mapping[str, str]) -> str:
-    ends = "expired" if row.expires_at is None else format_time(row.expires_at)
-    return "\t".join((render.printable(row.short_code), ends, _key(row, known) or UNKNOWN))
 
 
 def _submitted(row: Submission) -> dict[str, Any]:
@@ -183,7 +100,7 @@ def _submitted(row: Submission) -> dict[str, Any]:
 
 def _submitted_line(row: Submission) -> str:
     created = UNKNOWN if row.created_at is None else format_time(row.created_at)
-    return "\t".join((render.printable(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
+    return "\t".join((render.escape(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
 
 
 def _size(row: Submission) -> int:
@@ -193,7 +110,7 @@ def _size(row: Submission) -> int:
 
 
 def _tell(ended: EndedRequest, *, as_json: bool) -> None:
-    code, count = render.printable(ended.short_code), len(ended.submissions)
+    code, count = render.escape(ended.short_code), len(ended.submissions)
     ends = None if ended.expires_at is None else format_time(ended.expires_at)
     said = {
         "expired": f"expired {code}",
@@ -201,11 +118,11 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
         "expiring": f"{code} ends by itself at {ends}, too soon to be expired before; run this again after that",
         "deleted": f"purged {code}",
     }
-    render.note(said[ended.outcome])
-    render.note(f"kept {count} submission(s), {ended.late} of them late, in {ended.kept_in}")
+    render.print_note(said[ended.outcome])
+    render.print_note(f"kept {count} submission(s), {ended.late} of them late, in {ended.kept_in}")
     _note_skipped(ended.skipped)
     if as_json:
-        render.json_result(
+        render.print_json(
             {
                 "short_code": ended.short_code,
                 "outcome": ended.outcome,
@@ -220,4 +137,4 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
 
 def _note_skipped(skipped: int | None) -> None:
     if skipped:
-        render.note(f"{skipped} submission(s) were not end-to-end encrypted: the service does not hand them out")
+        render.print_note(f"{skipped} submission(s) were not end-to-end encrypted: the service does not hand them out")

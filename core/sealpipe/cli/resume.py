@@ -1,18 +1,20 @@
-"""`sealpipe resume`: what an interrupted share or request left in the outbox."""
+"""`sealpipe resume`: finish, list or discard what an interrupted share or request left in the outbox."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sealpipe.cli import context, render
-from sealpipe.cli.left import list_left
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import SealpipeError, StateError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
+    from sealpipe.credential import Credential
+    from sealpipe.state.entry import Entry
     from sealpipe.state.outbox import Outbox
 
 FIRST = (11, 14, 13, 15)
@@ -23,18 +25,18 @@ FIRST = (11, 14, 13, 15)
 @click.argument("entry_id", metavar="[ID]", required=False)
 @options("resume", common=context.COMMON)
 def resume(entry_id: str | None, **values: Any) -> None:
-    """Finish what an interrupted share or request left in the outbox: the same one, the same link.
+    """Finish interrupted shares and requests from the outbox: no second share, no second link.
 
-    Without an ID, every entry of this CI run (outside CI: every entry made outside CI).
+    Without an ID, finish every entry of this CI run (outside CI: every entry made outside CI).
     """
     if values["list"]:
-        list_left(values)
+        _print_entries(values)
         return
     if values["discard"]:
         if entry_id is None:
-            raise UsageError("--discard drops one entry for good", remedy="name its ID; --list tells which there are")
-        context.outbox(values, None).discard(entry_id)
-        render.note(f"discarded {entry_id}")
+            raise UsageError("--discard needs the ID of one entry", remedy="find the ID with `sealpipe resume --list`")
+        context.open_outbox(values, None).discard(entry_id)
+        render.print_note(f"discarded {entry_id}")
         return
     _finish_all(entry_id, values)
 
@@ -42,8 +44,8 @@ def resume(entry_id: str | None, **values: Any) -> None:
 def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
     from sealpipe.client import Client
 
-    session = context.session(values)
-    outbox = context.outbox(values, session.credential)
+    session = context.make_session(values)
+    outbox = context.open_outbox(values, session.credential)
     names = [entry_id] if entry_id else [listed.id for listed in outbox.list(every_run=values["all"])]
     errors: list[SealpipeError] = []
     with Client.of_session(session) as client:
@@ -53,10 +55,10 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
             except SealpipeError as error:
                 errors.append(error)
     if not names:
-        render.note("nothing is left to resume")
+        render.print_note("nothing to resume")
     errors.sort(key=lambda error: FIRST.index(error.exit_code) if error.exit_code in FIRST else len(FIRST))
     for other in errors[1:]:
-        render.note(f"sealpipe: {other.message}")
+        render.print_note(f"sealpipe: {other.message}")
     if errors:
         raise errors[0]
 
@@ -69,15 +71,13 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
     entry = outbox.open(name)
     if isinstance(entry, str):
         if asked_for:
-            why = "another process works on it" if entry == "busy" else "there is no such entry"
-            raise StateError(
-                f"outbox entry {name}: {why}", remedy="`sealpipe resume --list --all` tells which there are"
-            )
+            why = "is in use by another process" if entry == "busy" else "does not exist"
+            raise StateError(f"outbox entry {name} {why}", remedy="list all entries: `sealpipe resume --list --all`")
         return
     to = entry.meta.get("deliver") or {}
     sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
     with kept(entry):
-        leave = disclosure.plan(
+        leave = disclosure.plan_disclosure(
             f"the link of outbox entry {name}",
             "resume it outside CI",
             printing=values["print"],
@@ -87,3 +87,74 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
         )
     share = client.run(resuming(client.session, entry, resend=values["resend"]))
     deliver.finish(client, share, to, leave, as_json=values["output"] == "json", resend=values["resend"])
+
+
+def _print_entries(values: dict[str, Any]) -> None:
+    """List the outbox and change nothing. An entry that cannot be opened shows what is stored outside the seal."""
+    from sealpipe.times import format_time
+
+    outbox = context.open_outbox(values, _credential(values))
+    rows: list[dict[str, Any]] = []
+    for listed in outbox.list(every_run=values["all"]):
+        row: dict[str, Any] = {"id": listed.id, "key_id": listed.key_id, "created_at": format_time(listed.created_at)}
+        row |= {"run": listed.run, "kind": None, "short_code": None, "left": None, **_sealed_members(outbox, listed.id)}
+        rows.append(row | ({"damage": listed.damage} if listed.damage else {}))
+    if values["output"] == "json":
+        render.print_json({"entries": rows})
+        return
+    render.print_lines(map(_line, rows))
+
+
+def _line(row: dict[str, Any]) -> str:
+    if "damage" in row:
+        return f"{row['id']}\tdamaged: {row['damage']}"
+    parts = [row["id"], row["created_at"], f"key {row['key_id']}"]
+    parts += [f"run {row['run']}"] if row["run"] else []
+    parts += [" ".join(filter(None, (row["kind"], row["short_code"])))] if row["kind"] else []
+    steps = [f"{each['what']} to {each['to']} ({each['state']})" for each in row["left"] or ()]
+    parts += [f"left: {', '.join(steps)}"] if steps else []
+    return "\t".join(render.escape(part) for part in parts)
+
+
+def _credential(values: dict[str, Any]) -> Credential | None:
+    from sealpipe.config import api_key
+    from sealpipe.flows.session import open_credential
+
+    try:
+        key = api_key(os.environ, values["api_key_file"])
+        return open_credential(key, values["service_tag"]) if key else None
+    except SealpipeError:
+        return None  # the list needs none
+
+
+def _sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
+    try:
+        entry = outbox.open(entry_id)
+    except SealpipeError:
+        return {}
+    if isinstance(entry, str):
+        return {"left": [{"what": "entry", "to": "the service", "state": entry}]}
+    try:
+        code = (entry.answered or {}).get("short_code")
+        return {"kind": entry.meta["kind"], "short_code": code, "left": _unfinished(entry)}
+    finally:
+        entry.close()
+
+
+def _unfinished(entry: Entry) -> list[dict[str, str]]:
+    """What is still to do: the share or request itself, its messages, its files or its line on stdout."""
+    recipients = entry.meta.get("recipients", ())
+    states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]
+    steps = [] if entry.answered else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]
+    if not (entry.stored or entry.answered):
+        steps += [{"what": "fields", "to": shown, "state": "not stored"} for shown in entry.meta.get("also_to", ())]
+    steps += [
+        {"what": what, "to": to, "state": state}
+        for (what, _, _, to), state in zip(recipients, states, strict=True)
+        if state != "sent"
+    ]
+    to = entry.meta.get("deliver") or {}
+    if not to.get("link_file") and not to.get("seal_link") and all(row[0] != "link" for row in recipients):
+        to = {**to, "stdout": "stdout"}
+    files = {"link_file": "link", "seal_link": "sealed link", "receipt": "receipt", "stdout": "link"}
+    return steps + [{"what": what, "to": to[name], "state": "pending"} for name, what in files.items() if to.get(name)]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from sealpipe.cli import context
+from sealpipe.cli import context, render
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import UsageError
+
+if TYPE_CHECKING:
+    from sealpipe.cli.deliver import Targets
+    from sealpipe.flows.session import Session
+    from sealpipe.flows.share.post import SealedShare, SharePlan
 
 
 @click.command(
@@ -34,8 +39,8 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
         raise UsageError("--bind is for a sealed link", remedy="add --seal-link, or leave --bind out")
     to = {
-        **deliver.targets(values["link_file"], values["receipt"]),
-        **deliver.sealing(values["bind"], wanted=values["seal_link"]),
+        **deliver.check_targets(values["link_file"], values["receipt"]),
+        **deliver.seal_target(values["bind"], wanted=values["seal_link"]),
     }
     plan = sharing.plan(
         values["field"],
@@ -51,11 +56,11 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         passcode_to=values["passcode_to"],
         params=values["param"],
         also_to=values["also_to"],
-        message_template=deliver.message_template(values["message_template"]),
+        message_template=deliver.read_message_template(values["message_template"]),
         **_expiry(ctx, values),
     )
-    session = context.session(values)
-    leave = disclosure.plan(
+    session = context.make_session(values)
+    leave = disclosure.plan_disclosure(
         "the link",
         "send it with --send, name a file for it with --link-file, or have it sealed with --seal-link",
         printing=values["print"],
@@ -63,15 +68,13 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         dry_run=values["dry_run"],
         addresses=[session.base_url, session.link_base_url],
     )
-    deliver.check_sealing(session, to)
+    deliver.check_seal(session, to)
     as_json = values["output"] == "json"
     with Client.of_session(session) as client:
         if values["dry_run"]:
-            from sealpipe.cli.dry_run import show
-
-            show(plan, client.run(sharing.rehearsed(session, plan)), session, to, as_json=as_json)
+            _print_plan(plan, client.run(sharing.rehearsed(session, plan)), session, to, as_json=as_json)
             return
-        outbox = context.outbox(values, session.credential)
+        outbox = context.open_outbox(values, session.credential)
         made = client.run(sharing.share(session, plan, outbox, deliver=to))
         deliver.finish(client, made, to, leave, as_json=as_json)
 
@@ -94,3 +97,45 @@ NEARNESS = (
     ParameterSource.DEFAULT_MAP,
     ParameterSource.DEFAULT,
 )
+
+
+def _print_plan(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
+    """Print what a dry run would do, without a value: the sources were read and the share was sealed for it."""
+    members = _plan_members(plan, sealed, session, to)
+    if as_json:
+        render.print_json(members)
+        return
+    lines = [f"would post to {members['base_url']}/shares ({members['body_bytes']} bytes)"]
+    lines += [f"  field {render.escape(row['key'])} ({row['type']})" for row in members["fields"]]
+    names = ("title", "description", "expires_at", "views", "timed_view", "custody", "link_file", "receipt")
+    lines += [f"  {name.replace('_', '-')}: {render.escape(members[name])}" for name in names if members[name]]
+    lines += [f"  notify-on: {','.join(plan.notify_on)}"] if plan.notify_on else []
+    lines += ["  passcode: yes"] if members["passcode"] else []
+    lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
+    lines += [f"  also {render.escape(words)}" for words in sealed.stores]
+    lines += [f"  {render.escape(remark)}" for remark in sealed.remarks]
+    render.print_lines(lines)
+
+
+def _plan_members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
+    from sealpipe.times import format_time
+
+    return {
+        "dry_run": True,
+        "base_url": session.base_url,
+        "body_bytes": len(sealed.body),
+        "fields": [{"key": key, "type": kind} for key, kind in sealed.labels],
+        "title": plan.title,
+        "description": plan.description,
+        "expires_at": None if sealed.expires_at is None else format_time(sealed.expires_at),
+        "views": "unlimited" if plan.views is None else plan.views,
+        "timed_view": plan.timed_view,
+        "notify_on": plan.notify_on,
+        "passcode": sealed.passcode is not None,
+        "custody": plan.custody if sealed.wrap_at is not None else "none",
+        "link_file": to["link_file"],
+        "receipt": to["receipt"],
+        "send": [{"what": each.what, "to": str(each)} for each in sealed.recipients],
+        "also_to": sealed.stores,
+        "remarks": sealed.remarks,
+    }

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sealpipe.cli import codes, context, pages, render
-from sealpipe.cli.options import CodeCommand, Command, Family, options
+from sealpipe.cli import context, render
+from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
 
     from sealpipe.api.account import Access, AccessLog
     from sealpipe.api.models import ShareInfo
-    from sealpipe.client import Client
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def shares() -> None:
     """List, show and expire shares, and see who opened one. Only metadata: the service has no way to read one."""
 
@@ -29,13 +27,13 @@ def shares() -> None:
 @options("shares", common=context.COMMON)
 def list_(**values: Any) -> None:
     """The shares that can still be opened, newest first."""
-    with _client(values) as client:
-        found = pages.fetch(
+    with context.open_client(values) as client:
+        found = context.fetch_page(
             values,
             lambda page, limit: client.list_shares(page=page, limit=limit),
             lambda limit: client.iter_shares(limit=limit),
         )
-    pages.show("shares", found, values, members=_members, line=_line)
+    render.print_page("shares", found, values, members=_members, line=_line)
 
 
 @shares.command(cls=CodeCommand)
@@ -43,12 +41,12 @@ def list_(**values: Any) -> None:
 @options("", common=context.COMMON)
 def show(code: str, **values: Any) -> None:
     """What the service tells of a share. Spends no view."""
-    with _client(values) as client:
-        row = client.get_share(codes.share(client, code))
+    with context.open_client(values) as client:
+        row = client.get_share(context.resolve_share_code(client, code))
     if values["output"] == "json":
-        render.json_result(_members(row))
+        render.print_json(_members(row))
     else:
-        render.lines([_line(row)])
+        render.print_lines([_line(row)])
 
 
 @shares.command(cls=CodeCommand)
@@ -56,14 +54,14 @@ def show(code: str, **values: Any) -> None:
 @options("", common=context.COMMON)
 def expire(code: str, **values: Any) -> None:
     """End a share now. Its link stops working; there is no way back. One that had ended before is fine, too."""
-    with _client(values) as client:
+    with context.open_client(values) as client:
         keep = _folder(values)
-        code = codes.share(client, code, keep)
+        code = context.resolve_share_code(client, code, keep)
         ended = client.expire_share(code, keep=keep)
-    shown = render.printable(code)
-    render.note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} had expired before")
+    shown = render.escape(code)
+    render.print_note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} had expired before")
     if values["output"] == "json":
-        render.json_result({"short_code": code, "outcome": ended.outcome})
+        render.print_json({"short_code": code, "outcome": ended.outcome})
 
 
 @shares.command(cls=CodeCommand)
@@ -74,34 +72,27 @@ def log(code: str, **values: Any) -> None:
     from sealpipe.calls.account import iter_share_log
 
     entries: list[Access] = []
-    with _client(values) as client:
-        code = codes.share(client, code)
+    with context.open_client(values) as client:
+        code = context.resolve_share_code(client, code)
         walk = iter_share_log(client.session, code)
         while not walk.done:
             entries += client.run(walk.next_page())
     if walk.first is None:
-        render.note("this service offers no access log")
+        render.print_note("this service offers no access log")
     if values["output"] == "json":
-        render.json_result(_log_members(code, walk.first, entries))
+        render.print_json(_log_members(code, walk.first, entries))
     else:
-        render.lines(map(_log_line, entries))
+        render.print_lines(map(_log_line, entries))
 
 
 def _folder(values: dict[str, Any]) -> Path | None:
-    """Where it is noted what this machine has expired; None where there is no place for it."""
+    """Where expired shares are recorded on this machine; None if there is no state directory."""
     from sealpipe.errors import StateError
-    from sealpipe.state.directory import state_folder
 
     try:
-        return state_folder(os.environ, values["state_dir"]) / "shares"
+        return context.state_folder(values, "shares")
     except StateError:
         return None
-
-
-def _client(values: dict[str, Any]) -> Client:
-    from sealpipe.client import Client
-
-    return Client.of_session(context.session(values))
 
 
 def _members(row: ShareInfo) -> dict[str, Any]:
@@ -111,8 +102,8 @@ def _members(row: ShareInfo) -> dict[str, Any]:
 
 
 def _line(row: ShareInfo) -> str:
-    ends = render.ending(row.expires_at, known=row.expiry_known).removeprefix("expires ")
-    return f"{render.printable(row.short_code)}\t{ends}"
+    ends = render.describe_expiry(row.expires_at, known=row.expiry_known).removeprefix("expires ")
+    return f"{render.escape(row.short_code)}\t{ends}"
 
 
 def _log_members(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:
@@ -137,7 +128,7 @@ def _access_members(entry: Access) -> dict[str, Any]:
 def _log_line(entry: Access) -> str:
     what = "failed passcode" if entry.failed_passcode else "opened"
     cells = (_time(entry.accessed_at), what, entry.accessed_ip, entry.platform, entry.user_agent)
-    return "\t".join("-" if cell is None else render.printable(cell) for cell in cells)
+    return "\t".join("-" if cell is None else render.escape(cell) for cell in cells)
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -21,20 +21,18 @@ def stats(**values: Any) -> None:
 
     On a terminal as bars; elsewhere a line for each day: date, tab, views.
     """
-    from sealpipe.client import Client
-
-    with Client.of_session(context.session(values)) as client:
+    with context.open_client(values) as client:
         told = client.get_stats()
     if values["output"] == "json":
-        render.json_result(_members(told))
+        render.print_json(_members(told))
     elif sys.stdout is not None and sys.stdout.isatty():
         import shutil
 
         block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
-        render.result(chart(told, shutil.get_terminal_size().columns, block))
+        render.print_result(chart(told, shutil.get_terminal_size().columns, block))
     else:
-        render.result("".join(f"{day}\t{views}\n" for day, views in _rows(told)))
-        render.note(_figures(told))
+        render.print_result("".join(f"{day}\t{views}\n" for day, views in _rows(told)))
+        render.print_note(_figures(told))
 
 
 def chart(told: Stats, columns: int, block: str) -> str:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import context, render
-from sealpipe.cli.options import CodeCommand, Command, Family, options
+from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
 from sealpipe.errors import UsageError
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
     from sealpipe.api.mcp import Tool, ToolResult
-    from sealpipe.client import Client
 
 
 _SECRETS = {"rotate_webhook_secret": "the webhook's new secret"}
@@ -24,7 +23,7 @@ _SHORTEST = 16
 """Characters of a text that may be such a secret: masking shorter words would hide half of the log."""
 
 
-@click.group(cls=Family)
+@click.group(cls=SettingsGroup)
 def tools() -> None:
     """List and call the tools of the hosted MCP endpoint."""
 
@@ -33,12 +32,12 @@ def tools() -> None:
 @options("", common=context.COMMON)
 def list_(**values: Any) -> None:
     """The tools that the service offers: name, tab, what it does. JSON has the arguments that they take, too."""
-    with _client(values) as client:
+    with context.open_client(values) as client:
         offered = client.list_tools()
     if values["output"] == "json":
-        render.json_result({"tools": [_members(tool) for tool in offered]})
+        render.print_json({"tools": [_members(tool) for tool in offered]})
     else:
-        render.lines(map(_line, offered))
+        render.print_lines(map(_line, offered))
 
 
 @tools.command(cls=CodeCommand)
@@ -53,21 +52,23 @@ def call(name: str, **values: Any) -> None:
     from sealpipe.flows.tools import call_with_references
 
     secret = _SECRETS.get(name)
-    leave = disclosure.plan(secret or "", "call it outside of CI", printing=values["print"], elsewhere=secret is None)
+    leave = disclosure.plan_disclosure(
+        secret or "", "call it outside of CI", printing=values["print"], elsewhere=secret is None
+    )
     params = values["param"]
     if len({param for param, _ in params}) < len(params):
         raise UsageError("--param gives an argument twice", remedy="give every argument once")
-    with _client(values) as client:
+    with context.open_client(values) as client:
         result = client.run(call_with_references(client.session, name, params))
         if secret is None:
             _show(name, result, values)
         else:
-            leave.put(client.session.registry, _texts(_result_members(result)), lambda: _show(name, result, values))
+            leave.write(client.session.registry, _texts(_result_members(result)), lambda: _show(name, result, values))
 
 
 def _show(name: str, result: ToolResult, values: dict[str, Any]) -> None:
     if values["output"] == "json":
-        render.json_result({"tool": name, "result": _result_members(result)})
+        render.print_json({"tool": name, "result": _result_members(result)})
     else:
         _tell(result)
 
@@ -84,12 +85,6 @@ def _texts(value: object) -> Iterator[Secret]:
             yield from _texts(each)
 
 
-def _client(values: dict[str, Any]) -> Client:
-    from sealpipe.client import Client
-
-    return Client.of_session(context.session(values))
-
-
 def _members(tool: Tool) -> dict[str, Any]:
     told = {"name": tool.name, "title": tool.title, "description": tool.description}
     return {**tool.extra, **told, "inputSchema": tool.input_schema}
@@ -97,7 +92,7 @@ def _members(tool: Tool) -> dict[str, Any]:
 
 def _line(tool: Tool) -> str:
     about = (tool.description or tool.title or "").strip().partition("\n")[0]
-    return f"{render.printable(tool.name)}\t{render.printable(about)}"
+    return f"{render.escape(tool.name)}\t{render.escape(about)}"
 
 
 def _result_members(result: ToolResult) -> dict[str, Any]:
@@ -109,9 +104,9 @@ def _tell(result: ToolResult) -> None:
     from sealpipe.api.mcp import is_text
 
     if result.text:
-        render.lines(map(render.printable, result.text.removesuffix("\n").split("\n")))
+        render.print_lines(map(render.escape, result.text.removesuffix("\n").split("\n")))
     elif result.structured is not None:
-        render.lines([render.printable(result.structured)])
+        render.print_lines([render.escape(result.structured)])
     hidden = sum(not is_text(block) for block in result.content)
     if hidden:
-        render.note(f"{hidden} part(s) of the answer are no text; --output json has them")
+        render.print_note(f"{hidden} part(s) of the answer are no text; --output json has them")

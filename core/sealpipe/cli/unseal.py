@@ -33,7 +33,7 @@ def unseal(sealed: str, **values: Any) -> None:
     link goes to stdout only with --print, and is masked first where that can be done. Without the word,
     SEALPIPE_SEALED_LINK is read.
     """
-    from sealpipe.cli import deliver, disclosure, masking
+    from sealpipe.cli import deliver, disclosure
     from sealpipe.config import api_key, previous_api_key
     from sealpipe.errors import DeliveryError, EnvelopeError
     from sealpipe.flows.session import open_credential, open_previous
@@ -42,13 +42,13 @@ def unseal(sealed: str, **values: Any) -> None:
     from sealpipe.setup import registry
     from sealpipe.wire.code import names
 
-    leave = disclosure.plan(
+    leave = disclosure.plan_disclosure(
         "the link",
         "name a file for it with --link-file",
         printing=values["print"],
         elsewhere=values["link_file"] is not None,
     )
-    to = deliver.targets(values["link_file"], None)
+    to = deliver.check_targets(values["link_file"], None)
     credential = open_credential(api_key(os.environ, values["api_key_file"]), values["service_tag"])
     previous = previous_api_key(os.environ)
     code = sealed_link.short_code(sealed)
@@ -58,7 +58,7 @@ def unseal(sealed: str, **values: Any) -> None:
         if values["expect"] is not None and not names(values["expect"], code):
             raise EnvelopeError(
                 "other-share",
-                f"this is the sealed link of {render.printable(code)}, and not of the share that --expect names",
+                f"this is the sealed link of {render.escape(code)}, and not of the share that --expect names",
                 remedy="see which job handed it on; the code is the output short-code of the step that sealed it",
             )
         return sealed_link.unseal(sealed, *keys, bind=values["bind"])
@@ -68,17 +68,17 @@ def unseal(sealed: str, **values: Any) -> None:
     path = to["link_file"]
     registered = partial(registry, values["ca_file"])
     if path is not None:
-        masking.hide(registered, masking.parts_of(link))
+        disclosure.mask(registered, disclosure.link_parts(link))
         try:
-            deliver.write(path, link.reveal() + "\n")
+            deliver.write_file(path, link.reveal() + "\n")
         except OSError as error:
             raise DeliveryError(
                 f"{path} could not be written: {error.strerror}", remedy="run it again with another --link-file"
             ) from None
         if values["output"] == "json":
-            render.json_result({"link": None, "link_file": path})
+            render.print_json({"link": None, "link_file": path})
         return
-    leave.put(registered, masking.parts_of(link), lambda: _show(link, as_json=values["output"] == "json"))
+    leave.write(registered, disclosure.link_parts(link), lambda: _show(link, as_json=values["output"] == "json"))
 
 
 def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, opened: Callable[[], Secret]) -> Secret:
@@ -105,6 +105,6 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
 
 def _show(link: Secret, *, as_json: bool) -> None:
     if as_json:
-        render.json_result({"link": link.reveal(), "link_file": None})
+        render.print_json({"link": link.reveal(), "link_file": None})
     else:
-        render.result(link.reveal() + "\n")
+        render.print_result(link.reveal() + "\n")

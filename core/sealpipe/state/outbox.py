@@ -151,7 +151,7 @@ class Outbox:
         except OSError:
             raise StateError(
                 f"there is no outbox entry {entry_id}",
-                remedy="`sealpipe resume --list --all` tells which there are",
+                remedy="list all entries: `sealpipe resume --list --all`",
             ) from None
         try:
             files.remove(path)
@@ -164,7 +164,7 @@ class Outbox:
         if not _ID.fullmatch(entry_id):
             raise StateError(
                 f"{entry_id[:20]!r} is not the id of an outbox entry",
-                remedy="`sealpipe resume --list --all` tells which there are",
+                remedy="list all entries: `sealpipe resume --list --all`",
             )
         return self.folder / f"{entry_id}.sealed"
 

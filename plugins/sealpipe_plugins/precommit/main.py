@@ -103,10 +103,10 @@ def _is_file(word: str) -> bool:
 
 def _tell(line: str) -> None:
     from sealpipe.log_commands import (
-        in_line,
+        escape_line,
     )  # only where there is something to tell: starting is what a commit waits for
 
-    os.write(1, f"{in_line(line)}\n".encode("utf-8", "backslashreplace"))
+    os.write(1, f"{escape_line(line)}\n".encode("utf-8", "backslashreplace"))
 
 
 def _shown(name: str) -> str:

@@ -90,7 +90,7 @@ def loop(codes, seconds):
 def main():
     number, seconds, runs, way = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     if way == "countdown":
-        render.watched = lambda: True
+        render.is_terminal = lambda: True
     with Client(**SETTINGS) as client:
         codes = [client.request(["Password"], title="t").short_code for _ in range(number)]
 

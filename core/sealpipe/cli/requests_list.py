@@ -1,0 +1,182 @@
+"""`sealpipe requests list`: active or expired requests, and with --sealed-to those that still need a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sealpipe.cli import context, render
+from sealpipe.cli.options import Command, options
+from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageError
+from sealpipe.times import format_time
+
+if TYPE_CHECKING:
+    from sealpipe.api.models import Page, RequestInfo
+    from sealpipe.client import Client
+    from sealpipe.flows.collect.key import InHand
+
+_UNSUPPORTED = "this service does not list expired requests"
+
+
+@click.command("list", cls=Command)
+@options("requests", common=context.COMMON)
+def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
+    """List active requests, newest first.
+
+    The last column names the key of each: this credential's, the previous one's, or another. --sealed-to previous
+    lists all requests that still need the previous key, and exits with 15 while there are any.
+    """
+    with context.open_client(values) as client:
+        known = known_keys(client)
+        asked = {**values, "all": values["all"] or sealed_to is not None}
+        fetch = _list_active if status == "active" else _list_expired
+        found = fetch(client, asked, sealed_to)
+    render.print_page(
+        "requests", found, values, members=lambda row: describe(row, known), line=lambda row: line(row, known)
+    )
+    if sealed_to == "previous" and found.items:
+        count = render.count(len(found.items), "request")
+        raise PendingError(
+            f"{count} still {'needs' if len(found.items) == 1 else 'need'} the previous key",
+            remedy="collect and expire them; or keep SEALPIPE_API_KEY_PREVIOUS set, and revoke that key later",
+        )
+
+
+def describe(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
+    """Return a request as JSON members. `known` are the names of our public keys."""
+    ends = None if row.expires_at is None else format_time(row.expires_at)
+    own = {"short_code": row.short_code, "expires_at": ends, "public_key": row.public_key, "key": _key(row, known)}
+    return {**row.extra, **own}
+
+
+def line(row: RequestInfo, known: Mapping[str, str]) -> str:
+    """Return a request as a line: code, tab, expiry, tab, key."""
+    ends = "expired" if row.expires_at is None else format_time(row.expires_at)
+    return "\t".join((render.escape(row.short_code), ends, _key(row, known) or "-"))
+
+
+def known_keys(client: Client) -> dict[str, str]:
+    """Return the public keys of this environment's credentials, and their names."""
+    return {each.public_key: each.name for each in reversed(_key_pairs(client))}
+
+
+def _key_pairs(client: Client) -> tuple[InHand, ...]:
+    """The key pairs of this environment's credentials; none if they have no custody secret."""
+    from sealpipe.flows.collect.key import in_hand
+
+    session = client.session
+    has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
+    return client.run(in_hand(session, "credential")) if has else ()
+
+
+def _key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
+    """The name of the key that a request is sealed to; None if that is not known."""
+    return known.get(row.public_key, "other") if row.public_key and known else None
+
+
+def _list_active(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+    return context.fetch_page(
+        asked,
+        lambda page, limit: client.list_requests(page=page, limit=limit),
+        lambda limit: _select_sealed(client, sealed_to, client.iter_requests(limit=limit)),
+    )
+
+
+def _list_expired(client: Client, asked: dict[str, Any], sealed_to: str | None) -> Page[RequestInfo]:
+    expired = _Expired(client)
+    found = context.fetch_page(
+        asked,
+        lambda page, limit: expired.filter_page(client.list_requests(page=page, limit=limit, status="expired")),
+        lambda limit: _select_sealed(
+            client, sealed_to, expired.filter(client.iter_requests(limit=limit, status="expired"))
+        ),
+    )
+    expired.check(required=sealed_to is not None)
+    return found
+
+
+@dataclass
+class _Expired:
+    """Filters the list of expired requests, which not every service has (`gaps.md`, both lists).
+
+    A service that follows the specification to the letter ignores `status` and lists the active requests all the
+    same. Taken for expired ones, they would say that nothing needs an old key any more.
+    """
+
+    client: Client
+    expired: int = 0
+    active: int = 0
+
+    def filter(self, rows: Iterable[RequestInfo]) -> Iterator[RequestInfo]:
+        """Yield the expired ones; an active one proves that this is the wrong list."""
+        for row in rows:
+            if row.expires_at is None:
+                self.expired += 1
+                yield row
+            else:
+                self.active += 1
+
+    def filter_page(self, page: Page[RequestInfo]) -> Page[RequestInfo]:
+        """Filter a page, and drop its figures if they belong to the wrong list."""
+        from sealpipe.api.models import Pagination
+
+        items = tuple(self.filter(page.items))
+        return replace(page, items=items, pagination=Pagination()) if self.active else page
+
+    def is_supported(self) -> bool:
+        """Whether the service has the list. If it is empty, only the service's other abilities tell."""
+        if self.active or self.expired:
+            return not self.active
+        return self.client.get_capabilities() is not None or bool(self.client.list_requests(limit=1).items)
+
+    def check(self, *, required: bool) -> None:
+        """Warn if the service does not have the list; UsageError if the result depends on it."""
+        if self.is_supported():
+            return
+        if required:
+            raise UsageError(
+                f"{_UNSUPPORTED}: which of them need a key is unknown",
+                remedy="keep the previous key, or check each expired request: sealpipe collect CODE",
+            )
+        render.print_note(_UNSUPPORTED)
+
+
+def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo]) -> Iterable[RequestInfo]:
+    """Those sealed to one of our keys. The service no longer names the key of an expired one: its submissions tell."""
+    if which is None:
+        return rows
+    keys = _key_pairs(client)
+    wanted = next((each for each in keys if each.name == which), None)
+    if wanted is None:
+        variable = "SEALPIPE_API_KEY_PREVIOUS" if which == "previous" else "SEALPIPE_API_KEY"
+        raise SettingError(f"{variable} is not set, or has no custody secret", remedy=f"set {variable}")
+    if len({each.public_key for each in keys}) < len(keys):
+        raise SettingError(
+            "SEALPIPE_API_KEY and SEALPIPE_API_KEY_PREVIOUS are the same key",
+            remedy="set SEALPIPE_API_KEY_PREVIOUS to the key before it, or unset it",
+        )
+    found = []
+    for row in rows:
+        public_key = row.public_key if row.expires_at is not None else _key_of_expired(client, row.short_code, keys)
+        if public_key == wanted.public_key:
+            found.append(replace(row, public_key=public_key))
+    return found
+
+
+def _key_of_expired(client: Client, short_code: str, keys: tuple[InHand, ...]) -> str | None:
+    """The key that opens a submission of a request; None if none does."""
+    from sealpipe.flows.collect.open import opened
+    from sealpipe.flows.collect.result import Received
+
+    try:
+        items = client.list_submissions(short_code).items
+    except NotFoundError:
+        return None  # purged since it was listed
+    for item in items:
+        for each in keys:
+            if isinstance(opened(item, [each], client.session.credential.tag), Received):
+                return each.public_key
+    return None
