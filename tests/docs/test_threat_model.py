@@ -1,4 +1,4 @@
-"""The threat model names tests that there are, and whoever looks for it finds it."""
+"""The threat model names existing tests, and the README and the security page link to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names_in(file: Path) -> set[str]:
 
 
 def rows() -> list[list[str]]:
-    """The rows of the tables of attacks: attack, what holds it, tests."""
+    """Return the rows of the tables of attacks: attack, defence, tests."""
     part = PAGE.read_text(encoding="utf-8").partition("## Attacks")[2].partition("\n## ")[0]
     lines = [line for line in part.splitlines() if line.startswith("| ") and not line.startswith(("| attack", "| ---"))]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
