@@ -16,7 +16,7 @@ from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.aio import Network
-from sealpipe.secret import bare, sheltered
+from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, shown_as_method, well_called
 
 if TYPE_CHECKING:
@@ -121,10 +121,10 @@ def _driven(
         try:
             checked(call, args, options, skip=1)
             return await self.run(call(self.session, *args, **options))
-        except Exception as error:  # noqa: BLE001 - as `sheltered` does it
+        except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
             fault = error
         del args, options
-        raise bare(fault)
+        raise strip_frames(fault)
 
     shown_as_method(method, call, {"Flow": "{}"})
     return method
@@ -134,7 +134,7 @@ def _walked(
     call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
     @wraps(call)
-    @sheltered
+    @strips_frames
     def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
         from sealpipe.calls.arguments import checked
 
@@ -154,9 +154,9 @@ async def _rows(client: AsyncClient, walk: Pages[T]) -> AsyncIterator[T]:
 async def _next_page(client: AsyncClient, walk: Pages[T]) -> list[T]:
     try:
         return await client.run(walk.next_page())
-    except Exception as error:  # noqa: BLE001 - as `sheltered` does it
+    except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
         fault = error
-    raise bare(fault)
+    raise strip_frames(fault)
 
 
 class AsyncClient(ClientSetup):
@@ -216,18 +216,18 @@ class AsyncClient(ClientSetup):
     iter_share_log = _walked(account.iter_share_log)
 
 
-@sheltered
+@strips_frames
 @well_called
 async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """Resolve references from asyncio, as `sealpipe.resolve` does: sources are read in threads."""
     plugins = registry(ca_file)
     try:
         return await run(open_fields(references, plugins), _no_service, RunState())
-    except Exception as error:  # noqa: BLE001 - as `sheltered` does it
+    except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
         fault = error
     finally:
         await asyncio.to_thread(plugins.close)
-    raise bare(fault)
+    raise strip_frames(fault)
 
 
 def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:

@@ -18,7 +18,7 @@ from sealpipe.flows.policy import gated
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.network import Network
-from sealpipe.secret import sheltered
+from sealpipe.secret import strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, shown_as_method, well_called
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _driven(
     """The method of a flow: same arguments, same docstring, no body of its own."""
 
     @wraps(call)
-    @sheltered
+    @strips_frames
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
         from sealpipe.calls.arguments import checked  # commands check theirs when they are read
 
@@ -82,7 +82,7 @@ def _walked(
     call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[Client, P], Iterator[T]]:
     @wraps(call)
-    @sheltered
+    @strips_frames
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
         from sealpipe.calls.arguments import checked
 
@@ -94,7 +94,7 @@ def _walked(
 
 
 def _rows(client: Client, walk: Pages[T]) -> Iterator[T]:
-    next_page = sheltered(lambda: client.run(walk.next_page()))
+    next_page = strips_frames(lambda: client.run(walk.next_page()))
     while not walk.done:
         yield from next_page()
 
@@ -160,7 +160,7 @@ class Client(ClientSetup):
     iter_share_log = _walked(account.iter_share_log)
 
 
-@sheltered
+@strips_frames
 @well_called
 def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """Resolve references to fields in their order, such as `["vault:secret/app/db#user,password"]`.

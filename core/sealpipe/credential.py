@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from sealpipe.errors import CredentialError, WireError
-from sealpipe.secret import Secret, closed, sheltered
+from sealpipe.secret import Secret, as_secret, strips_frames
 from sealpipe.wire import encoding
 
 _PREFIX = re.compile(r"([a-z][a-z0-9]{0,15})_sk_live_", re.ASCII)
@@ -28,10 +28,10 @@ class Credential:
     custody_secret: Secret | None = field(default=None, repr=False)
 
     @classmethod
-    @sheltered
+    @strips_frames
     def parse(cls, text: str | Secret) -> Credential:
         """The three parts of the text; CredentialError says what is wrong and never shows any of it."""
-        raw = closed(text).reveal()
+        raw = as_secret(text).reveal()
         prefix = _PREFIX.match(raw)
         if prefix is None or raw != raw.strip():
             raise _wrong_start(raw)

@@ -13,7 +13,7 @@ from sealpipe.errors import UsageError
 from sealpipe.wire.field import TYPES
 
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-LONGEST: Final = 500
+MAX_LENGTH: Final = 500
 """Characters of a prompt."""
 _NEAR: Final = 0.8
 """How much of a type's name is a slip of it: `txt` is, `test` is not."""
@@ -41,10 +41,10 @@ def parse_prompt(text: str) -> Prompt:
     before, colon, kind = asked.rpartition(":")
     if not colon or kind not in TYPES:
         before, kind = asked, "password"
-    return checked(Prompt(name if given else _derived(before), before, kind))
+    return check_prompt(Prompt(name if given else _derived(before), before, kind))
 
 
-def near_type(prompt: Prompt) -> str | None:
+def suggest_type(prompt: Prompt) -> str | None:
     """The type that the end of a prompt's text is a slip of (`Password:pasword`); None where it is none."""
     _, colon, word = prompt.text.rpartition(":")
     if not colon or re.search(r"\s", word) or word in TYPES or prompt.type != "password":
@@ -55,14 +55,14 @@ def near_type(prompt: Prompt) -> str | None:
     return near[0] if near else next((each for each in TYPES if sorted(each) == sorted(word.lower())), None)
 
 
-def checked(prompt: Prompt) -> Prompt:
+def check_prompt(prompt: Prompt) -> Prompt:
     """The prompt itself. UsageError where it cannot be one."""
     if not prompt.text.strip():
         raise UsageError("a prompt is empty", remedy="write what is asked for, such as --ask 'Staging password'")
     if not prompt.text.isprintable():
         raise UsageError("a prompt holds a control character", remedy="write it as one line of text")
-    if len(prompt.text) > LONGEST:
-        raise UsageError(f"a prompt has more than {LONGEST} characters", remedy="put the rest into --description")
+    if len(prompt.text) > MAX_LENGTH:
+        raise UsageError(f"a prompt has more than {MAX_LENGTH} characters", remedy="put the rest into --description")
     if prompt.type not in TYPES:
         raise UsageError(f"{prompt.type[:20]!r} is no field type", remedy="known are " + ", ".join(TYPES))
     if not _ID.fullmatch(prompt.id):
@@ -73,7 +73,7 @@ def checked(prompt: Prompt) -> Prompt:
     return prompt
 
 
-def distinct(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
+def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
     """All of them. UsageError for none, or where two have one id, or one text: answers are told apart by it."""
     if not prompts:
         raise UsageError("the request asks for nothing", remedy="give at least one prompt: --ask 'Staging password'")

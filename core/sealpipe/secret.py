@@ -68,7 +68,7 @@ class Secret:
         raise TypeError("a Secret is not pickled: pass reveal() on by hand where that is meant")
 
 
-def closed(value: str | Secret) -> Secret:
+def as_secret(value: str | Secret) -> Secret:
     """Text that may have been given open, closed: from here on no traceback's locals show it."""
     return value if isinstance(value, Secret) else Secret(value)
 
@@ -82,7 +82,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def bare(error: Exception) -> Exception:
+def strip_frames(error: Exception) -> Exception:
     """The exception without its frames, cause and context."""
     if not isinstance(error, SealpipeError):
         import traceback  # for a bug only
@@ -95,7 +95,7 @@ def bare(error: Exception) -> Exception:
     return error.with_traceback(None)
 
 
-def sheltered(function: Callable[P, T]) -> Callable[P, T]:
+def strips_frames(function: Callable[P, T]) -> Callable[P, T]:
     """A function whose exceptions come out bare."""
 
     @wraps(function)
@@ -105,6 +105,6 @@ def sheltered(function: Callable[P, T]) -> Callable[P, T]:
         except Exception as error:  # noqa: BLE001 - all of them: a bug's frames hold as much
             fault = error
         del args, options
-        raise bare(fault)
+        raise strip_frames(fault)
 
     return door

@@ -26,10 +26,10 @@ LARGE = 1024 * 1024
 _ROUNDS = 4
 _REACH = 128
 """Bytes that a secret has at most before its first escape, in any of its forms; with escapes, 32 times as many."""
-WITHHELD = b"[withheld]"
+REDACTED = b"[withheld]"
 """What stands in the place of a secret that was found."""
 
-CARRIED = 32 * _REACH
+OVERLAP = 32 * _REACH
 """Bytes of what has left that are looked at again with what follows, so that none hides where two pieces meet."""
 _TO_STANDARD, _TO_SAFE = bytes.maketrans(b"-_", b"+/"), bytes.maketrans(b"+/", b"-_")
 _RUN = re.compile(rb"[A-Za-z0-9_-]*")
@@ -77,7 +77,7 @@ class _View:
         return place, place + 1
 
 
-class Needles:
+class SecretFinder:
     """Secrets to be found. `usual` ones in bytes of any number, `others` in up to a MiB."""
 
     def __init__(
@@ -133,8 +133,8 @@ class CustodyGate:
     def __init__(self, *credentials: Credential | None) -> None:
         known = [each for each in credentials if each is not None]
         custody = [each.custody_secret for each in known if each.custody_secret is not None]
-        self._custody = Needles(custody)
-        self._all = Needles(custody, [each.auth_secret for each in known])
+        self._custody = SecretFinder(custody)
+        self._all = SecretFinder(custody, [each.auth_secret for each in known])
 
     def holds(self, data: bytes | bytearray, *, login: bool = False) -> bool:
         """Whether the bytes hold a secret of ours. `login`: they are the header that carries the auth secret."""
@@ -143,10 +143,10 @@ class CustodyGate:
     def check(self, what: str, *parts: bytes | bytearray) -> None:
         """UsageError where one of the parts of `what` holds a secret of ours. None of it is shown."""
         if any(map(self.holds, parts)):
-            raise refused(what)
+            raise credential_leak_error(what)
 
 
-def refused(what: str) -> UsageError:
+def credential_leak_error(what: str) -> UsageError:
     """The error for what must not leave: it names the part that holds a secret of ours, and shows nothing."""
     return UsageError(
         f"{what} holds the credential: nothing was sent",
@@ -198,7 +198,7 @@ def _holds(data: bytes | bytearray, needles: Sequence[bytes]) -> Iterator[bool]:
     # What has no escape near it was looked at: of a large body with an escape in its title, that is most of it.
     begin, end = max(0, min(map(data.find, signs)) - _REACH), max(map(data.rfind, signs)) + _REACH
     for start in range(begin, min(end, len(data)), LARGE):  # in pieces, or all of it would be there twice
-        piece = bytes(data[start : min(end, start + LARGE + CARRIED)])
+        piece = bytes(data[start : min(end, start + LARGE + OVERLAP)])
         for escape in _ESCAPES if small else _ESCAPES[:1]:
             yield from (any(needle in view for needle in needles) for view in _resolved(piece, escape))
 

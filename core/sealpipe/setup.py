@@ -14,9 +14,9 @@ from sealpipe.config import read_config, read_machine_config
 from sealpipe.flows.session import Session, open_session
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin.context import DEADLINE
-from sealpipe.registry import Overseer, Registry
-from sealpipe.registry.policy import overseers
-from sealpipe.secret import Secret, sheltered
+from sealpipe.registry import Registry
+from sealpipe.registry.policy import PolicyHook, read_policy_hooks
+from sealpipe.secret import Secret, strips_frames
 from sealpipe.secret_scan import CustodyGate
 from sealpipe.times import as_seconds
 
@@ -97,10 +97,10 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
 
 def overseeing(
     machine: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None
-) -> tuple[Overseer, ...]:
+) -> tuple[PolicyHook, ...]:
     """Policies and observers, by the machine's config file and the user's. Raises SettingError, NotConfiguredError."""
     user = read_config(os.environ) if config is None else config
-    return overseers(user, read_machine_config() if machine is None else machine)
+    return read_policy_hooks(user, read_machine_config() if machine is None else machine)
 
 
 def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:
@@ -114,7 +114,7 @@ def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field
 class ClientSetup:
     """Holds the session."""
 
-    @sheltered
+    @strips_frames
     @well_called
     def __init__(
         self,
@@ -138,7 +138,7 @@ class ClientSetup:
         )
 
     @classmethod
-    @sheltered
+    @strips_frames
     def from_settings(cls) -> Self:
         """A client from SEALPIPE_* of the environment and the user's config file. Raises SettingError."""
         from sealpipe.settings_model import load

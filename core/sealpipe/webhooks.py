@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sealpipe.errors import UsageError, WebhookError
-from sealpipe.secret import Secret, closed, sheltered
+from sealpipe.secret import Secret, as_secret, strips_frames
 
 TOLERANCE = 300
 """Seconds that a signature may be old, and as many that its clock may be ahead of ours."""
@@ -26,7 +26,7 @@ _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _PARTS = 16
 
 
-@sheltered
+@strips_frames
 def verify(
     body: bytes, header: str | None, secrets: str | Secret | Sequence[str | Secret], *, now: float | None = None
 ) -> datetime:
@@ -64,7 +64,7 @@ _REMEDY = "answer 400 and do nothing of what it says; while a secret is replaced
 
 def _keys(secrets: Sequence[str | Secret]) -> list[bytes]:
     try:
-        keys = [closed(secret).reveal_bytes() for secret in secrets]
+        keys = [as_secret(secret).reveal_bytes() for secret in secrets]
     except (AttributeError, UnicodeEncodeError):  # bytes, numbers, half a character
         keys = []
     if not keys or not all(keys):

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sealpipe.errors import SealpipeError
-from sealpipe.secret import Secret, sheltered
+from sealpipe.secret import Secret, strips_frames
 from sealpipe.wire import encoding, envelope, fields, link, sealed_box, tokens
 from sealpipe.wire.fields import Field
 
@@ -40,13 +40,13 @@ class Recipient:
 
     origin: str | None = None
 
-    @sheltered
+    @strips_frames
     def look(self, share_link: str | Secret) -> dict[str, Any]:
         """What the page says before it opens anything: `passcode_required`, `expired_at`. Spends nothing."""
         origin, path, _ = _parts(share_link, self.origin, "shares")
         return _told(*ask(origin, "GET", path))
 
-    @sheltered
+    @strips_frames
     def open_link(self, share_link: str | Secret, passcode: str | Secret | None = None) -> list[Field]:
         """Open a link, spending a view. Raises LinkRefusedError, and WireError for what does not decrypt.
 
@@ -72,20 +72,20 @@ class Submitter:
 
     origin: str | None = None
 
-    @sheltered
+    @strips_frames
     def look(self, collect_link: str | Secret) -> dict[str, Any]:
         """What the page says before the form: `title`, `passcode_required`, `expired_at`. Spends nothing."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         return _told(*ask(origin, "GET", path))
 
-    @sheltered
+    @strips_frames
     def tag(self, collect_link: str | Secret) -> str:
         """The tag of the service behind a link."""
         origin, _, _ = _parts(collect_link, self.origin, "requests")
         told: str = at_control_door(origin, "GET", "")["service_tag"]
         return told
 
-    @sheltered
+    @strips_frames
     def open_form(self, collect_link: str | Secret, **who: Any) -> dict[str, Any]:
         """The form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Spends an access.
 
@@ -94,7 +94,7 @@ class Submitter:
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         return _told(*ask(origin, "POST", f"{path}/open", _shown(who)))
 
-    @sheltered
+    @strips_frames
     def submit(self, collect_link: str | Secret, values: Mapping[str, str], *, tag: str = "svc", **who: Any) -> str:
         """Fill the form in and send it, sealed; the submission's short code. Raises LinkRefusedError.
 
@@ -102,7 +102,7 @@ class Submitter:
         """
         return self.fill_in(collect_link, self.open_form(collect_link, **who), values, tag=tag, **who)
 
-    @sheltered
+    @strips_frames
     def fill_in(
         self, collect_link: str | Secret, form: Mapping[str, Any], values: Mapping[str, str], *, tag: str, **who: Any
     ) -> str:
@@ -111,7 +111,7 @@ class Submitter:
         public_key = encoding.decode_base64url(form["public_key"])
         return self.send(collect_link, sealed_box.seal(public_key, fields.dump(typed), tag=tag), **who)
 
-    @sheltered
+    @strips_frames
     def send(self, collect_link: str | Secret, data: str, **who: Any) -> str:
         """Send `data` (standard base64) as it stands, sealed or not; the submission's short code."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")

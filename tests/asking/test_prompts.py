@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sealpipe.errors import UsageError
-from sealpipe.prompts import LONGEST, Prompt, distinct, near_type, parse_prompt
+from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompts, parse_prompt, suggest_type
 from sealpipe.wire.field import TYPES
 
 TEXTS = st.text(max_size=80) | st.from_regex(r"[ -~]{0,20}=?[ -~]{0,20}:?(text|password|date|x)?", fullmatch=True)
@@ -53,7 +53,7 @@ def test_an_id_a_prompt_and_a_type(text: str, prompt: tuple[str, str, str]) -> N
         ("\x1b[31mred", "control character"),
         ("right\u202eto left", "control character"),
         ("half\ud800", "control character"),
-        ("x" * (LONGEST + 1), "more than 500 characters"),
+        ("x" * (MAX_LENGTH + 1), "more than 500 characters"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_and_not_shown_raw(text: str, says: str) -> None:
@@ -83,7 +83,7 @@ def test_what_cannot_be_asked_is_refused_and_not_shown_raw(text: str, says: str)
     ],
 )
 def test_a_slip_of_a_type_is_seen_and_nothing_else(text: str, near: str | None) -> None:
-    assert near_type(parse_prompt(text)) == near
+    assert suggest_type(parse_prompt(text)) == near
 
 
 def parsed_or_none(text: str) -> Prompt | None:
@@ -118,7 +118,7 @@ def test_what_parses_prints_and_parses_again(text: str) -> None:
 def test_no_two_prompts_of_a_request_are_alike(texts: list[str]) -> None:
     parsed = [prompt for prompt in map(parsed_or_none, texts) if prompt is not None]
     if parsed and len({each.id for each in parsed}) == len({each.text for each in parsed}) == len(parsed):
-        assert list(distinct(parsed)) == parsed
+        assert list(check_prompts(parsed)) == parsed
     else:
         with pytest.raises(UsageError, match=r"two prompts have the (id|text)|asks for nothing"):
-            distinct(parsed)
+            check_prompts(parsed)

@@ -22,7 +22,7 @@ from sealpipe.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from sealpipe.registry.calls import confirms
+from sealpipe.registry.calls import confirms_delivery
 from support import fake_github, fake_gitlab
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
@@ -91,7 +91,7 @@ class TestBoth:
         assert len(place.bodies()) == 1
         place.using.send(place.to, share(f"Another one: {LINK}x", link=f"{LINK}x"))
         assert len(place.bodies()) == 2
-        assert confirms(place.using.registry, place.using.name)
+        assert confirms_delivery(place.using.registry, place.using.name)
 
     def test_it_is_found_among_many_others(self, place: Place) -> None:
         place.using.send(place.to)

@@ -15,7 +15,7 @@ from sealpipe.errors import PluginError
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Delivery, Health, Message, Secret
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import checked, send
+from sealpipe.registry.calls import check_recipient, send_message
 from sealpipe.setup import new_file
 
 FRAGMENT = "1Canary-6b1f_Zk3Qx0Vn8Jw"
@@ -53,10 +53,10 @@ class Using:
         )
 
     def send(self, to: str, message: Message | None = None) -> Delivery:
-        return send(self.registry, self.name, message or share(), checked(self.registry, self.name, to))
+        return send_message(self.registry, self.name, message or share(), check_recipient(self.registry, self.name, to))
 
     def canonical(self, to: str) -> str:
-        return checked(self.registry, self.name, to)
+        return check_recipient(self.registry, self.name, to)
 
     def check(self) -> Health:
         return self.registry.check("channel", self.name)

@@ -277,10 +277,10 @@ def test_a_folder_that_can_be_made_is_tried_and_nothing_is_left(user: Terminal) 
 
 
 def test_the_try_writes_and_syncs_in_the_folder(user: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sealpipe.doctor.settings import Given
+    from sealpipe.doctor.settings import GivenSetting
     from sealpipe.doctor.state_directory import check_state_directory
 
-    settings = {"state_dir": Given(str(user.tmp / "a/b"), "x")}
+    settings = {"state_dir": GivenSetting(str(user.tmp / "a/b"), "x")}
     real, seen = os.fsync, []
     monkeypatch.setattr(os, "fsync", lambda descriptor: (seen.append(descriptor), real(descriptor)))
     assert [each.status for each in check_state_directory(settings, {}, None)] == ["ok", "ok"]

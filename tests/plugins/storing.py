@@ -12,9 +12,9 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Receipt, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import guarded
+from sealpipe.registry.calls import call_plugin
 from sealpipe.secret import Secret
-from sealpipe.testing.contract import CANARY, shows, told
+from sealpipe.testing.contract import CANARY, error_text, find_leaks
 
 Values = Mapping[str, str | bytes]
 
@@ -34,7 +34,7 @@ def put_by(found: Registry, target: str, values: Values, mode: Mode = "create", 
     fields = [Stored(key, Secret(value)) for key, value in values.items()]
     sink = found.sink(reference.name)
     locator = found.locate(reference, "sink")
-    return guarded(target, lambda: sink.put(locator, fields, mode=mode, marker=marker))
+    return call_plugin(target, lambda: sink.put(locator, fields, mode=mode, marker=marker))
 
 
 def refused(
@@ -51,7 +51,7 @@ def refused(
     assert type(caught.value) is kind, caught.value
     assert words in caught.value.message
     assert caught.value.remedy
-    assert not shows(told(caught.value))
+    assert not find_leaks(error_text(caught.value))
     return caught.value
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import NotConfiguredError, PluginError
-from sealpipe.registry import Overseer, Registry
+from sealpipe.registry import Registry
+from sealpipe.registry.policy import PolicyHook
 from sealpipe_plugins.audit import chain
 from sealpipe_plugins.audit.verify import verify
 from sealpipe_rehearsal.running import Running
@@ -37,7 +38,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def write(log: Path, number: int = 1, *, required: bool = True, **config: Any) -> None:
-    overseer = Overseer("audit", {"file": str(log), "required": required, **config})
+    overseer = PolicyHook("audit", {"file": str(log), "required": required, **config})
     for each in range(number):
         Registry().tell([overseer], {"event": "share", "number": each, "title": "T"})
 
@@ -119,7 +120,7 @@ def test_without_a_key_a_whole_chain_can_be_forged_and_the_head_tells(log: Path)
     write(log, 3)
     head = verify(log, None).head
     log.unlink()
-    overseer = Overseer("audit", {"file": str(log)})
+    overseer = PolicyHook("audit", {"file": str(log)})
     for _ in range(3):
         Registry().tell([overseer], {"event": "nothing"})
     assert found(log, None) == []
@@ -231,7 +232,7 @@ def test_a_writer_waits_no_longer_than_it_has_patience(log: Path, monkeypatch: p
 
 
 def test_a_line_is_never_longer_than_what_is_read_of_the_end(log: Path) -> None:
-    overseer = Overseer("audit", {"file": str(log), "required": True})
+    overseer = PolicyHook("audit", {"file": str(log), "required": True})
     for _ in range(2):
         Registry().tell([overseer], {"event": "share", "labels": ["ä" * 500] * 100_000})
     assert max(map(len, lines(log))) <= chain.LONGEST

@@ -20,7 +20,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import describe, store
+from sealpipe.registry.calls import describe_write, write_fields
 
 PUT = """
 from sealpipe.plugin import Secret, Stored
@@ -181,7 +181,7 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
 
 def put(registry: Registry, *values: str | bytes, body: str = "db/app", mode: Mode = "create") -> Receipt:
     locator = registry.locate(parse(f"keyring:{body}"), "sink")
-    return store(registry, "keyring", locator, [Stored("k", Secret(each)) for each in values], mode, "m1")
+    return write_fields(registry, "keyring", locator, [Stored("k", Secret(each)) for each in values], mode, "m1")
 
 
 KEEPS = "held[service, username] = password"
@@ -255,6 +255,6 @@ def test_what_would_be_done_is_told_in_words() -> None:
     registry = Registry(environ={})
     locator = registry.locate(parse("keyring:https://example.org/api/me"), "sink")
     told = "store me of https://example.org/api in the keyring, in place of what is there"
-    assert describe(registry, "keyring", locator, "replace") == told
+    assert describe_write(registry, "keyring", locator, "replace") == told
     with pytest.raises(ReferenceValueError):
-        describe(registry, "keyring", registry.locate(parse("keyring:db"), "sink"), "create")
+        describe_write(registry, "keyring", registry.locate(parse("keyring:db"), "sink"), "create")

@@ -13,8 +13,8 @@ import pytest
 from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, SettingError
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Outgoing
-from sealpipe.registry import Overseer, Registry
-from sealpipe.registry.policy import overseers
+from sealpipe.registry import Registry
+from sealpipe.registry.policy import PolicyHook, read_policy_hooks
 from sealpipe_rehearsal.running import Running
 from support.distributions import Site
 from support.machines import ALLOWS_ALL
@@ -28,11 +28,11 @@ CANARY = "c4nary-value"
 
 
 @pytest.fixture
-def policy(tmp_path: Path) -> Callable[[str], Overseer]:
-    def write(rules: str) -> Overseer:
+def policy(tmp_path: Path) -> Callable[[str], PolicyHook]:
+    def write(rules: str) -> PolicyHook:
         file = tmp_path / "policy.toml"
         file.write_text(rules)
-        return Overseer("policy", {"file": str(file)})
+        return PolicyHook("policy", {"file": str(file)})
 
     return write
 
@@ -56,19 +56,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("rules", ALLOWED)
-def test_what_a_policy_allows_may_leave(policy: Callable[[str], Overseer], rules: str) -> None:
+def test_what_a_policy_allows_may_leave(policy: Callable[[str], PolicyHook], rules: str) -> None:
     Registry().check_outgoing([policy(rules)], PLAN)
 
 
 @pytest.mark.parametrize("rules", REFUSED)
-def test_what_a_policy_does_not_allow_is_refused_with_its_reason(policy: Callable[[str], Overseer], rules: str) -> None:
+def test_what_a_policy_does_not_allow_is_refused_with_its_reason(
+    policy: Callable[[str], PolicyHook], rules: str
+) -> None:
     with pytest.raises(PolicyError) as refused:
         Registry().check_outgoing([policy(rules)], PLAN)
     assert REFUSED[rules] in str(refused.value)
     assert refused.value.exit_code == 2
 
 
-def test_no_end_and_no_limit_are_more_than_any(policy: Callable[[str], Overseer]) -> None:
+def test_no_end_and_no_limit_are_more_than_any(policy: Callable[[str], PolicyHook]) -> None:
     for rules, plan in (
         ('longest_expiry = "52w"', PLAN._replace(expires_at=None)),
         ("most_views = 100", PLAN._replace(views=None)),
@@ -82,7 +84,7 @@ def test_no_end_and_no_limit_are_more_than_any(policy: Callable[[str], Overseer]
     "rules",
     ["= no toml", "most_view = 1", "most_views = 0", "most_views = true", 'longest_expiry = "7"', 'sources = "vault"'],
 )
-def test_a_policy_that_cannot_be_read_lets_nothing_leave(policy: Callable[[str], Overseer], rules: str) -> None:
+def test_a_policy_that_cannot_be_read_lets_nothing_leave(policy: Callable[[str], PolicyHook], rules: str) -> None:
     with pytest.raises(NotConfiguredError, match="policy"):
         Registry().check_outgoing([policy(rules)], PLAN)
 
@@ -90,7 +92,7 @@ def test_a_policy_that_cannot_be_read_lets_nothing_leave(policy: Callable[[str],
 @pytest.mark.parametrize("table", [{}, {"file": "relative.toml"}, {"file": "/nowhere/policy.toml"}, {"file": 1}])
 def test_a_policy_without_a_file_lets_nothing_leave(table: dict[str, Any]) -> None:
     with pytest.raises(NotConfiguredError):
-        Registry().check_outgoing([Overseer("policy", table)], PLAN)
+        Registry().check_outgoing([PolicyHook("policy", table)], PLAN)
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -162,7 +164,7 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
 
 def test_a_third_partys_policy_is_loaded_only_where_the_config_names_it() -> None:
     with pytest.raises(NotConfiguredError, match="nobodys is not installed"):
-        Registry().check_outgoing([Overseer("nobodys", {})], PLAN)
+        Registry().check_outgoing([PolicyHook("nobodys", {})], PLAN)
 
 
 OVERSEER = f"""
@@ -262,7 +264,7 @@ def test_the_machine_can_fix_a_third_partys_too(
 )
 def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[str, Any]) -> None:
     with pytest.raises((SettingError, NotConfiguredError), match="is no table"):
-        overseers(user, machine)
+        read_policy_hooks(user, machine)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +272,7 @@ def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[st
 )
 def test_an_audit_that_is_set_wrongly_is_an_error(table: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="audit"):
-        Registry().tell([Overseer("audit", table)], {"event": "share"})
+        Registry().tell([PolicyHook("audit", table)], {"event": "share"})
 
 
 def test_the_audit_is_told_of_every_message(user: Terminal) -> None:

@@ -14,7 +14,8 @@ from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError
 from sealpipe.cli.main import COMMANDS
 from sealpipe.flows.retry import call
 from sealpipe.plugin import Outgoing
-from sealpipe.registry import Overseer, Registry
+from sealpipe.registry import Registry
+from sealpipe.registry.policy import PolicyHook
 from sealpipe_rehearsal.running import Running
 from support.distributions import Site
 from support.machines import ALLOWS_ALL, Machine, lists
@@ -540,7 +541,7 @@ PLAN = Outgoing("share", sources=("vault/prod-db",), recipients=("work:a@example
 )
 def test_a_pattern_with_a_slash_is_of_plugin_and_store(tmp_path: Path, rule: str, *, allowed: bool) -> None:
     (tmp_path / "policy.toml").write_text(rule)
-    overseer = Overseer("policy", {"file": str(tmp_path / "policy.toml")})
+    overseer = PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})
     if allowed:
         Registry().check_outgoing([overseer], PLAN._replace(complete=False))
         Registry().check_outgoing([overseer], PLAN)
@@ -554,7 +555,7 @@ def test_a_third_partys_plugin_in_a_built_in_ones_place_is_not_taken_for_it(tmp_
     plan = Outgoing("share", recipients=("email:a@example.com",), channels=("email@evil/email@evil",))
     for pattern, allowed in (("email:*", False), ("email/email:*", False), ("email@evil:*", True)):
         (tmp_path / "policy.toml").write_text(f'recipients = ["{pattern}"]')
-        overseer = Overseer("policy", {"file": str(tmp_path / "policy.toml")})
+        overseer = PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})
         for each in (plan, plan._replace(complete=False)):
             if allowed:
                 Registry().check_outgoing([overseer], each)
@@ -585,7 +586,7 @@ def test_a_store_does_not_bear_the_name_of_a_third_partys_plugin(site: Site, tmp
     registry = Registry(environ={}, config=lambda: {"stores": {"shelf": {"plugin": "env"}}})
     (tmp_path / "policy.toml").write_text("")
     with pytest.raises(SettingError, match="has the name of the plugin shelf"):
-        registry.check_outgoing([Overseer("policy", {"file": str(tmp_path / "policy.toml")})], PLAN)
+        registry.check_outgoing([PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})], PLAN)
 
 
 @pytest.mark.parametrize("loose", ["file", "folder"])
@@ -597,7 +598,7 @@ def test_a_policy_that_everybody_may_write_or_replace_allows_nothing(
     file.parent.mkdir(mode=0o755)
     file.write_text(ALLOWS_ALL)
     file.chmod(0o644)
-    overseer = Overseer("policy", {"file": str(file)}, enforced=enforced)
+    overseer = PolicyHook("policy", {"file": str(file)}, enforced=enforced)
     Registry().check_outgoing([overseer], PLAN)
     wrong = file if loose == "file" else file.parent
     wrong.chmod(0o777)
@@ -612,7 +613,7 @@ def test_a_policy_that_everybody_may_write_or_replace_allows_nothing(
 
 def test_expiry_rules_are_for_what_is_made(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text('longest_expiry = "1d"')
-    overseer = Overseer("policy", {"file": str(tmp_path / "policy.toml")})
+    overseer = PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})
     Registry().check_outgoing([overseer], Outgoing("collect"))
     with pytest.raises(PolicyError):
         Registry().check_outgoing([overseer], Outgoing("request"))

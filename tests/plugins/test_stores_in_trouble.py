@@ -8,7 +8,7 @@ from plugins.aws.conftest import aws, one_moto
 from plugins.aws.moto import ENVIRON
 from plugins.storing import SECRET, refused
 from sealpipe.errors import UnavailableError
-from sealpipe.testing.contract import PATIENCE, Trouble
+from sealpipe.testing.contract import PATIENCE, FaultyServer
 
 __all__ = ["aws", "one_moto"]
 
@@ -22,7 +22,7 @@ def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyP
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sealpipe.http.plugin_network.DEADLINE", PATIENCE)
-    trouble = Trouble(how)
+    trouble = FaultyServer(how)
     try:
         settings = {f"{AWS}ENDPOINT_URL": trouble.url, f"{AWS}TIMEOUT": "0.3"}
         settings |= {f"{K8S}SERVER": trouble.url, f"{K8S}TOKEN": "t", f"{K8S}TIMEOUT": "0.3"}
@@ -30,5 +30,5 @@ def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyP
     finally:
         trouble.stop()
     assert isinstance(error, UnavailableError)
-    assert error.retry_after == (Trouble.retry_after if how.isdigit() else None)
+    assert error.retry_after == (FaultyServer.retry_after if how.isdigit() else None)
     assert trouble.received == 1, "the core repeats, not the sink"

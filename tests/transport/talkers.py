@@ -10,7 +10,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Message, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import checked, send, store
+from sealpipe.registry.calls import check_recipient, send_message, write_fields
 
 LINK = "https://share.example/s/aB3#1Canary"
 AWS_KEYS = {
@@ -46,7 +46,9 @@ def read(registry: Registry, reference: str) -> object:
 def put(registry: Registry, reference: str) -> object:
     """Write to a sink."""
     fields = [Stored("k", Secret("v4lue"))]
-    return store(registry, reference.partition(":")[0], registry.locate(parse(reference), "sink"), fields, "merge", "m")
+    return write_fields(
+        registry, reference.partition(":")[0], registry.locate(parse(reference), "sink"), fields, "merge", "m"
+    )
 
 
 def post(registry: Registry, target: str) -> object:
@@ -54,7 +56,7 @@ def post(registry: Registry, target: str) -> object:
     name, _, to = target.partition(":")
     text = Secret(f"Hello\n{LINK}\n")
     message = Message("share", Secret(LINK), text, "A secret for you", "DB", "aB3", datetime(2030, 1, 1, tzinfo=UTC))
-    return send(registry, name, message, checked(registry, name, to))
+    return send_message(registry, name, message, check_recipient(registry, name, to))
 
 
 def prove(registry: Registry, audience: str) -> object:

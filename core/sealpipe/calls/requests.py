@@ -14,7 +14,7 @@ from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow
 from sealpipe.plugin.policy import LITERAL
-from sealpipe.secret import Secret, closed
+from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
@@ -58,7 +58,7 @@ def create_request(
         expires_at=expires_at,
         max_submissions=max_submissions,
         views=views,
-        passcode=None if passcode is None else closed(passcode),
+        passcode=None if passcode is None else as_secret(passcode),
         requires_login=requires_login,
         requires_mfa=requires_mfa,
         restricted_domains=restricted_domains,

@@ -42,7 +42,7 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
         machine = read_machine_config().get("enforce", {})
         key = policy.audit_key(path, machine, read_config(os.environ))
     try:
-        seen = policy.audit_verified(path, key, head)
+        seen = policy.verify_audit(path, key, head)
     except OSError as error:
         why = error.strerror
         raise UsageError(f"{path} cannot be read: {why}", remedy="check its path, and who may read it") from None

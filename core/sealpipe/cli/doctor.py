@@ -16,7 +16,7 @@ from sealpipe.errors import SettingError, UsageError
 if TYPE_CHECKING:
     from sealpipe.credential import Credential
     from sealpipe.doctor import Finding
-    from sealpipe.doctor.settings import Given, Settings
+    from sealpipe.doctor.settings import GivenSetting, Settings
 
 
 @click.command(cls=Command)
@@ -65,7 +65,7 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     from functools import partial
 
     from sealpipe.config import look_at_config
-    from sealpipe.doctor import failed, going_on
+    from sealpipe.doctor import failure, run_check
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
     from sealpipe.doctor.settings import check_credential, check_settings, check_values
     from sealpipe.doctor.state_directory import check_state_directory
@@ -74,14 +74,14 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     config, wrong = look_at_config(os.environ)
     plugins = registry(config=lambda: config)
     yield from check_settings(settings, os.environ)
-    yield from (failed("config file", error) for error in wrong)
+    yield from (failure("config file", error) for error in wrong)
     yield from check_values(os.environ, config, {given.place for given in settings.values()})
     credential, told = check_credential(settings, os.environ)
     yield from told
     yield from check_state_directory(settings, os.environ, credential)
-    yield from going_on("plugins", partial(check_plugins, plugins))
-    yield from going_on("stores", partial(check_stores, plugins))
-    yield from going_on("oversight", partial(check_policies, plugins, partial(overseeing, config=config)))
+    yield from run_check("plugins", partial(check_plugins, plugins))
+    yield from run_check("stores", partial(check_stores, plugins))
+    yield from run_check("oversight", partial(check_policies, plugins, partial(overseeing, config=config)))
     yield from _link_address(settings)
     yield from _service(settings, credential, roundtrip=roundtrip)
 
@@ -104,10 +104,10 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
 
     from sealpipe import machine_config
     from sealpipe.config import read_machine_config
-    from sealpipe.doctor import doubtful, failed, going_on
-    from sealpipe.doctor.connectivity import Line, check_route
+    from sealpipe.doctor import failure, run_check, warning
+    from sealpipe.doctor.connectivity import ServiceConnection, check_route
     from sealpipe.doctor.roundtrip import check_round_trip
-    from sealpipe.doctor.scopes import Asked, check_scopes
+    from sealpipe.doctor.scopes import ScopeResults, check_scopes
     from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
     from sealpipe.setup import overseeing, registry
@@ -117,27 +117,27 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
         machine = read_machine_config()
         given = machine_config.service(machine, given, os.environ)
     except SealpipeError as error:  # the credential goes nowhere else than the machine allows
-        yield failed("service", error)
+        yield failure("service", error)
         return
     base_url, ca_file = given["base_url"], given["ca_file"]
     trusted = None if ca_file is None else Path(ca_file)
     route = [] if base_url is None else list(check_route(base_url, trusted, os.environ))
     yield from route
     if base_url is None or credential is None or any(finding.error for finding in route):
-        yield doubtful("service", "not asked: address, credential and certificates come first")
+        yield warning("service", "not asked: address, credential and certificates come first")
         return
     # Links are not made here but for a test share that nobody gets: their address may be missing.
     link_base_url = given["link_base_url"] or base_url
     deadline = settings["deadline"].usable() or 60.0
     session = Session(credential, base_url, link_base_url, registry, deadline, trusted)
-    line, asked = Line(session), Asked()
+    line, asked = ServiceConnection(session), ScopeResults()
     try:
         yield from check_scopes(line, asked)
         if roundtrip and "shares:write" in asked.granted and not asked.stopped:
             watched = partial(overseeing, machine)
-            yield from going_on("roundtrip", lambda: check_round_trip(replace(session, overseers=watched()), line))
+            yield from run_check("roundtrip", lambda: check_round_trip(replace(session, overseers=watched()), line))
         elif roundtrip:
-            yield doubtful("roundtrip", "not tried: what comes before it has to work first")
+            yield warning("roundtrip", "not tried: what comes before it has to work first")
     finally:
         line.close()
 
@@ -170,17 +170,17 @@ def _members(finding: Finding) -> dict[str, Any]:
     return members | ({"exit_code": finding.error.exit_code} if finding.error else {})
 
 
-def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, Given]:
+def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSetting]:
     from sealpipe.config import config_path
-    from sealpipe.doctor.settings import Given
+    from sealpipe.doctor.settings import GivenSetting
 
-    def given(option: click.Option) -> Given:
+    def given(option: click.Option) -> GivenSetting:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")
         if source is ParameterSource.DEFAULT_MAP:
-            return Given(values[name], f"config file {config_path(os.environ)}", f"config file's {name}")
+            return GivenSetting(values[name], f"config file {config_path(os.environ)}", f"config file's {name}")
         if source is ParameterSource.ENVIRONMENT:
-            return Given(values[name], str(option.envvar), f"variable {option.envvar}")
-        return Given(values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default")
+            return GivenSetting(values[name], str(option.envvar), f"variable {option.envvar}")
+        return GivenSetting(values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default")
 
     params = [param for param in ctx.command.params if isinstance(param, click.Option)]
     return {param.name: given(param) for param in params if param.name in context.COMMON}

@@ -35,10 +35,10 @@ def plugins(**values: Any) -> None:
 
 
 def _members(each: Any) -> dict[str, Any]:
-    from sealpipe.doctor.plugins import missing
-    from sealpipe.registry.calls import pip_install
+    from sealpipe.doctor.plugins import missing_requirements
+    from sealpipe.registry.calls import install_command
 
-    info, lacking = each.info, missing(each.info.needs)
+    info, lacking = each.info, missing_requirements(each.info.needs)
     return {
         "kind": each.kind,
         "name": info.name,
@@ -47,7 +47,7 @@ def _members(each: Any) -> dict[str, Any]:
         "plugin": each.plugin or None,
         "needs": list(info.needs),
         "missing": lacking,
-        "install": pip_install(info) if lacking else None,
+        "install": install_command(info) if lacking else None,
         "params": dict(getattr(info, "params", {})),
         "capabilities": list(info.capabilities),
         "format": getattr(info, "format", "") or None,

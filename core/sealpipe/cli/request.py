@@ -55,10 +55,10 @@ def request(**values: Any) -> None:
 
 def _tell_slips(prompts: Sequence[Prompt]) -> None:
     """A prompt is asked as it is written; that its end was meant as a type can only be guessed."""
-    from sealpipe.prompts import near_type
+    from sealpipe.prompts import suggest_type
 
     for prompt in prompts:
-        if near := near_type(prompt):
+        if near := suggest_type(prompt):
             word = prompt.text.rpartition(":")[2]
             render.print_note(
                 f"sealpipe: {prompt.text!r} is asked as it is written: {word!r} is no type; did you mean {near}?"

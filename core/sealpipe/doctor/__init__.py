@@ -31,24 +31,24 @@ class Finding:
     error: SealpipeError | None = field(default=None, repr=False)
 
 
-def fine(check: str, detail: str) -> Finding:
+def ok(check: str, detail: str) -> Finding:
     """As it should be, or merely told."""
     return Finding(check, "ok", detail)
 
 
-def doubtful(check: str, detail: str, remedy: str = "") -> Finding:
+def warning(check: str, detail: str, remedy: str = "") -> Finding:
     """Something may not work."""
     return Finding(check, "warn", detail, remedy)
 
 
-def failed(check: str, error: SealpipeError) -> Finding:
+def failure(check: str, error: SealpipeError) -> Finding:
     """It does not work, for the reason that the error says."""
     return Finding(check, "fail", error.message, error.remedy, error)
 
 
-def going_on(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def run_check(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     """The findings; an error that ends them is one more, and ends nothing else."""
     try:
         yield from findings()
     except SealpipeError as error:
-        yield failed(check, error)
+        yield failure(check, error)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any, Final
 
-from sealpipe.doctor import Finding, failed, fine
+from sealpipe.doctor import Finding, failure, ok
 from sealpipe.errors import UsageError, WireError
 from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
 
@@ -28,7 +28,7 @@ _REMEDY: Final = "do not share with this installation; install sealpipe and cryp
 
 def check_conformance() -> Iterator[Finding]:
     """One line for each kind of vector that passes, and one for each vector that does not."""
-    yield fine("cryptography", _library())
+    yield ok("cryptography", _library())
     by_kind: dict[str, list[Given]] = {kind: [] for kind in _KINDS}
     for vector in vectors():
         by_kind[vector["kind"]].append(vector)
@@ -48,9 +48,9 @@ def vectors() -> list[Given]:
 def _told(kind: str, outcomes: list[tuple[str, str]]) -> Iterator[Finding]:
     wrong = [(name, problem) for name, problem in outcomes if problem]
     for name, problem in wrong:
-        yield failed(f"vector {kind}", WireError("not-conformant", f"{name}: {problem}", remedy=_REMEDY))
+        yield failure(f"vector {kind}", WireError("not-conformant", f"{name}: {problem}", remedy=_REMEDY))
     if not wrong:
-        yield fine(f"vectors {kind}", f"{len(outcomes)} of {len(outcomes)}")
+        yield ok(f"vectors {kind}", f"{len(outcomes)} of {len(outcomes)}")
 
 
 def _problem(vector: Given) -> str:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.doctor import Finding, doubtful, failed, fine
+from sealpipe.doctor import Finding, failure, ok, warning
 from sealpipe.errors import ConnectError, SettingError
 from sealpipe.flows.session import Session
 from sealpipe.http.exchange import Watch
@@ -25,10 +25,10 @@ from sealpipe.http.plugin_connection import ProxyError, connected
 from sealpipe.http.tls import proxy_for, tls_context
 from sealpipe.loopback import is_loopback
 
-ONE_TRY = 15.0
+CALL_TIMEOUT = 15.0
 """Seconds that one call may take."""
-SKEW = timedelta(seconds=30)
-SOON = timedelta(days=14)
+MAX_CLOCK_SKEW = timedelta(seconds=30)
+EXPIRY_WARNING = timedelta(days=14)
 
 
 def check_route(base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -37,13 +37,11 @@ def check_route(base_url: str, ca_file: Path | None, environ: Mapping[str, str])
     host = f"{parts.scheme}://{parts.netloc}"
     try:
         proxy = proxy_for(base_url)
-        yield fine(
-            "way", f"{host}, {_direct(parts.hostname or '', environ)}" if proxy is None else _through(host, proxy)
-        )
+        yield ok("way", f"{host}, {_direct(parts.hostname or '', environ)}" if proxy is None else _through(host, proxy))
         if parts.scheme == "https":
             tls_context(environ, ca_file)
     except SettingError as error:
-        yield failed("way", error)
+        yield failure("way", error)
 
 
 def _direct(host: str, environ: Mapping[str, str]) -> str:
@@ -60,11 +58,11 @@ def _through(host: str, proxy: str) -> str:
     return f"{host}, through the proxy {parts.scheme}://{parts.hostname}{port}{login}"
 
 
-class Line:
+class ServiceConnection:
     """The service on the wire: every call once, within one deadline for all. Counts them."""
 
     def __init__(self, session: Session) -> None:
-        self._network = Network(session, lambda: _Noticing(self))
+        self._network = Network(session, lambda: _CertificateWatch(self))
         self._end = time.monotonic() + session.deadline
         self.calls = 0
         self.milliseconds = 0
@@ -73,7 +71,7 @@ class Line:
 
     def send(self, operation: Operation[Any]) -> Answer | Failure:
         """What came back."""
-        left = min(ONE_TRY, self._end - time.monotonic())
+        left = min(CALL_TIMEOUT, self._end - time.monotonic())
         if left <= 0:
             return Failure(sent=False, detail="the deadline was over before it could be sent")
         self.calls += 1
@@ -86,10 +84,10 @@ class Line:
         self._network.close()
 
 
-class _Noticing(Watch):
+class _CertificateWatch(Watch):
     """Keeps the certificate of the innermost TLS: with a proxy over TLS there are two."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ServiceConnection) -> None:
         super().__init__()
         self._line = line
 
@@ -102,7 +100,7 @@ class _Noticing(Watch):
                 self._line.tls_version = secured.version() or ""
 
 
-def check_certificate(line: Line) -> Iterator[Finding]:
+def check_certificate(line: ServiceConnection) -> Iterator[Finding]:
     """Who has issued the certificate of the service (or of whatever opens the TLS on the way), and until when."""
     found = line.certificate
     if not found:
@@ -114,10 +112,10 @@ def check_certificate(line: Line) -> Iterator[Finding]:
     )
     ends = datetime.fromtimestamp(ssl.cert_time_to_seconds(found["notAfter"]), UTC)
     told = f"{line.tls_version}, issued by {issuer}, until {ends:%Y-%m-%d}"
-    if ends - datetime.now(UTC) < SOON:
-        yield doubtful("certificate", told, "it ends soon: whoever runs the service has to renew it")
+    if ends - datetime.now(UTC) < EXPIRY_WARNING:
+        yield warning("certificate", told, "it ends soon: whoever runs the service has to renew it")
     else:
-        yield fine("certificate", told)
+        yield ok("certificate", told)
 
 
 def check_clock(answer: Answer, now: datetime) -> Finding:
@@ -126,12 +124,12 @@ def check_clock(answer: Answer, now: datetime) -> Finding:
         theirs = parsedate_to_datetime(answer.headers["date"])
         ahead = now - (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-        return fine("clock", "not compared: the service tells no Date")
+        return ok("clock", "not compared: the service tells no Date")
     seconds = round(abs(ahead).total_seconds())
     told = f"{seconds} s {'ahead of' if ahead > timedelta() else 'behind'} the service's"
-    if abs(ahead) > SKEW:
-        return doubtful("clock", f"this machine's clock is {told}", "set it: expiries are reckoned with it")
-    return fine("clock", f"within {max(seconds, 1)} s of the service's")
+    if abs(ahead) > MAX_CLOCK_SKEW:
+        return warning("clock", f"this machine's clock is {told}", "set it: expiries are reckoned with it")
+    return ok("clock", f"within {max(seconds, 1)} s of the service's")
 
 
 CHECK = "link address"
@@ -151,22 +149,22 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
         proxy = proxy_for(link_base_url)
         connected(link_base_url, partial(tls_context, environ, ca_file), proxy, TIMEOUT, TIMEOUT).close()
     except SettingError as error:
-        yield doubtful(CHECK, f"{host} was not tried: {error.message}", error.remedy)
+        yield warning(CHECK, f"{host} was not tried: {error.message}", error.remedy)
     except ProxyError as error:
-        yield doubtful(CHECK, f"{host}: the proxy answered {error}", _PERHAPS)
+        yield warning(CHECK, f"{host}: the proxy answered {error}", _PERHAPS)
     except TimeoutError:
-        yield doubtful(CHECK, f"{host} did not answer within {TIMEOUT:g} seconds", _PERHAPS)
+        yield warning(CHECK, f"{host} did not answer within {TIMEOUT:g} seconds", _PERHAPS)
     except (OSError, ValueError) as error:  # ValueError: a name that no host can have
         if proxy is not None and not isinstance(error, ssl.SSLError):
-            yield doubtful(CHECK, f"{host} was not reached through the proxy: {_why(error)}", _PERHAPS)
+            yield warning(CHECK, f"{host} was not reached through the proxy: {_reason(error)}", _PERHAPS)
             return
-        yield failed(CHECK, ConnectError(f"{host} leads nowhere: {_why(error)}", remedy=_LEADS_NOWHERE))
+        yield failure(CHECK, ConnectError(f"{host} leads nowhere: {_reason(error)}", remedy=_LEADS_NOWHERE))
     else:
         through = "" if proxy is None else ", through the proxy"
-        yield fine(CHECK, f"{host} can be reached{through}")
+        yield ok(CHECK, f"{host} can be reached{through}")
 
 
-def _why(error: OSError | ValueError) -> str:
+def _reason(error: OSError | ValueError) -> str:
     """In words of ours, the system's and TLS's: nobody's from outside."""
     if isinstance(error, socket.gaierror):
         return "no host has that name" if error.errno == socket.EAI_NONAME else "its name could not be looked up"

@@ -10,21 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.doctor import Finding, doubtful, failed, fine, going_on
+from sealpipe.doctor import Finding, failure, ok, run_check, warning
 from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
 from sealpipe.plugin import Outgoing
-from sealpipe.registry.calls import pip_install
+from sealpipe.registry.calls import install_command
 from sealpipe.registry.stores import PLUGIN, unknown_plugin_variables
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
-    from sealpipe.registry.catalog import Listed
-    from sealpipe.registry.policy import Overseer
+    from sealpipe.registry.catalog import InstalledPlugin
+    from sealpipe.registry.policy import PolicyHook
 
 _SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
 
 
-def missing(needs: Sequence[str]) -> list[str]:
+def missing_requirements(needs: Sequence[str]) -> list[str]:
     """Those of some requirements whose distribution is not installed, whatever its version."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -43,16 +43,16 @@ def check_plugins(registry: Registry) -> Iterator[Finding]:
     others = sorted({each.origin for each in listed if each.origin})
     for kind in dict.fromkeys(each.kind for each in listed):
         names = [each.info.name for each in listed if each.kind == kind]
-        yield fine("plugins", f"{len(names)} of kind {kind}: {', '.join(names)}")
+        yield ok("plugins", f"{len(names)} of kind {kind}: {', '.join(names)}")
     if others:
-        yield fine("plugins", f"from {', '.join(others)}")
+        yield ok("plugins", f"from {', '.join(others)}")
     for plugin, problem in registry.problems.items():
-        yield doubtful(f"plugin {plugin}", problem, "install it anew with all that it needs, or ask its author")
+        yield warning(f"plugin {plugin}", problem, "install it anew with all that it needs, or ask its author")
     for variable, near in unknown_plugin_variables(
         registry.environ, {each.info.backend or each.info.name for each in listed}
     ):
         remedy = f"did you mean {near}?" if near else "unset it"
-        yield doubtful(f"variable {variable}", "no plugin has that name", remedy)
+        yield warning(f"variable {variable}", "no plugin has that name", remedy)
 
 
 def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
     if not listed:
         raise _nothing(registry, name, plugin)
     for each in listed:
-        yield from _check_one(registry, each, name)
+        yield from _check_instance(registry, each, name)
 
 
 def _nothing(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
@@ -78,20 +78,20 @@ def _nothing(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError
     return ReferenceSyntaxError(f"there is no store, source, sink or channel {shown}", remedy=remedy)
 
 
-def _check_one(registry: Registry, each: Listed, name: str) -> Iterator[Finding]:
+def _check_instance(registry: Registry, each: InstalledPlugin, name: str) -> Iterator[Finding]:
     what = f"{each.kind} {name}"
-    yield fine(what, f"{each.info.summary} ({each.origin or 'built in'})")
-    for need in missing(each.info.needs):
-        yield doubtful(what, f"{need} is not installed", pip_install(each.info))
+    yield ok(what, f"{each.info.summary} ({each.origin or 'built in'})")
+    for need in missing_requirements(each.info.needs):
+        yield warning(what, f"{need} is not installed", install_command(each.info))
     try:
         health = registry.check(each.kind, name)
     except PluginError as error:
-        yield failed(what, error)
+        yield failure(what, error)
         return
     if health.ok:
-        yield fine(what, health.detail or "ready")
+        yield ok(what, health.detail or "ready")
     else:
-        yield failed(what, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
+        yield failure(what, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
 
 
 def check_stores(registry: Registry) -> Iterator[Finding]:
@@ -100,31 +100,31 @@ def check_stores(registry: Registry) -> Iterator[Finding]:
     for name, store in registry.stores.items():
         of_it = [each for each in listed if each.info.name == store.plugin]
         if of_it:
-            lacking = missing(of_it[0].info.needs)
+            lacking = missing_requirements(of_it[0].info.needs)
             if lacking:
                 what = f"{' and '.join(lacking)} is not installed"
-                yield doubtful(f"store {name}", what, pip_install(of_it[0].info))
+                yield warning(f"store {name}", what, install_command(of_it[0].info))
             yield from _filled(registry, f"store {name}", {name: of_it}, named=True)
         else:
             near = get_close_matches(store.plugin, [each.info.name for each in listed], 1)
             remedy = f"did you mean {near[0]}?" if near else "see `sealpipe plugins` for what there is"
             error = SettingError(f"its plugin {store.plugin[:40]} does not exist", remedy=remedy)
-            yield failed(f"store {name}", error)
+            yield failure(f"store {name}", error)
     for backend, of_it in _by_backend(listed).items():
         if backend in registry.config.get("plugins", {}) or _is_set(registry.environ, backend):
             by_name = {each.info.name: [each] for each in of_it}
             yield from _filled(registry, f"plugin {backend}", by_name, named=False)
 
 
-def check_policies(registry: Registry, load: Callable[[], tuple[Overseer, ...]]) -> Iterator[Finding]:
+def check_policies(registry: Registry, load: Callable[[], tuple[PolicyHook, ...]]) -> Iterator[Finding]:
     """Policies and observers: every command of ours asks them first, so one that is wrong stops all."""
     found = load()
     for each in found:
         check = f"{each.name} (this machine's)" if each.enforced else each.name
-        yield from going_on(check, partial(_overseer, registry, each, check))
+        yield from run_check(check, partial(_check_policy, registry, each, check))
 
 
-def _overseer(registry: Registry, each: Overseer, check: str) -> Iterator[Finding]:
+def _check_policy(registry: Registry, each: PolicyHook, check: str) -> Iterator[Finding]:
     """Whether it can be asked. Only the built-in policy is: it looks at its rules, and at nothing else."""
     if each.name == "policy":
         # Its refusal is no trouble: it has read its rules.
@@ -133,17 +133,17 @@ def _overseer(registry: Registry, each: Overseer, check: str) -> Iterator[Findin
     file = each.table.get("file")
     if each.name == "audit" and (not isinstance(file, str) or not Path(file).is_absolute()):
         error = SettingError("it names no file by its absolute path", remedy='write file = "/..." into its table')
-        yield failed(check, error)
+        yield failure(check, error)
         return
     if each.name == "audit" and not Path(str(file)).parent.is_dir():
         what = f"its file {file} cannot be written: there is no such folder"
-        yield failed(check, SettingError(what, remedy="make the folder, or name another file in [audit]"))
+        yield failure(check, SettingError(what, remedy="make the folder, or name another file in [audit]"))
         return
-    yield fine(check, f"is asked or told{f' ({file})' if isinstance(file, str) else ''}")
+    yield ok(check, f"is asked or told{f' ({file})' if isinstance(file, str) else ''}")
 
 
-def _by_backend(listed: list[Listed]) -> dict[str, list[Listed]]:
-    found: dict[str, list[Listed]] = {}
+def _by_backend(listed: list[InstalledPlugin]) -> dict[str, list[InstalledPlugin]]:
+    found: dict[str, list[InstalledPlugin]] = {}
     for each in listed:
         found.setdefault(each.info.backend or each.info.name, []).append(each)
     return found
@@ -154,7 +154,9 @@ def _is_set(environ: Mapping[str, str], backend: str) -> bool:
     return any(name.startswith(prefix) and value for name, value in environ.items())
 
 
-def _filled(registry: Registry, check: str, by_name: Mapping[str, list[Listed]], *, named: bool) -> Iterator[Finding]:
+def _filled(
+    registry: Registry, check: str, by_name: Mapping[str, list[InstalledPlugin]], *, named: bool
+) -> Iterator[Finding]:
     """One finding: the first error of any kind, or that all is well."""
     kinds = [(each.kind, name) for name, of_it in by_name.items() for each in of_it]
     made: list[Any] = []
@@ -163,10 +165,10 @@ def _filled(registry: Registry, check: str, by_name: Mapping[str, list[Listed]],
             made.append(registry.settings(kind, name))
         except SettingError as error:
             lacks = not named and "lacks its setting" in error.message
-            yield doubtful(check, error.message, error.remedy) if lacks else failed(check, error)
+            yield warning(check, error.message, error.remedy) if lacks else failure(check, error)
             return
         except SealpipeError as error:  # a package that is not there: this machine may not need it
-            yield doubtful(check, error.message, error.remedy)
+            yield warning(check, error.message, error.remedy)
             return
     if any(each is not None for each in made):
-        yield fine(check, "its settings can be used")
+        yield ok(check, "its settings can be used")

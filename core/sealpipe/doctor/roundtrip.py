@@ -11,8 +11,8 @@ from sealpipe.api import shares
 from sealpipe.api.operation import Failure, Operation
 from sealpipe.api.refusals import refusal
 from sealpipe.client import run
-from sealpipe.doctor import Finding, doubtful, failed, fine
-from sealpipe.doctor.connectivity import Line
+from sealpipe.doctor import Finding, failure, ok, warning
+from sealpipe.doctor.connectivity import ServiceConnection
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.session import Session
@@ -30,7 +30,7 @@ LIFE = timedelta(minutes=5)
 _ENDS = "what was made ends by itself within five minutes"
 
 
-def check_round_trip(session: Session, line: Line) -> Iterator[Finding]:
+def check_round_trip(session: Session, line: ServiceConnection) -> Iterator[Finding]:
     """Seal, create, end: three calls at most, each sent once. Policies are asked, as about any share."""
     test = plan([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFE)
     sealed = run(prepare(test, session), lambda operation, _: line.send(operation))
@@ -44,7 +44,7 @@ def check_round_trip(session: Session, line: Line) -> Iterator[Finding]:
     try:
         run(policy.overseen(session, asked, work(), _told), lambda operation, _: line.send(operation))
     except SealpipeError as error:
-        found.append(failed("roundtrip", error))
+        found.append(failure("roundtrip", error))
     yield from found
 
 
@@ -52,26 +52,26 @@ def _told(short_code: str) -> Mapping[str, object]:
     return {"outcome": "created", "short_code": short_code, "ended": True}
 
 
-def _tried(line: Line, sealed: SealedShare, found: list[Finding]) -> str:
+def _tried(line: ServiceConnection, sealed: SealedShare, found: list[Finding]) -> str:
     try:
         created = _call(line, shares.create(sealed.body, str(uuid.uuid4())))
     except InvalidRequestError as error:
         if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
             raise
-        found.append(doubtful("custody", "the key has no custody level", "register its custody key, or share without"))
+        found.append(warning("custody", "the key has no custody level", "register its custody key, or share without"))
         created = _call(line, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
     made = line.milliseconds
     _call(line, shares.expire(created.short_code))
-    found.append(fine("roundtrip", f"a test share was made in {made} ms and ended in {line.milliseconds} ms"))
+    found.append(ok("roundtrip", f"a test share was made in {made} ms and ended in {line.milliseconds} ms"))
     if created.custody == "failed":
         advice = "enrol the account's zero-knowledge key"
-        found.append(doubtful("custody", "the service could not keep the wrap", advice))
+        found.append(warning("custody", "the service could not keep the wrap", advice))
     elif created.custody:
-        found.append(fine("custody", f"the service answered `{created.custody}`"))
+        found.append(ok("custody", f"the service answered `{created.custody}`"))
     return created.short_code
 
 
-def _call(line: Line, operation: Operation[T]) -> T:
+def _call(line: ServiceConnection, operation: Operation[T]) -> T:
     """The decoded answer of one sending."""
     result = line.send(operation)
     if isinstance(result, Failure):

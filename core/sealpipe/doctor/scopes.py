@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sealpipe.api.codec import json_object
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import refusal
-from sealpipe.doctor import Finding, connectivity, doubtful, failed, fine
+from sealpipe.doctor import Finding, connectivity, failure, ok, warning
 from sealpipe.errors import (
     AuthenticationError,
     ConnectError,
@@ -62,7 +62,7 @@ PROBES = (
 
 
 @dataclass(slots=True)
-class Asked:
+class ScopeResults:
     """What the calls have brought so far."""
 
     granted: set[str] = field(default_factory=set)
@@ -76,13 +76,13 @@ class Asked:
         return bool(self.granted or self.missing)
 
 
-def check_scopes(line: connectivity.Line, asked: Asked) -> Iterator[Finding]:
+def check_scopes(line: connectivity.ServiceConnection, asked: ScopeResults) -> Iterator[Finding]:
     """One for each scope, and what the first answer tells of the way. Five calls at most."""
     for number, probe in enumerate(PROBES):
         before = datetime.now(UTC)
         result = line.send(probe.operation())
         if number == 0 and isinstance(result, Answer):
-            yield fine("service", f"answered in {line.milliseconds} ms")
+            yield ok("service", f"answered in {line.milliseconds} ms")
             yield from connectivity.check_certificate(line)
             yield connectivity.check_clock(result, before + (datetime.now(UTC) - before) / 2)
         yield _judge(probe, result, asked)
@@ -90,10 +90,10 @@ def check_scopes(line: connectivity.Line, asked: Asked) -> Iterator[Finding]:
             return
     if not asked.granted and asked.missing:
         nothing = MissingScopeError("the key has no scope: every call is refused")
-        yield failed("scopes", nothing)
+        yield failure("scopes", nothing)
 
 
-def _judge(probe: Probe, result: Answer | Failure, asked: Asked) -> Finding:
+def _judge(probe: Probe, result: Answer | Failure, asked: ScopeResults) -> Finding:
     check = f"scope {probe.scope}"
     if isinstance(result, Failure):
         asked.stopped = True
@@ -102,17 +102,17 @@ def _judge(probe: Probe, result: Answer | Failure, asked: Asked) -> Finding:
     match error:
         case None:
             asked.granted.add(probe.scope)
-            return fine(check, f"granted: {probe.used_by}")
+            return ok(check, f"granted: {probe.used_by}")
         case MissingScopeError():
             asked.missing.add(probe.scope)
-            return doubtful(check, f"not granted: {probe.used_by} needs it", "mint a key that has it, if it is to")
+            return warning(check, f"not granted: {probe.used_by} needs it", "mint a key that has it, if it is to")
         case RateLimitError():
             asked.stopped = True
-            return doubtful(check, "not known: the rate limit is used up, no more was asked", "run it again later")
+            return warning(check, "not known: the rate limit is used up, no more was asked", "run it again later")
         case AuthenticationError() | ProtocolError() if asked.accepted:
-            return doubtful(check, f"not known: {error.message}", "the service, or a gateway, does not offer it here")
+            return warning(check, f"not known: {error.message}", "the service, or a gateway, does not offer it here")
     asked.stopped = isinstance(error, AuthenticationError | ProtocolError)
-    return failed("service" if asked.stopped else check, error)
+    return failure("service" if asked.stopped else check, error)
 
 
 def _refused(probe: Probe, answer: Answer) -> ServiceError | None:
@@ -132,9 +132,9 @@ def _refused(probe: Probe, answer: Answer) -> ServiceError | None:
     return error
 
 
-def _unanswered(failure: Failure) -> Finding:
-    if failure.retry_after is not None:
-        return doubtful("service", failure.detail, "run it again later")
-    if not failure.sent:
-        return failed("service", ConnectError(f"not reached: {failure.detail}"))
-    return failed("service", RetriesExhaustedError(f"no whole answer came: {failure.detail}"))
+def _unanswered(result: Failure) -> Finding:
+    if result.retry_after is not None:
+        return warning("service", result.detail, "run it again later")
+    if not result.sent:
+        return failure("service", ConnectError(f"not reached: {result.detail}"))
+    return failure("service", RetriesExhaustedError(f"no whole answer came: {result.detail}"))

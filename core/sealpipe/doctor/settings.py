@@ -15,7 +15,7 @@ from sealpipe._version import __version__
 from sealpipe.config import api_key, config_path, unknown_variables
 from sealpipe.config_file import OWN_TABLES
 from sealpipe.credential import Credential
-from sealpipe.doctor import Finding, doubtful, failed, fine
+from sealpipe.doctor import Finding, failure, ok, warning
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.flows.session import open_credential
 from sealpipe.setting_values import check_value
@@ -27,7 +27,7 @@ _REQUIRED = {
 }
 
 
-class Given(NamedTuple):
+class GivenSetting(NamedTuple):
     """A setting's value (a UsageError where it is wrong), and where it comes from, for people.
 
     `place` names the variable, or the line of the config file, that gives it; empty for neither.
@@ -42,34 +42,34 @@ class Given(NamedTuple):
         return None if isinstance(self.value, UsageError) else self.value
 
 
-Settings = Mapping[str, Given]
+Settings = Mapping[str, GivenSetting]
 """By name, one for each global setting that is no secret."""
 
 
 def check_settings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Program and settings. What is optional and not set is left out."""
     version = platform.python_version()
-    yield fine("sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}")
+    yield ok("sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}")
     path = config_path(environ)
-    yield fine("config file", "there is none" if path is None else str(path))
+    yield ok("config file", "there is none" if path is None else str(path))
     for setting in GLOBAL:
         if setting.name in settings:
             yield from _setting(setting.name, settings[setting.name], environ, setting.variable())
     for name, near in unknown_variables(environ):
-        yield doubtful(f"variable {name}", "it means nothing", f"did you mean {near}?" if near else "unset it")
+        yield warning(f"variable {name}", "it means nothing", f"did you mean {near}?" if near else "unset it")
 
 
-def _setting(name: str, given: Given, environ: Mapping[str, str], variable: str) -> Iterator[Finding]:
+def _setting(name: str, given: GivenSetting, environ: Mapping[str, str], variable: str) -> Iterator[Finding]:
     check = f"setting {name}"
     if isinstance(given.value, UsageError):
-        yield failed(check, given.value)
+        yield failure(check, given.value)
     elif given.value is not None:
         shown = f"{given.value:g} s" if isinstance(given.value, float) else given.value
-        yield fine(check, f"{shown} ({given.origin})")
+        yield ok(check, f"{shown} ({given.origin})")
     elif name in _REQUIRED:
         empty = environ.get(variable) == ""
         what = f"{variable} is set but empty" if empty else f"{variable} is not set"
-        yield failed(check, SettingError(what, remedy=_REQUIRED[name]))
+        yield failure(check, SettingError(what, remedy=_REQUIRED[name]))
 
 
 class _Value(NamedTuple):
@@ -90,9 +90,9 @@ def check_values(environ: Mapping[str, str], config: Mapping[str, Any], told: Co
             check_value(each.setting, each.value, each.where)
             right.append(each.where)
         except SettingError as error:
-            yield failed(each.where, error)
+            yield failure(each.where, error)
     if right:
-        yield fine("other settings", f"{len(right)} can be used: {', '.join(right)}")
+        yield ok("other settings", f"{len(right)} can be used: {', '.join(right)}")
 
 
 def _set_values(environ: Mapping[str, str], config: Mapping[str, Any]) -> Iterator[_Value]:
@@ -124,9 +124,9 @@ def check_credential(settings: Settings, environ: Mapping[str, str]) -> tuple[Cr
     try:
         credential = open_credential(api_key(environ, file), settings["service_tag"].usable())
     except SettingError as error:
-        return None, [failed("credential", error), *_rest(file, environ)]
+        return None, [failure("credential", error), *_rest(file, environ)]
     origin = "SEALPIPE_API_KEY" if not file else f"{file}, {settings['api_key_file'].origin}"
-    found = fine("credential", f"{_form(credential)} ({origin})")
+    found = ok("credential", f"{_form(credential)} ({origin})")
     return credential, [found, *_rest(file, environ)]
 
 
@@ -140,10 +140,10 @@ def _rest(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
         with suppress(OSError):  # a file that cannot be read is told already
             mode = stat.S_IMODE(Path(file).stat().st_mode)
             if permissions.readable_by_others(Path(file), environ):
-                yield doubtful("credential file", f"{file} is open to others (mode {mode:04o})", f"chmod 600 {file}")
+                yield warning("credential file", f"{file} is open to others (mode {mode:04o})", f"chmod 600 {file}")
     previous = environ.get("SEALPIPE_API_KEY_PREVIOUS")
     if previous:
         try:
-            yield fine("previous credential", f"{_form(Credential.parse(previous))} (SEALPIPE_API_KEY_PREVIOUS)")
+            yield ok("previous credential", f"{_form(Credential.parse(previous))} (SEALPIPE_API_KEY_PREVIOUS)")
         except SettingError as error:
-            yield failed("previous credential", error)
+            yield failure("previous credential", error)

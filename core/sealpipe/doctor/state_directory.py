@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sealpipe.credential import Credential
-from sealpipe.doctor import Finding, doubtful, failed, fine
+from sealpipe.doctor import Finding, failure, ok, warning
 from sealpipe.doctor.settings import Settings
 from sealpipe.errors import StateError
 from sealpipe.state import files
@@ -27,22 +27,22 @@ def check_state_directory(
     try:
         folder = state_folder(environ, settings["state_dir"].usable())
         box = folder / "outbox"
-        yield fine("state folder", f"{folder}, {_writable(box)}")
+        yield ok("state folder", f"{folder}, {_writable(box)}")
         left = Outbox(box, None).list(every_run=True)
     except StateError as error:
-        yield failed("state folder", error)
+        yield failure("state folder", error)
         return
     if box.is_dir() and stat.S_IMODE(box.stat().st_mode) & 0o077:
-        yield doubtful("state folder", f"{box} is open to others", f"chmod 700 {box}")
+        yield warning("state folder", f"{box} is open to others", f"chmod 700 {box}")
     if not left:
-        yield fine("outbox", "nothing is left in it")
+        yield ok("outbox", "nothing is left in it")
         return
     ours = [entry for entry in left if entry.run == current_run(environ)]
     others = [entry for entry in left if credential is not None and entry.key_id != credential.key_id]
     told = [f"{len(left)} left, the oldest of {left[0].created_at:%Y-%m-%d %H:%M} UTC"]
     told += [f"{len(left) - len(ours)} of other CI runs"] if len(ours) < len(left) else []
     told += [f"{len(others)} made with another key"] if others else []
-    yield doubtful("outbox", ", ".join(told), "`sealpipe resume` finishes them, `resume --list --all` tells them")
+    yield warning("outbox", ", ".join(told), "`sealpipe resume` finishes them, `resume --list --all` tells them")
 
 
 def _writable(box: Path) -> str:

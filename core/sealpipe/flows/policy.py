@@ -17,13 +17,14 @@ from sealpipe.api.operation import Resend
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
 from sealpipe.flows.steps import Do, Flow, Send, Step
 from sealpipe.plugin import Outgoing
-from sealpipe.secret_scan import WITHHELD
-from sealpipe.secret_scan import refused as refused_by_gate
+from sealpipe.secret_scan import REDACTED
+from sealpipe.secret_scan import credential_leak_error as refused_by_gate
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from sealpipe.flows.collect.result import Collected
-    from sealpipe.registry import Overseer, Registry
+    from sealpipe.registry import Registry
+    from sealpipe.registry.policy import PolicyHook
     from sealpipe.secret_scan import CustodyGate
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class Overseen(Protocol):
     """What a session tells: who oversees, and the registry."""
 
     @property
-    def overseers(self) -> tuple[Overseer, ...]:
+    def overseers(self) -> tuple[PolicyHook, ...]:
         """Policies and observers."""
 
     @property
@@ -51,7 +52,7 @@ class Overseen(Protocol):
 class Local(NamedTuple):
     """Who oversees, where there is no session: what is done asks no service."""
 
-    overseers: tuple[Overseer, ...]
+    overseers: tuple[PolicyHook, ...]
     registry: Callable[[], Registry]
     gate: CustodyGate
 
@@ -175,7 +176,7 @@ def _withheld(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
 
     def without(value: Any) -> Any:
         if isinstance(value, str):
-            return WITHHELD.decode() if gate.holds(value.encode(errors="surrogatepass")) else value
+            return REDACTED.decode() if gate.holds(value.encode(errors="surrogatepass")) else value
         return [without(each) for each in value] if isinstance(value, list | tuple) else value
 
     return {name: without(value) for name, value in event.items()}

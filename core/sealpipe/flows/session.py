@@ -18,7 +18,8 @@ from sealpipe.secret import Secret
 from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
-    from sealpipe.registry import Overseer, Registry
+    from sealpipe.registry import Registry
+    from sealpipe.registry.policy import PolicyHook
 
 _MISSING = {
     "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty secrets)",
@@ -54,7 +55,7 @@ class Session:
     registry: Callable[[], Registry]
     deadline: float = 60.0
     ca_file: Path | None = None
-    overseers: tuple[Overseer, ...] = ()
+    overseers: tuple[PolicyHook, ...] = ()
     """Policies and observers, by the config files."""
     previous: Credential | None = None
     """The credential before this one, while rotating: opens what was sealed to it, and is never sent."""
@@ -119,7 +120,7 @@ def open_session(
     service_tag: str | None = None,
     deadline: float = 60.0,
     ca_file: str | Path | None = None,
-    overseers: Callable[[Mapping[str, Any]], tuple[Overseer, ...]] = lambda _: (),
+    overseers: Callable[[Mapping[str, Any]], tuple[PolicyHook, ...]] = lambda _: (),
     previous: str | Secret | None = None,
 ) -> Session:
     """A session from what was set, and from what the machine's config file enforces, whoever asks for it.
@@ -167,7 +168,7 @@ def open_session(
     )
 
 
-def _tell_refused(overseers: tuple[Overseer, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
+def _tell_refused(overseers: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
     if overseers:
         from sealpipe.flows import policy  # which imports this module
 

@@ -14,7 +14,7 @@ from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.api.refusals import printable
 from sealpipe.errors import UsageError
 from sealpipe.http.tls import pool_proxy, proxy_for, tls_context
-from sealpipe.secret_scan import CustodyGate, refused
+from sealpipe.secret_scan import CustodyGate, credential_leak_error
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
@@ -79,7 +79,7 @@ def passed(gate: CustodyGate, made: httpx.Request, body: bytes | bytearray | Non
     gate.check("the address", made.url.raw_host, made.url.raw_path)
     for name, value in made.headers.raw:
         if gate.holds(name) or gate.holds(value, login=name.lower() == login):
-            raise refused("a header")
+            raise credential_leak_error("a header")
     if body is not None:
         gate.check("the body", body)
 

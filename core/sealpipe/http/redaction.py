@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.credential import Credential
-from sealpipe.secret_scan import LARGE, WITHHELD, Needles
+from sealpipe.secret_scan import LARGE, REDACTED, SecretFinder
 
 FLAW = "repeats the credential"
 
@@ -24,7 +24,7 @@ class Echo:
     def __init__(self, credential: Credential, previous: Credential | None = None) -> None:
         known = [each for each in (credential, previous) if each is not None]
         secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
-        self._needles = Needles(secrets, names=known)
+        self._needles = SecretFinder(secrets, names=known)
 
     def out_of(self, result: Answer | Failure) -> Answer | Failure:
         """The same without the credentials. A body that they cannot be taken out of has a flaw, and is not there."""
@@ -38,7 +38,7 @@ class Echo:
 
     def _text(self, text: str) -> str:
         cleared = self._bytes(text.encode("utf-8", "surrogatepass"))
-        return (WITHHELD if cleared is None else cleared).decode("utf-8", "surrogatepass")
+        return (REDACTED if cleared is None else cleared).decode("utf-8", "surrogatepass")
 
     def _bytes(self, data: bytes) -> bytes | None:
         """The bytes without them; None where one would still be there."""
@@ -47,7 +47,7 @@ class Echo:
             return data
         parts, done = [], 0
         for start, end in spans:
-            parts += [data[done:start], WITHHELD]
+            parts += [data[done:start], REDACTED]
             done = end
         cleared = b"".join([*parts, data[done:]])
         return None if self._needles.within(cleared) else cleared

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.errors import AccessDeniedError, UsageError
 from sealpipe.http.deadline import EXCHANGE
-from sealpipe.secret_scan import CARRIED, CustodyGate
+from sealpipe.secret_scan import OVERLAP, CustodyGate
 
 if TYPE_CHECKING:
     _Base = socket.socket
@@ -84,7 +84,7 @@ class _Bounded(_Base):
         except UsageError as error:
             refusal = denied(self._place(), error)
         else:
-            self._before = piece[-CARRIED:]
+            self._before = piece[-OVERLAP:]
             return
         raise refusal
 

@@ -33,13 +33,20 @@ from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, Reference
 from sealpipe.reference.model import TARGET_PARAMETERS
 from sealpipe.registry import policy
-from sealpipe.registry.calls import guarded, imported, pip_install, suggest
+from sealpipe.registry.calls import call_plugin, import_object, install_command, suggest
 from sealpipe.registry.fetching import fetch_all
-from sealpipe.registry.policy import Overseer as Overseer
-from sealpipe.registry.stores import Store, allowed_plugins, check_names, default_store, preferred_plugins, read_stores
+from sealpipe.registry.policy import PolicyHook
+from sealpipe.registry.stores import (
+    Store,
+    allowed_plugins,
+    check_store_names,
+    default_store,
+    preferred_plugins,
+    read_stores,
+)
 
 if TYPE_CHECKING:
-    from sealpipe.registry.catalog import Catalog, Listed
+    from sealpipe.registry.catalog import Catalog, InstalledPlugin
 
 _PLAIN = "plain"
 _TABLED = {row.plugin for row in ci_systems.CI_SYSTEMS}
@@ -94,7 +101,7 @@ class Registry:
         """The named stores. SettingError where one has a plugin's name and is of another."""
         found = read_stores(self.config, self.environ)
         if found:
-            check_names(found, self.catalog.of_references())
+            check_store_names(found, self.catalog.of_references())
         return found
 
     @property
@@ -160,22 +167,22 @@ class Registry:
             raise NotConfiguredError(
                 "there is no CI system here that gives tokens", remedy="log in another way: with a token, or AppRole"
             )
-        return guarded("the CI", lambda: found.oidc_token(audience))
+        return call_plugin("the CI", lambda: found.oidc_token(audience))
 
-    def listing(self) -> list[Listed]:
+    def listing(self) -> list[InstalledPlugin]:
         """Every plugin, by kind and name. Looks up all entry points."""
         return self.catalog.listing()
 
     def commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
         """The commands that plugins add, each a `registry.commands.Foreign`. Looks up all entry points."""
-        from sealpipe.registry.hooks import commands
+        from sealpipe.registry.hooks import plugin_commands
 
-        return commands(self.catalog, group, taken)
+        return plugin_commands(self.catalog, group, taken)
 
     def check(self, kind: str, name: str) -> Health:
         """What a plugin finds out about itself. Blocks. Raises ReferenceSyntaxError, and PluginError where it fails."""
         made = self._instance(kind, name)
-        health = guarded(f"the {kind} {name}", made.check)
+        health = call_plugin(f"the {kind} {name}", made.check)
         if not isinstance(health, Health):
             raise PluginError(f"the {kind} {name} answered its check with {type(health).__name__}", locator=f"{name}:")
         return health
@@ -186,10 +193,10 @@ class Registry:
         if not info.settings:
             return None
         failed = self._unusable(kind, name, info)
-        model = guarded(name, lambda: imported(info.settings), failed)
+        model = call_plugin(name, lambda: import_object(info.settings), failed)
         # Only a PluginSettings is filled; asking for its base class would import pydantic for everybody.
-        filled = hasattr(model, "own_variables")
-        return self._settings(kind, name, model) if filled else guarded(name, model, failed)
+        has_fields = hasattr(model, "own_variables")
+        return self._settings(kind, name, model) if has_fields else call_plugin(name, model, failed)
 
     def locate(self, ref: Reference, kind: str = "source") -> Locator:
         """The document or target that a reference means. ReferenceSyntaxError for a parameter that nobody knows."""
@@ -209,16 +216,16 @@ class Registry:
         PluginError."""
         return fetch_all(self.source, wanted)
 
-    def check_outgoing(self, overseers: Sequence[Overseer], plan: Outgoing) -> None:
+    def check_outgoing(self, hooks: Sequence[PolicyHook], plan: Outgoing) -> None:
         """Ask every policy. Raises PolicyError, or PluginError where one cannot say."""
         if self.stores:
             self.catalog.third_parties()  # they are looked up for their names: a store may bear one
-            check_names(self.stores, self.catalog.of_references())
-        policy.check(self.catalog, overseers, plan)
+            check_store_names(self.stores, self.catalog.of_references())
+        policy.ask_policies(self.catalog, hooks, plan)
 
-    def tell(self, overseers: Sequence[Overseer], event: Mapping[str, Any]) -> None:
+    def tell(self, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
         """Tell every observer. Raises PluginError where a required one cannot be told."""
-        policy.tell(self.catalog, overseers, event)
+        policy.notify_observers(self.catalog, hooks, event)
 
     def close(self) -> None:
         """Let every source and sink go of its connections and logins, and the network of those that all share.
@@ -230,7 +237,7 @@ class Registry:
         for (kind, name), each in made.items():
             if isinstance(each, Source | Sink):
                 with suppress(PluginError, PayloadTooLargeError):
-                    guarded(f"the {kind} {name}", each.close)
+                    call_plugin(f"the {kind} {name}", each.close)
         network = getattr(self._network, "cache_info", None)
         if self._network is not None and network is not None and network().currsize:
             self._network().close()
@@ -253,7 +260,7 @@ class Registry:
 
     def _make(self, kind: str, name: str) -> Any:
         info = self._info(kind, name)
-        factory = guarded(name, lambda: imported(info.factory), self._unusable(kind, name, info))
+        factory = call_plugin(name, lambda: import_object(info.factory), self._unusable(kind, name, info))
         settings = self.settings(kind, name)
         context = Context(
             name,
@@ -266,17 +273,17 @@ class Registry:
             replace_file=self._replace_file,
             deadline=self.deadline,
         )
-        made = guarded(f"the {kind} {name}", lambda: factory(settings, context))
+        made = call_plugin(f"the {kind} {name}", lambda: factory(settings, context))
         if not isinstance(made, _CLASSES[kind]):
             wanted = _CLASSES[kind].__name__
             raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{wanted}")
         return made
 
     def _unusable(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfiguredError]:
-        remedy = pip_install(info) or "see `sealpipe doctor` for what it needs"
+        remedy = install_command(info) or "see `sealpipe doctor` for what it needs"
         return lambda why: NotConfiguredError(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
 
     def _settings(self, kind: str, name: str, model: Any) -> Any:
-        from sealpipe.registry.settings import filled  # pydantic: only where a backend has settings
+        from sealpipe.registry.settings import fill_settings  # pydantic: only where a backend has settings
 
-        return filled(model, self._store(kind, name), self.environ)
+        return fill_settings(model, self._store(kind, name), self.environ)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def imported(spec: str) -> Any:
+def import_object(spec: str) -> Any:
     """What an import string names."""
     module, _, name = spec.partition(":")
     return getattr(import_module(module), name)
 
 
-def guarded(what: str, call: Callable[[], T], failed: Callable[[str], PluginError] | None = None) -> T:
+def call_plugin(what: str, call: Callable[[], T], failed: Callable[[str], PluginError] | None = None) -> T:
     """Let a plugin do something. Only errors of the contract come out, without the errors behind them."""
     kept: PluginError | PayloadTooLargeError
     try:
@@ -39,7 +39,7 @@ def guarded(what: str, call: Callable[[], T], failed: Callable[[str], PluginErro
     raise kept.with_traceback(None)
 
 
-def pip_install(info: Info) -> str:
+def install_command(info: Info) -> str:
     """What installs the packages that a plugin needs; empty where it needs none."""
     wanted = [f"sealpipe[{info.extra}]"] if info.extra else list(info.needs)
     return "pip install " + " ".join(f"'{need}'" for need in wanted) if wanted else ""
@@ -55,7 +55,7 @@ def suggest(given: str, known: Iterable[str], what: str) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"known {what}: {', '.join(names)}"
 
 
-def checked(registry: Registry, name: str, to: str) -> str:
+def check_recipient(registry: Registry, name: str, to: str) -> str:
     """The recipient, as the channel spells it. Sends nothing. Raises PluginError, ReferenceSyntaxError,
     SettingError."""
     channel = registry.channel(name)
@@ -64,36 +64,36 @@ def checked(registry: Registry, name: str, to: str) -> str:
         channel.validate(to)
         return channel.canonical(to)
 
-    spelled = guarded(f"the channel {name}", ask)
+    spelled = call_plugin(f"the channel {name}", ask)
     if not isinstance(spelled, str):
         raise PluginError(f"the channel {name} names its recipient with {type(spelled).__name__}", locator=f"{name}:")
     return spelled
 
 
-def send(registry: Registry, name: str, message: Message, to: str) -> Delivery:
+def send_message(registry: Registry, name: str, message: Message, to: str) -> Delivery:
     """Hand a message to a channel, once. Blocks. Raises PluginError; only some of them mean that it is not sent."""
     channel = registry.channel(name)
-    delivery = guarded(f"the channel {name}", lambda: channel.send(message, to))
+    delivery = call_plugin(f"the channel {name}", lambda: channel.send(message, to))
     return delivery if isinstance(delivery, Delivery) else Delivery()
 
 
-def confirms(registry: Registry, name: str) -> bool:
+def confirms_delivery(registry: Registry, name: str) -> bool:
     """Whether the channel itself sees to it that no message is sent twice."""
     return CONFIRMS in registry.channel_info(name).capabilities
 
 
-def describe(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
+def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
     """What the sink would do. Nobody is asked. Raises PluginError, ReferenceSyntaxError, SettingError."""
     sink = registry.sink(name)
-    return str(_located(name, locator, lambda: sink.describe(locator, mode)))
+    return str(_with_locator(name, locator, lambda: sink.describe(locator, mode)))
 
 
-def store(
+def write_fields(
     registry: Registry, name: str, locator: Locator, fields: Sequence[Stored], mode: Mode, marker: str
 ) -> Receipt:
     """Have the sink store the fields. Blocks. Raises PluginError."""
     sink = registry.sink(name)
-    receipt = _located(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
+    receipt = _with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
     if not isinstance(receipt, Receipt):
         raise PluginError(
             f"the sink {name} answered {locator} with {type(receipt).__name__}: nobody knows what it has stored",
@@ -102,10 +102,10 @@ def store(
     return receipt
 
 
-def _located(name: str, locator: Locator, call: Callable[[], T]) -> T:
+def _with_locator(name: str, locator: Locator, call: Callable[[], T]) -> T:
     failed: PluginError
     try:
-        return guarded(f"the sink {name}", call)
+        return call_plugin(f"the sink {name}", call)
     except PayloadTooLargeError as error:
         failed = PluginError(error.message, remedy=error.remedy)
     except PluginError as error:

@@ -20,7 +20,7 @@ from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
 from sealpipe.reference import PARAMETERS
 from sealpipe.reference.text import NAME
 from sealpipe.registry import hooks
-from sealpipe.registry.calls import guarded, suggest
+from sealpipe.registry.calls import call_plugin, suggest
 
 GROUP: Final = "sealpipe"
 BUILT_IN: Final = (
@@ -53,7 +53,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
-class Listed(NamedTuple):
+class InstalledPlugin(NamedTuple):
     """A plugin as `sealpipe plugins` tells it.
 
     `origin` and `version` are its distribution's, `plugin` is its entry point there (all empty: built in).
@@ -81,7 +81,7 @@ class Catalog:
     ) -> None:
         self._manager = pluggy.PluginManager("sealpipe")
         self._manager.add_hookspecs(hooks)
-        self._found: dict[tuple[str, str], Listed] = {}
+        self._found: dict[tuple[str, str], InstalledPlugin] = {}
         self._hooks: dict[tuple[str, str], str] = {}
         self._origins: dict[str, tuple[str, str]] = {}
         self._in_place: dict[tuple[str, str], str] = {}
@@ -129,7 +129,7 @@ class Catalog:
             self.info(kind, name)
             return self._in_place.get((kind, name), "")
 
-    def listing(self) -> list[Listed]:
+    def listing(self) -> list[InstalledPlugin]:
         """Every plugin, by kind and name. Looks up all entry points."""
         with self._lock:
             if not self._looked:
@@ -198,7 +198,7 @@ class Catalog:
             return [self._unfit(plugin, kind, info) for kind, info in found]
 
         try:
-            problems = guarded(plugin, ask, lambda kind: NotConfiguredError(f"could not be loaded ({kind})"))
+            problems = call_plugin(plugin, ask, lambda kind: NotConfiguredError(f"could not be loaded ({kind})"))
         except (PluginError, PayloadTooLargeError) as error:
             if not origin[0]:
                 raise
@@ -215,7 +215,7 @@ class Catalog:
             else:
                 if (kind, info.name) in self._found:
                     self._in_place[kind, info.name] = plugin
-                self._found[kind, info.name] = Listed(kind, info, *origin, plugin if origin[0] else "")
+                self._found[kind, info.name] = InstalledPlugin(kind, info, *origin, plugin if origin[0] else "")
                 self._hooks[kind, info.name] = getattr(self._manager.get_plugin(plugin), "__name__", plugin)
 
     def _unfit(self, plugin: str, kind: str, info: Any) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import Document, Locator, Source
-from sealpipe.registry.calls import guarded
+from sealpipe.registry.calls import call_plugin
 
 Answers = dict[Locator, Document | PluginError]
 
@@ -67,7 +67,7 @@ def _width(made: Source) -> int:
 
 def _ask(made: Source, name: str, locators: Sequence[Locator]) -> Answers:
     try:
-        answers = guarded(f"the source {name}", lambda: made.fetch_many(locators))
+        answers = call_plugin(f"the source {name}", lambda: made.fetch_many(locators))
         return {locator: _checked(locator, answers) for locator in locators}
     except PayloadTooLargeError:
         raise

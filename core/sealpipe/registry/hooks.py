@@ -10,7 +10,7 @@ import pluggy
 
 from sealpipe.errors import PayloadTooLargeError, PluginError
 from sealpipe.plugin import ChannelInfo, CIInfo, Outgoing, SinkInfo, SourceInfo
-from sealpipe.registry.calls import guarded
+from sealpipe.registry.calls import call_plugin
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
@@ -71,7 +71,7 @@ class Group(Protocol):
 G = TypeVar("G", bound=Group)
 
 
-class Foreign(NamedTuple):
+class PluginCommand(NamedTuple):
     """A command of a plugin (the name of its entry point), and the distribution that this came with."""
 
     command: Any
@@ -80,17 +80,17 @@ class Foreign(NamedTuple):
     version: str
 
 
-def commands(catalog: Catalog, group: Callable[[], G], taken: Callable[[str], bool]) -> dict[str, Foreign]:
+def plugin_commands(catalog: Catalog, group: Callable[[], G], taken: Callable[[str], bool]) -> dict[str, PluginCommand]:
     """Every command of every third-party plugin, by name. `taken` tells the names that are ours.
 
     `group` makes an empty group for each: what breaks in one takes nothing from another. Problems are the catalog's.
     """
-    found: dict[str, Foreign] = {}
+    found: dict[str, PluginCommand] = {}
     for plugin, (origin, version) in catalog.third_parties().items():
         own = group()
         module = catalog.module(plugin)
         try:
-            guarded(plugin, partial(catalog.only(module, HOOK), group=own), _told)
+            call_plugin(plugin, partial(catalog.only(module, HOOK), group=own), _commands_error)
         except (PluginError, PayloadTooLargeError) as error:
             catalog.problems[plugin] = error.message
             continue
@@ -98,9 +98,9 @@ def commands(catalog: Catalog, group: Callable[[], G], taken: Callable[[str], bo
             if taken(name) or name in found:
                 catalog.problems[plugin] = f"has a command named {name}, and there is one already"
             else:
-                found[name] = Foreign(command, plugin, origin, version)
+                found[name] = PluginCommand(command, plugin, origin, version)
     return found
 
 
-def _told(kind: str) -> PluginError:
+def _commands_error(kind: str) -> PluginError:
     return PluginError(f"could not add its commands ({kind})")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.errors import NotConfiguredError, PluginError, PolicyError
 from sealpipe.plugin import Outgoing, VetoError
-from sealpipe.registry.calls import guarded
+from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.stores import read_tables
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SERVICE: Final = "service"
 BUILT_IN: Final[Mapping[str, str]] = {"audit": AUDIT, "policy": "sealpipe_plugins.policy"}
 
 
-class Overseer(NamedTuple):
+class PolicyHook(NamedTuple):
     """A policy or observer, and its table of the config. `enforced`: the machine's, not the user's."""
 
     name: str
@@ -36,23 +36,23 @@ class Overseer(NamedTuple):
     enforced: bool = False
 
 
-def check(catalog: Catalog, overseers: Sequence[Overseer], plan: Outgoing) -> None:
+def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: Outgoing) -> None:
     """Ask every policy. Raises PolicyError, or PluginError where one cannot say: then nothing may leave either."""
-    for overseer in overseers:
+    for hook in hooks:
         try:
-            _call(catalog, overseer, "sealpipe_check_outgoing", plan=plan, enforced=overseer.enforced)
+            _call(catalog, hook, "sealpipe_check_outgoing", plan=plan, enforced=hook.enforced)
         except _GuardedVetoError as refused:
-            own = "the policy" if overseer.name == "policy" else f"the policy {overseer.name}"
-            whose = "this machine's policy" if overseer.enforced else own
+            own = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
+            whose = "this machine's policy" if hook.enforced else own
             raise PolicyError(f"{whose} does not allow this: {refused}") from None
 
 
-def tell(catalog: Catalog, overseers: Sequence[Overseer], event: Mapping[str, Any]) -> None:
+def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
     """Tell every observer. Raises the first PluginError, once all were told."""
     failed: PluginError | None = None
-    for overseer in overseers:
+    for hook in hooks:
         try:
-            _call(catalog, overseer, "sealpipe_event", event=event)
+            _call(catalog, hook, "sealpipe_event", event=event)
         except PluginError as error:
             failed = failed or error
     if failed is not None:
@@ -63,13 +63,13 @@ class _GuardedVetoError(PluginError):
     """A VetoError on its way through the guard, which lets only errors of the contract pass."""
 
 
-def _call(catalog: Catalog, overseer: Overseer, hook: str, **values: Any) -> None:
-    place = BUILT_IN.get(overseer.name)
-    module = import_module(place) if place else catalog.module(overseer.name)
-    implementation = getattr(module, hook, None)
+def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> None:
+    built_in = BUILT_IN.get(hook.name)
+    module = import_module(built_in) if built_in else catalog.module(hook.name)
+    implementation = getattr(module, function, None)
     if implementation is None:
         return
-    guarded(overseer.name, partial(_ask, catalog.only(module, hook), {**values, "config": overseer.table}))
+    call_plugin(hook.name, partial(_ask, catalog.only(module, function), {**values, "config": hook.table}))
 
 
 def _ask(call: Any, values: Mapping[str, Any]) -> None:
@@ -79,16 +79,16 @@ def _ask(call: Any, values: Mapping[str, Any]) -> None:
         raise _GuardedVetoError(str(refusal)) from None
 
 
-def overseers(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[Overseer, ...]:
+def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[PolicyHook, ...]:
     """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
     table."""
     enforced = read_tables(machine, "enforce")
-    found = [Overseer(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
-    found += [Overseer(name, user[name]) for name in BUILT_IN if name in user]
-    found += [Overseer(name, table) for name, table in read_tables(user, "oversight").items()]
-    for overseer in found:
-        if not isinstance(overseer.table, Mapping):
-            raise NotConfiguredError(f"the config's {overseer.name} is no table", remedy=f"write [{overseer.name}]")
+    found = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
+    found += [PolicyHook(name, user[name]) for name in BUILT_IN if name in user]
+    found += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
+    for hook in found:
+        if not isinstance(hook.table, Mapping):
+            raise NotConfiguredError(f"the config's {hook.name} is no table", remedy=f"write [{hook.name}]")
     return tuple(found)
 
 
@@ -108,8 +108,8 @@ def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
     return None
 
 
-def audit_verified(file: Path, key: Any, head: str | None) -> Any:
+def verify_audit(file: Path, key: Any, head: str | None) -> Any:
     """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verified`). Raises OSError,
     NotConfiguredError."""
-    opened = None if key is None else guarded("audit", lambda: import_module(AUDIT).key_of(key))
+    opened = None if key is None else call_plugin("audit", lambda: import_module(AUDIT).key_of(key))
     return import_module("sealpipe_plugins.audit.verify").verify(file, opened, head)

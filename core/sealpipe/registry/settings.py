@@ -14,7 +14,7 @@ from sealpipe.registry.stores import Store
 from sealpipe.secret import Secret
 
 
-def filled(model: type[PluginSettings], store: Store, environ: Mapping[str, str]) -> Any:
+def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[str, str]) -> Any:
     """An instance of the settings class. SettingError names the setting that is wrong, never its value."""
     if open_ones := sorted(_open_secrets(model, store.table)):
         raise SettingError(

@@ -72,7 +72,7 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
     return found
 
 
-def check_names(found: Mapping[str, Store], plugins: Iterable[str]) -> None:
+def check_store_names(found: Mapping[str, Store], plugins: Iterable[str]) -> None:
     """SettingError for a store that bears the name of a plugin, and is of another: whoever reads it would be misled.
 
     Names count as one where they have the same variables: `aws-sm`, `AWS_SM`.

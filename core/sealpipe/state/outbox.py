@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
-from sealpipe.secret import sheltered
+from sealpipe.secret import strips_frames
 from sealpipe.state import files
 from sealpipe.state.directory import private_folder
 from sealpipe.state.entry import Entry, records, replay
@@ -107,7 +107,7 @@ class Outbox:
             raise StateError(f"the outbox in {self.folder} cannot be read: {error.strerror}") from None
         return sorted(found, key=lambda listed: (listed.created_at, listed.id))
 
-    @sheltered
+    @strips_frames
     def open(self, entry_id: str) -> Entry | Literal["busy", "gone"]:
         """The entry, locked; `busy` where another process works on it, `gone` where it ended.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sealpipe.errors import EncodingError, UsageError
-from sealpipe.prompts import Prompt, checked, distinct
+from sealpipe.prompts import Prompt, check_prompt, check_prompts
 from sealpipe.times import format_time, parse_time
 from sealpipe.wire.encoding import decode_base64url
 
@@ -69,7 +69,7 @@ def load(text: str) -> Receipt:
         return Receipt(
             _code(members),
             _point(members),
-            distinct([checked(Prompt(**_texts(row))) for row in members["prompts"]]),
+            check_prompts([check_prompt(Prompt(**_texts(row))) for row in members["prompts"]]),
             _key(members["key"]),
             None if members.get("expires_at") is None else parse_time(_text(members, "expires_at")),
             None if members.get("title") is None else _text(members, "title"),

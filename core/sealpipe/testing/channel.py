@@ -11,8 +11,8 @@ import pytest
 from sealpipe.errors import PluginError, ReferenceValueError, UnavailableError, UnknownOutcomeError
 from sealpipe.plugin import Channel, Delivery, Message, Secret
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import guarded
-from sealpipe.testing.contract import PATIENCE, Contract, Trouble, listen, logged, shows, told
+from sealpipe.registry.calls import call_plugin
+from sealpipe.testing.contract import PATIENCE, Contract, error_text, find_leaks, log_everything, log_text
 
 LINK = "https://links.example/s/AbC#1c4nary-5f1e-fragment"
 
@@ -63,36 +63,38 @@ class ChannelContract(Contract):
 
     def test_a_message_arrives_once_with_its_link_whole(self, channel: Channel) -> None:
         before = len(self.received())
-        delivery = guarded(self.name, lambda: channel.send(self.message(), self.recipient()))
+        delivery = call_plugin(self.name, lambda: channel.send(self.message(), self.recipient()))
         assert isinstance(delivery, Delivery)
         arrived = self.received()[before:]
         assert len(arrived) == 1
         assert LINK in arrived[0]
 
     def test_the_link_shows_in_no_repr_or_log(self, channel: Channel, caplog: pytest.LogCaptureFixture) -> None:
-        listen(caplog)
+        log_everything(caplog)
         delivery = channel.send(self.message(), self.recipient())
-        assert not shows(repr(delivery) + repr(channel) + logged(caplog), [LINK.partition("#")[2], *self.secrets()])
+        assert not find_leaks(
+            repr(delivery) + repr(channel) + log_text(caplog), [LINK.partition("#")[2], *self.secrets()]
+        )
 
     @pytest.mark.parametrize("how", ["429", "503", "dripping"])
     def test_a_backend_that_turns_it_away_is_unavailable(
         self, how: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        listen(caplog)
+        log_everything(caplog)
         if how == "dripping":
             monkeypatch.setattr("sealpipe.http.plugin_network.DEADLINE", PATIENCE)
-        server = Trouble(how)
+        server = FaultyServer(how)
         try:
             environ = self.at(server.url)
             if environ is None:
                 pytest.skip(f"{self.name} does not talk HTTP")
             channel = self.registry_in(environ).channel(self.name)
             with pytest.raises(PluginError) as failed:
-                guarded(self.name, lambda: channel.send(self.message(), self.recipient()))
+                call_plugin(self.name, lambda: channel.send(self.message(), self.recipient()))
         finally:
             server.stop()
         wanted = (
             (UnavailableError, UnknownOutcomeError) if how == "dripping" else UnavailableError
         )  # it may have taken the message
         assert isinstance(failed.value, wanted), failed.value
-        assert not shows(told(failed.value) + logged(caplog), [LINK.partition("#")[2], *self.secrets()])
+        assert not find_leaks(error_text(failed.value) + log_text(caplog), [LINK.partition("#")[2], *self.secrets()])

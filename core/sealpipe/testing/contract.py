@@ -46,7 +46,7 @@ DRIP = 0.1
 """Seconds between two bytes: far below any timeout of a single read."""
 
 
-class Trouble:
+class FaultyServer:
     """`how` is a status such as `503`, `closed` (the connection ends without an answer), `silent` (it stays, and
     nothing comes) or `dripping` (an answer comes, a byte now and then, and never ends). `received` counts."""
 
@@ -168,8 +168,8 @@ class Contract:
 
     def test_its_settings_show_nothing_in_their_repr(self, registry: Registry) -> None:
         made = getattr(registry, self.kind)(self.name)
-        assert not shows(repr(made), self.secrets())
-        assert not shows(repr(made.settings), self.secrets())
+        assert not find_leaks(repr(made), self.secrets())
+        assert not find_leaks(repr(made.settings), self.secrets())
 
     def secrets(self) -> Sequence[str]:
         """Secrets of the plugin's own, such as its token, that nothing may show. To be overridden."""
@@ -179,22 +179,22 @@ class Contract:
 KINDS_NEEDED = ("sealpipe.registry", "sealpipe.plugin")
 
 
-def shows(text: str, secrets: Sequence[str] = ()) -> list[str]:
+def find_leaks(text: str, secrets: Sequence[str] = ()) -> list[str]:
     """Which secrets, or the canary, a text shows in any spelling."""
     return [secret for secret in (CANARY, *secrets) for spelling in spellings(secret) if spelling in text]
 
 
-def told(error: PluginError) -> str:
+def error_text(error: PluginError) -> str:
     """All that an error tells, as the command line and a log would."""
     causes = [repr(error.__cause__), repr(error.__context__)]
     return "\n".join([str(error), repr(error), error.message, error.remedy, error.locator, *causes])
 
 
-def logged(caplog: pytest.LogCaptureFixture) -> str:
+def log_text(caplog: pytest.LogCaptureFixture) -> str:
     """All that was logged meanwhile, at every level."""
     return "\n".join(f"{record.getMessage()} {record.args!r} {record.exc_text}" for record in caplog.records)
 
 
-def listen(caplog: pytest.LogCaptureFixture) -> None:
+def log_everything(caplog: pytest.LogCaptureFixture) -> None:
     """Log everything from now on."""
     caplog.set_level(logging.DEBUG)

@@ -13,7 +13,7 @@ from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Sink, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.testing.contract import CANARY, Contract, listen, logged, shows, told
+from sealpipe.testing.contract import CANARY, Contract, error_text, find_leaks, log_everything, log_text
 
 HARD: tuple[str, ...] = (
     " blanks ",
@@ -173,12 +173,14 @@ class SinkContract(Contract):
         assert not self._there(body)
 
     def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
-        listen(caplog)
+        log_everything(caplog)
         body = self.target()
         receipt = self.put(registry, body, self.values(self.canary), "create")
         with pytest.raises(WriteConflictError) as conflict:
             self.put(registry, body, self.values(self.canary + "2"), "create", marker="m2")
-        assert not shows(repr(receipt) + told(conflict.value) + logged(caplog), [self.canary, *self.secrets()])
+        assert not find_leaks(
+            repr(receipt) + error_text(conflict.value) + log_text(caplog), [self.canary, *self.secrets()]
+        )
 
     def _there(self, body: str) -> Mapping[str, bytes]:
         try:

@@ -14,7 +14,16 @@ from sealpipe.errors import AccessDeniedError, PluginError, SecretNotFoundError,
 from sealpipe.plugin import Document
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.testing.contract import CANARY, PATIENCE, Contract, Trouble, listen, logged, shows, told
+from sealpipe.testing.contract import (
+    CANARY,
+    PATIENCE,
+    Contract,
+    FaultyServer,
+    error_text,
+    find_leaks,
+    log_everything,
+    log_text,
+)
 
 Content = bytes | Mapping[str, bytes]
 ODD_KEYS = ("dotted.key", "with space", "slash/key", "UPPER", "eq=al", "com,ma", "\u00fcml\u00e4ut")
@@ -130,20 +139,20 @@ class SourceContract(Contract):
         assert all(_same(found[number], expected[number]) for number in range(8))
 
     def test_a_value_shows_in_no_repr_error_or_log(self, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
-        listen(caplog)
+        log_everything(caplog)
         content: Content = CANARY.encode() if "text" in self.holds else {"key": CANARY.encode()}
         document = self.get(registry, self.put(content))
         errors = [self.get(registry, body) for body in (self.missing(), self.denied()) if body is not None]
-        text = "\n".join([repr(document), *(told(error) for error in errors if isinstance(error, PluginError))])
-        assert not shows(text + logged(caplog), self.secrets())
+        text = "\n".join([repr(document), *(error_text(error) for error in errors if isinstance(error, PluginError))])
+        assert not find_leaks(text + log_text(caplog), self.secrets())
 
     @pytest.fixture
-    def trouble(self) -> Iterator[Callable[[str], Trouble]]:
+    def trouble(self) -> Iterator[Callable[[str], FaultyServer]]:
         """Starts a server that answers everything in one wrong way."""
-        started: list[Trouble] = []
+        started: list[FaultyServer] = []
 
-        def start(how: str) -> Trouble:
-            started.append(Trouble(how))
+        def start(how: str) -> FaultyServer:
+            started.append(FaultyServer(how))
             return started[-1]
 
         yield start
@@ -153,12 +162,12 @@ class SourceContract(Contract):
     @pytest.mark.parametrize("how", ["429", "503", "closed", "silent", "dripping"])
     def test_a_backend_that_does_not_answer_is_unavailable(
         self,
-        trouble: Callable[[str], Trouble],
+        trouble: Callable[[str], FaultyServer],
         how: str,
         caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        listen(caplog)
+        log_everything(caplog)
         if limit := {"silent": "TIMEOUT", "dripping": "DEADLINE"}.get(how):
             monkeypatch.setattr(f"sealpipe.http.plugin_network.{limit}", PATIENCE)
         server = trouble(how)
@@ -167,7 +176,7 @@ class SourceContract(Contract):
             pytest.skip(f"{self.name} does not talk HTTP")
         error = self.get(self.registry_in(environ), self.missing())
         assert isinstance(error, UnavailableError), error
-        assert not shows(told(error) + logged(caplog), self.secrets())
+        assert not find_leaks(error_text(error) + log_text(caplog), self.secrets())
         if how == "429":
             assert error.retry_after == server.retry_after
 

@@ -26,7 +26,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import BLIND, Mode
-from sealpipe.testing.contract import Trouble
+from sealpipe.testing.contract import FaultyServer
 from support import fake_github
 from support.fake_github import FakeGitHub
 from support.fake_secrets import Kept
@@ -344,7 +344,7 @@ class TestTrouble:
 
     @pytest.mark.parametrize("how", ["503", "closed"])
     def test_a_github_that_is_in_trouble_is_unavailable(self, how: str) -> None:
-        trouble = Trouble(how)
+        trouble = FaultyServer(how)
         try:
             assert at(trouble.url).fails(UnavailableError, "acme/app").retry_after in (None, 7)
         finally:

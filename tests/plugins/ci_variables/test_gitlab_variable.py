@@ -23,7 +23,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode
-from sealpipe.testing.contract import Trouble
+from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.gitlab.variables import described
 from support import fake_gitlab
 from support.fake_gitlab import FakeGitLab
@@ -368,7 +368,7 @@ class TestTrouble:
 
     @pytest.mark.parametrize("how", ["503", "closed"])
     def test_a_gitlab_that_is_in_trouble_is_unavailable(self, how: str) -> None:
-        trouble = Trouble(how)
+        trouble = FaultyServer(how)
         try:
             assert at(trouble.url).fails(UnavailableError, TARGET).retry_after in (None, 7)
         finally:

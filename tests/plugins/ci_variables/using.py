@@ -12,8 +12,8 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Health, Locator, Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import describe, store
-from sealpipe.testing.contract import told
+from sealpipe.registry.calls import describe_write, write_fields
+from sealpipe.testing.contract import error_text
 
 CANARY = "Canary-6b1f_Zk3Qx0Vn8Jw"
 
@@ -41,10 +41,10 @@ class Storing:
         self, target: str, values: Mapping[str, str | bytes], mode: Mode = "create", marker: str = "m1"
     ) -> Receipt:
         fields = [Stored(key, Secret(value)) for key, value in values.items()]
-        return store(self.registry, self.name, self.locator(target), fields, mode, marker)
+        return write_fields(self.registry, self.name, self.locator(target), fields, mode, marker)
 
     def describe(self, target: str, mode: Mode = "create") -> str:
-        return describe(self.registry, self.name, self.locator(target), mode)
+        return describe_write(self.registry, self.name, self.locator(target), mode)
 
     def check(self) -> Health:
         return self.registry.check("sink", self.name)
@@ -54,5 +54,5 @@ class Storing:
         with pytest.raises(kind) as caught:
             self.put_all(target, values or {"PW": CANARY}, mode, marker)
         assert type(caught.value) is kind
-        assert CANARY not in told(caught.value)
+        assert CANARY not in error_text(caught.value)
         return caught.value

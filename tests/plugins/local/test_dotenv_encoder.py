@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from references.running import value_of
 from sealpipe.errors import PluginError, ReferenceValueError, UnsupportedError
-from sealpipe.testing.contract import CANARY, told
+from sealpipe.testing.contract import CANARY, error_text
 from sealpipe_plugins.local.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, odd, plain
 from support import env_readers
 from support.putting import put
@@ -131,8 +131,8 @@ def test_the_character_is_named_and_nothing_else_of_the_value(quote: str, value:
     with pytest.raises(UnsupportedError) as refused:
         put("dotenv", str(tmp_path / "env"), {"K": value}, "create", quote=quote)
     assert NAMED[quote, value] in refused.value.message
-    assert "c4n" not in told(refused.value)
-    assert not {"c4", "ary"} & set(told(refused.value).replace(",", " ").split())
+    assert "c4n" not in error_text(refused.value)
+    assert not {"c4", "ary"} & set(error_text(refused.value).replace(",", " ").split())
     fits = [each for each in QUOTED if odd(value, each) is None]
     assert not fits or f"?quote={fits[-1]}" in refused.value.remedy
     assert "file: or dir:" in refused.value.remedy
@@ -199,7 +199,7 @@ def test_a_refusal_says_what_to_do_and_nothing_of_the_value(tmp_path: Path) -> N
         with pytest.raises(UnsupportedError) as refused:
             put("dotenv", str(tmp_path / "env"), {"K": value}, "create")
         assert "file:" in refused.value.remedy
-        assert "c4nary" not in told(refused.value)
+        assert "c4nary" not in error_text(refused.value)
         assert refused.value.__context__ is None
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, Receipt, Secret, Stored
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import store
+from sealpipe.registry.calls import write_fields
 from support.openbao import Bao
 
 
@@ -25,7 +25,9 @@ def put(
 ) -> Receipt:
     """Store some values."""
     locator = registry.locate(parse(f"vault:{body}"), "sink")
-    return store(registry, "vault", locator, [Stored(key, Secret(each)) for key, each in values.items()], mode, marker)
+    return write_fields(
+        registry, "vault", locator, [Stored(key, Secret(each)) for key, each in values.items()], mode, marker
+    )
 
 
 def refusal(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.testing.contract import Trouble
+from sealpipe.testing.contract import FaultyServer
 from sealpipe_rehearsal.running import Running
 from support.intercepting import Intercepting
 from support.openbao import Bao, server
@@ -38,7 +38,7 @@ def failures(bao: Bao, user: Terminal, tmp_path: Path) -> Iterator[dict[str, tup
     at = {"VAULT_ADDR": bao.addr, "VAULT_TOKEN": token}
     with ExitStack() as stack:
         sealed = stack.enter_context(server(tmp_path, unsealed=False))
-        silent = Trouble("silent")
+        silent = FaultyServer("silent")
         stack.callback(silent.stop)
         proxy = stack.enter_context(Intercepting(tmp_path, {HOST: bao.port}))
         behind = {**at, "VAULT_ADDR": f"https://{HOST}"}

@@ -15,7 +15,7 @@ from sealpipe.errors import ReferenceValueError, SecretNotFoundError, Unsupporte
 from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe.registry.calls import describe
+from sealpipe.registry.calls import describe_write
 from support.openbao import Bao
 
 
@@ -310,7 +310,7 @@ def test_the_apis_path_is_not_taken_for_a_keys(root: Registry, bao: Bao) -> None
 def test_a_target_that_cannot_be_is_refused_before_anybody_is_asked(registry_of: Registries, body: str) -> None:
     registry = registry_of({"VAULT_ADDR": "http://127.0.0.1:9", "VAULT_TOKEN": "x"})
     with pytest.raises(ReferenceValueError):
-        describe(registry, "vault", registry.locate(parse(f"vault:{body}"), "sink"), "create")
+        describe_write(registry, "vault", registry.locate(parse(f"vault:{body}"), "sink"), "create")
     assert isinstance(refusal(registry, body, {"x": "1"}), ReferenceValueError)
 
 
@@ -318,7 +318,7 @@ def test_what_would_be_done_is_told_in_words(registry_of: Registries) -> None:
     registry = registry_of({"VAULT_ADDR": "http://127.0.0.1:9", "VAULT_TOKEN": "x"})
     locator = registry.locate(parse("vault:a/b?namespace=team&mount=kv"), "sink")
     modes: tuple[Mode, ...] = ("create", "replace", "merge")
-    told = [describe(registry, "vault", locator, mode) for mode in modes]
+    told = [describe_write(registry, "vault", locator, mode) for mode in modes]
     assert told == [
         "store kv/a/b in Vault at 127.0.0.1:9, where nothing may be yet (namespace team)",
         "store kv/a/b in Vault at 127.0.0.1:9, in place of all keys that are there (namespace team)",

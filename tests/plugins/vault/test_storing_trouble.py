@@ -23,7 +23,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode
 from sealpipe.registry import Registry
-from sealpipe.testing.contract import Trouble
+from sealpipe.testing.contract import FaultyServer
 from sealpipe_plugins.vault import writing
 from support.openbao import Bao, server
 
@@ -297,7 +297,7 @@ def test_a_sealed_vault_says_so(registry_of: Registries, sealed: Bao) -> None:
 
 @pytest.mark.parametrize("how", ["503", "429", "502", "closed"])
 def test_a_vault_that_cannot_answer_now_may_be_asked_again(registry_of: Registries, how: str) -> None:
-    trouble = Trouble(how)
+    trouble = FaultyServer(how)
     try:
         found = refusal(registry_of({"VAULT_ADDR": trouble.url, "VAULT_TOKEN": "x"}), place(), {"x": "1"})
     finally:

@@ -16,7 +16,7 @@ from sealpipe.flows.collect.result import Identity, Received, Unreadable
 from sealpipe.flows.collect.store import parcels
 from sealpipe.flows.store.targets import plain
 from sealpipe.flows.store.write import MisfitError
-from sealpipe.secret import closed
+from sealpipe.secret import as_secret
 from sealpipe.wire import fields, sealed_box
 
 
@@ -106,7 +106,7 @@ def _closed(field: fields.Field) -> fields.Field:
     """The same, its value closed: no traceback's locals show it."""
     return fields.Field(
         field.key,
-        closed(field.value),
+        as_secret(field.value),
         field.type,
         language=field.language,
         filename=field.filename,

@@ -126,7 +126,7 @@ def _value(name: str, ref: Reference, value: str | None) -> str:
 def _check(
     wanted: Sequence[Wanted], values: Mapping[str, str], registry: Callable[[], Registry]
 ) -> tuple[Recipient, ...]:
-    from sealpipe.registry.calls import checked
+    from sealpipe.registry.calls import check_recipient
 
     plugins = registry()
     found: dict[tuple[str, str], Recipient] = {}
@@ -135,7 +135,7 @@ def _check(
         if SEGMENTS in info.capabilities:
             _only_segments(target, pattern, values)
         try:
-            to = checked(plugins, target.name, pattern.fill(values))
+            to = check_recipient(plugins, target.name, pattern.fill(values))
         except PluginError as error:
             raise naming(error, target) from None
         # By plugin, for two stores of one may have one recipient; and however that recipient is spelled.

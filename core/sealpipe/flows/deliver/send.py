@@ -135,7 +135,7 @@ def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool
 
 def _send(session: Session, share: Deliverable, number: int) -> None:
     """Journal, send, journal. Blocks."""
-    from sealpipe.registry.calls import send
+    from sealpipe.registry.calls import send_message
 
     assert share.mail is not None  # noqa: S101 - as above
     dispatch = share.mail.dispatches[number]
@@ -143,7 +143,7 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
     registry.channel(recipient.channel)  # what it lacks is told before the message counts as under way
     _note(share, number, "sending")
     try:
-        send(registry, recipient.channel, _message(share, recipient), recipient.to)
+        send_message(registry, recipient.channel, _message(share, recipient), recipient.to)
     except NOT_TAKEN:
         _note(share, number, "failed", must=False)
         raise
@@ -151,9 +151,9 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
 
 
 def _confirms(session: Session, dispatch: Dispatch) -> bool:
-    from sealpipe.registry.calls import confirms
+    from sealpipe.registry.calls import confirms_delivery
 
-    return confirms(session.registry(), dispatch.recipient.channel)
+    return confirms_delivery(session.registry(), dispatch.recipient.channel)
 
 
 def _note(share: Deliverable, number: int, state: State, *, must: bool = True) -> None:

@@ -12,7 +12,7 @@ from sealpipe.errors import UsageError
 from sealpipe.flows.share.options import addressed, checked_passcode, ending, refuse_drawn, refuse_typed
 from sealpipe.flows.store.targets import Target as StoreTarget
 from sealpipe.flows.store.targets import parse_targets, picks
-from sealpipe.prompts import Prompt, checked, distinct, parse_prompt
+from sealpipe.prompts import Prompt, check_prompt, check_prompts, parse_prompt
 from sealpipe.reference import Everything, Reference, Target
 from sealpipe.secret import Secret
 from sealpipe.state.receipt import RequestKey
@@ -70,7 +70,7 @@ def plan_request(
     params: Params = (),
 ) -> RequestPlan:
     """Check what is asked for. A string among the prompts is `[ID=]PROMPT[:TYPE]`. Raises UsageError."""
-    asked = distinct([parse_prompt(each) if isinstance(each, str) else checked(each) for each in prompts])
+    asked = check_prompts([parse_prompt(each) if isinstance(each, str) else check_prompt(each) for each in prompts])
     for name, number in (("max_submissions", max_submissions), ("views", views)):
         if number is not None and number < 1:
             raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")

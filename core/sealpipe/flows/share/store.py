@@ -13,7 +13,7 @@ from sealpipe.flows.store.targets import SHARE, Target, parse_targets, picks, pr
 from sealpipe.flows.store.write import MisfitError, Parcel, describe, grouped, put, take
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key
-from sealpipe.secret import closed
+from sealpipe.secret import as_secret
 from sealpipe.state.entry import Entry
 from sealpipe.wire import envelope, fields, jsontext, link
 
@@ -95,4 +95,4 @@ def _opened(meta: Mapping[str, Any], body: bytes | bytearray) -> list[fields.Fie
     passcode = meta["passcode"]
     content_key = link.decode_fragment(meta["fragment"].reveal())
     data = envelope.open(content_key, members["data"], None if passcode is None else passcode.reveal())
-    return [fields.Field(each.key, closed(each.value), each.type) for each in fields.load(data)]
+    return [fields.Field(each.key, as_secret(each.value), each.type) for each in fields.load(data)]

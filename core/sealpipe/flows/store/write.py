@@ -102,20 +102,20 @@ def is_blind(session: Session, ref: Reference) -> bool:
 
 
 def _describe(session: Session, parcels: Sequence[Parcel]) -> list[str]:
-    from sealpipe.registry.calls import describe as told
+    from sealpipe.registry.calls import describe_write as told
 
     registry = session.registry()
     return [told(registry, parcel.ref.name, locate(session, parcel.ref), parcel.mode) for parcel in parcels]
 
 
 def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
-    from sealpipe.registry.calls import store
+    from sealpipe.registry.calls import write_fields
 
     registry, locator = session.registry(), locate(session, parcel.ref)
     registry.sink(parcel.ref.name)  # what it lacks is told before anything counts as under way
     blind = record is not None and is_blind(session, parcel.ref)
     if not blind or record is None:
-        return store(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
+        return write_fields(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
     place = parcel.place
     state = record.placed(parcel.marker, place)
     if state == "stored":
@@ -128,7 +128,7 @@ def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
         )
     record.note_place(parcel.marker, place, "storing")
     try:
-        receipt = store(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
+        receipt = write_fields(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
     except NOT_TAKEN:
         record.note_place(parcel.marker, place, state or "not stored")
         raise
