@@ -12,7 +12,7 @@ from sealpipe.errors import PluginError, ReferenceValueError, UnavailableError, 
 from sealpipe.plugin import Channel, Delivery, Message, Secret
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import call_plugin
-from sealpipe.testing.contract import PATIENCE, Contract, error_text, find_leaks, log_everything, log_text
+from sealpipe.testing.contract import PATIENCE, Contract, FaultyServer, error_text, find_leaks, log_everything, log_text
 
 LINK = "https://links.example/s/AbC#1c4nary-5f1e-fragment"
 
