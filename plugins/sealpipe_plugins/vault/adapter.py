@@ -1,7 +1,4 @@
-"""hvac on connections of ours: its API classes keep their meaning, and its way through `requests` is not taken.
-
-That way costs four times the CPU, threads make it slower, and it reads neither our certificates nor our proxies.
-"""
+"""The adapter by which hvac's API classes use our connections in place of `requests`."""
 
 from __future__ import annotations
 
@@ -14,16 +11,15 @@ from hvac.adapters import Adapter
 from hvac.exceptions import VaultError
 
 from sealpipe.plugin import NotConfiguredError, Secret
-from sealpipe_plugins.vault.connections import Lines
-from sealpipe_plugins.vault.http11 import Answer
+from sealpipe_plugins.vault.connections import ConnectionPool, Response
 
 
-class OurAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
-    """Speaks for one token in one namespace. Refusals are hvac's exceptions, with the `answer` that they came by."""
+class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
+    """Calls with one token in one namespace. Refusals are hvac's exceptions, with Vault's response as `answer`."""
 
-    def __init__(self, lines: Lines, token: Secret | None, namespace: str) -> None:
+    def __init__(self, pool: ConnectionPool, token: Secret | None, namespace: str) -> None:
         # Not hvac's own: that makes a session of requests.
-        self._lines = lines
+        self._pool = pool
         self._headers = {"X-Vault-Request": "true"}
         self._token = token
         if namespace:
@@ -49,10 +45,10 @@ class OurAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
         sent = {**self._headers, **(headers or {})}
         if self._token is not None:
             sent["X-Vault-Token"] = self._token.reveal()
-        return read(self._lines.send(method.upper(), target, sent, body), method, url)
+        return read(self._pool.send(method.upper(), target, sent, body), method, url)
 
 
-def read(answer: Answer, method: str, url: str) -> Any:
+def read(answer: Response, method: str, url: str) -> Any:
     """What an answer says. VaultError where it refuses, NotConfiguredError where it is not Vault's."""
     text = _loaded(answer.body)
     if 200 <= answer.status < 300:

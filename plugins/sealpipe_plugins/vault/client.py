@@ -13,11 +13,11 @@ from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
 from sealpipe.plugin import Context, NotConfiguredError, PluginError, SecretNotFoundError, UnsupportedError, in_clear
-from sealpipe_plugins.vault.adapter import OurAdapter, member, number
-from sealpipe_plugins.vault.connections import Lines
+from sealpipe_plugins.vault.adapter import VaultAdapter, member, number
+from sealpipe_plugins.vault.connections import ConnectionPool
 from sealpipe_plugins.vault.errors import has, nothing_there, refused
 from sealpipe_plugins.vault.path import Place
-from sealpipe_plugins.vault.session import Entry
+from sealpipe_plugins.vault.session import Session
 from sealpipe_plugins.vault.settings import VaultSettings
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Vault:
             ca_file=settings.ca_file and settings.ca_file.expanduser(),
             timeout=settings.timeout,
         )
-        self.entry = Entry(Lines(connect, self.host, prefix), settings, context)
+        self.session = Session(ConnectionPool(connect, self.host, prefix), settings, context)
         self._lock = threading.Lock()
         self._mounts: dict[str, list[Mount]] = {}
 
@@ -68,11 +68,11 @@ class Vault:
         """Vault's version, and what it knows of our token. Reads no secret."""
         options = {"standbyok": "true", "perfstandbyok": "true"}
         try:
-            state = OurAdapter(self.entry.lines, None, "").get("/v1/sys/health", params=options)
+            state = VaultAdapter(self.session.pool, None, "").get("/v1/sys/health", params=options)
         except VaultError as error:
             failure = refused(error, self.host, "")
         else:
-            return str(member(state, "version")), self.entry.look() or {}
+            return str(member(state, "version")), self.session.look() or {}
         raise failure
 
     def state(self) -> str:
@@ -87,7 +87,7 @@ class Vault:
         self,
         place: Place,
         path: str,
-        ask: Callable[[OurAdapter], T],
+        ask: Callable[[VaultAdapter], T],
         *,
         right: str = "read",
         through: Collection[int] = (404,),
@@ -96,14 +96,14 @@ class Vault:
 
         404 is what finds nothing. `right` is the capability that the call needs.
         """
-        adapter = self.entry.adapter(place.namespace)
+        adapter = self.session.adapter(place.namespace)
         try:
             answer = ask(adapter)
         except VaultError as error:
             if error.answer.status in through and not has(error, "namespace not found"):
                 raise
             if error.answer.status == 403:
-                failure = self.entry.denied(place.where, path, place.namespace, right)
+                failure = self.session.denied(place.where, path, place.namespace, right)
             else:
                 failure = refused(error, place.where, place.namespace)
         else:
@@ -114,7 +114,7 @@ class Vault:
         path = place.path.removeprefix(f"{mount}/")
         version = None if place.version is None else int(place.version)
 
-        def ask(adapter: OurAdapter) -> Any:
+        def ask(adapter: VaultAdapter) -> Any:
             return KvV2(adapter).read_secret_version(
                 path, version=version, mount_point=mount, raise_on_deleted_version=True
             )
@@ -139,8 +139,8 @@ class Vault:
         raise failure
 
     def _lease(self, begun: datetime, lives: int) -> Lease:
-        self.entry.leased = True
-        login = self.entry.known()
+        self.session.leased = True
+        login = self.session.known()
         ends = [begun + timedelta(seconds=lives), *([login.ends] if login.ends else [])]
         doubts = [] if login.known else ["the end of our token is not known, and its lease ends with it"]
         doubts += [f"our token may be used {login.uses} times, and its lease ends with the last"] if login.uses else []
@@ -159,7 +159,7 @@ class Vault:
 
     def _look_up(self, place: Place) -> Mount:
         """The engine that a path belongs to, as the `vault kv` command finds it."""
-        adapter = self.entry.adapter(place.namespace)
+        adapter = self.session.adapter(place.namespace)
         try:
             found = member(adapter.get(f"/v1/sys/internal/ui/mounts/{quote(place.path)}"), "data")
         except VaultError as error:
@@ -167,7 +167,7 @@ class Vault:
             if has(error, "preflight"):
                 failure: PluginError = _no_mount(place)
             elif status == 403:
-                failure = self.entry.denied(place.where, place.path, place.namespace)
+                failure = self.session.denied(place.where, place.path, place.namespace)
             elif status in (404, 405) and place.mount is not None and not has(error, "namespace not found"):
                 return Mount(place.mount, versioned=True)  # this Vault does not tell; most are
             else:

@@ -1,4 +1,8 @@
-"""Connections to one Vault, kept for the next call: as many as there are threads that call."""
+"""HTTP connections to one Vault, kept for the next call: as many as there are threads that call.
+
+They are the standard library's, over the sockets that the context opens. hvac's own, by `requests`, cost four times
+the CPU and read neither our certificates nor our proxies (docs/contributing/benchmarks.md, `vault-cpu`).
+"""
 
 from __future__ import annotations
 
@@ -6,34 +10,77 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from http.client import HTTPException, RemoteDisconnected
-from typing import Final
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, RemoteDisconnected
+from typing import Final, NamedTuple
 
 from sealpipe.plugin import NotConfiguredError, PluginError, UnavailableError
 from sealpipe_plugins.http_errors import connect_error
-from sealpipe_plugins.vault.http11 import Answer, Line
+
+BODY_LIMIT: Final = 32 * 1024 * 1024
+"""Bytes of an answer's body that are read."""
 
 _PAUSE: Final = 0.2
 """Seconds in which a Vault that could not be reached is not tried again: the calls that wait for it fail at once."""
 
 
-class Lines:
-    """`connect` makes a connection; `host` is Vault's place, and `prefix` what its address has behind the host.
+class Response(NamedTuple):
+    """An answer. Names of headers are found whatever their case."""
 
-    Safe to use from several threads.
-    """
+    status: int
+    headers: HTTPMessage
+    body: bytes
 
-    def __init__(self, connect: Callable[[], socket.socket], host: str, prefix: str = "") -> None:
-        self._connect = connect
+
+class Connection(HTTPConnection):
+    """HTTP/1.1 over a socket of `open_socket`, for one thread at a time. `used` tells that it carried a request."""
+
+    def __init__(self, host: str, open_socket: Callable[[], socket.socket]) -> None:
+        super().__init__(host)
+        self.used = False
+        self._open_socket = open_socket
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can carry another request."""
+        return self.sock is not None
+
+    def connect(self) -> None:
+        """Open the socket; the base class calls it before the first request."""
+        self.sock = self._open_socket()
+
+    def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        """Send a request and read its whole answer. Raises OSError and HTTPException; then the connection is closed.
+
+        Raises ValueError for a header that would break out of its line; then nothing is sent.
+        """
+        if any(not each.isascii() or not each.isprintable() for each in (target, *headers.values())):
+            raise ValueError("a header cannot have these characters")
+        try:
+            self.request(method, target, body, headers)
+            with self.getresponse() as response:
+                _check_framing(response)
+                answer = Response(response.status, response.headers, _read_body(response))
+        except BaseException:
+            self.close()
+            raise
+        self.used = True
+        return answer
+
+
+class ConnectionPool:
+    """Connections to `host`; `prefix` is what Vault's address has behind the host. Safe for several threads."""
+
+    def __init__(self, open_socket: Callable[[], socket.socket], host: str, prefix: str = "") -> None:
+        self._open_socket = open_socket
         self._host = host
         self._prefix = prefix
-        self._free: deque[Line] = deque()
+        self._free: deque[Connection] = deque()
         self._down: tuple[float, PluginError] | None = None
 
-    def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
-        """One request. Raises UnavailableError or NotConfiguredError where no answer came."""
+    def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        """Make one request. Raises UnavailableError or NotConfiguredError where no answer came."""
         if self._down is not None and time.monotonic() - self._down[0] < _PAUSE:
-            raise again(self._down[1])
+            raise copy_error(self._down[1])
         try:
             return self._exchange(method, self._prefix + target, {"Host": self._host, **headers}, body)
         except (OSError, HTTPException) as error:
@@ -47,49 +94,36 @@ class Lines:
         raise failure
 
     def close(self) -> None:
-        """Hang up. What is sent afterwards opens new connections."""
+        """Close the connections. What is sent afterwards opens new ones."""
         while self._free:
             self._free.pop().close()
 
     __del__ = close  # for a run that ends without saying so
 
-    def forget(self) -> None:
+    def retry_at_once(self) -> None:
         """Let the next call try, however little time has passed since the last one failed."""
         self._down = None
 
-    def hurry(self, seconds: float) -> None:
-        """From now on no step of the connections that are there takes longer."""
-        for line in self._free:
-            line.hurry(seconds)
+    def set_timeout(self, seconds: float) -> None:
+        """From now on no step on the connections that are open takes longer."""
+        for connection in self._free:
+            connection.sock.settimeout(seconds)
 
-    def _exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
-        line = self._line()
+    def _exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         try:
-            answer = line.ask(method, target, headers, body)
-        except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-            line.close()
-            if not line.used or method != "GET":
-                raise
-            line = Line(self._connect())  # it had been hung up while nobody looked
-            try:
-                answer = line.ask(method, target, headers, body)
-            except BaseException:
-                line.close()
-                raise
-        except BaseException:
-            line.close()
-            raise
-        if line.open:
-            self._free.append(line)
-        else:
-            line.close()
-        return answer
-
-    def _line(self) -> Line:
-        try:
-            return self._free.pop()
+            connection = self._free.pop()
         except IndexError:
-            return Line(self._connect())
+            connection = Connection(self._host, self._open_socket)
+        try:
+            answer = connection.exchange(method, target, headers, body)
+        except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            if not connection.used or method != "GET":
+                raise
+            connection = Connection(self._host, self._open_socket)  # Vault had closed the idle one
+            answer = connection.exchange(method, target, headers, body)
+        if connection.is_open:
+            self._free.append(connection)
+        return answer
 
     def _failure(self, error: Exception) -> PluginError:
         at = f"Vault at {self._host}"
@@ -105,6 +139,28 @@ class Lines:
         return failure
 
 
-def again(error: PluginError) -> PluginError:
+def copy_error(error: PluginError) -> PluginError:
     """The same error for another call: each gets a locator of its own."""
     return type(error)(error.message, remedy=error.remedy)
+
+
+def _check_framing(response: HTTPResponse) -> None:
+    """Refuse what leaves in doubt where the answer ends: the next one on the connection would be another's."""
+    lengths, codings = (response.headers.get_all(name, []) for name in ("content-length", "transfer-encoding"))
+    if response.status < 200 or response.headers.defects or len(lengths) + len(codings) > 1:
+        raise HTTPException("an answer in a form that was not asked for")
+    if (codings and not response.chunked) or not all(each.isascii() and each.isdigit() for each in lengths):
+        raise HTTPException("an answer whose length cannot be told")
+    if response.length is not None and response.length > BODY_LIMIT:
+        raise HTTPException("the answer is too long")
+
+
+def _read_body(response: HTTPResponse) -> bytes:
+    body = bytearray()
+    while piece := response.read1(65536):
+        body += piece
+        if len(body) > BODY_LIMIT:
+            raise HTTPException("the answer is too long")
+    if response.length:
+        raise IncompleteRead(b"")
+    return bytes(body)

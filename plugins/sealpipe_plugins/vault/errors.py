@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from hvac.exceptions import VaultError
 
@@ -14,6 +14,7 @@ from sealpipe.plugin import (
     SecretNotFoundError,
     UnavailableError,
     UnsupportedError,
+    retry_after,
 )
 from sealpipe_plugins.vault.adapter import member
 
@@ -81,7 +82,7 @@ def refused(error: VaultError, where: str, namespace: str) -> PluginError:
     kind, reason, remedy = _meaning(answer.status, answer.body, error)
     made = kind(f"{where}: {reason} ({answer.status})", remedy=remedy)
     if isinstance(made, UnavailableError):
-        made.retry_after = _seconds(answer.headers.get("retry-after"))
+        made.retry_after = retry_after(answer.headers.get("retry-after"))
     return made
 
 
@@ -160,7 +161,3 @@ def _meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginEr
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return _OVER if status >= 500 else _BY_STATUS[400]
-
-
-def _seconds(asked: Any) -> float | None:
-    return float(asked) if isinstance(asked, str) and asked.isascii() and asked.isdigit() and len(asked) < 7 else None

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from hvac.api.auth_methods import JWT, AppRole, Kubernetes, Userpass
 
 from sealpipe.plugin import Context, NotConfiguredError, Secret
-from sealpipe_plugins.vault.adapter import OurAdapter, member, number
+from sealpipe_plugins.vault.adapter import VaultAdapter, member, number
 from sealpipe_plugins.vault.settings import VaultSettings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -56,7 +56,7 @@ _SIGNS: tuple[tuple[str, Callable[[VaultSettings], object]], ...] = (
 """What is set, and the method that it means: the first one counts."""
 
 
-def log_in(name: str, settings: VaultSettings, context: Context, adapter: OurAdapter) -> Login:
+def log_in(name: str, settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Login:
     """Log in by a method. `adapter` has no token. Raises NotConfiguredError, VaultError."""
     if name == "token":
         return Login(_given_token(settings, context))
@@ -77,7 +77,7 @@ def log_in(name: str, settings: VaultSettings, context: Context, adapter: OurAda
     )
 
 
-def _approle(settings: VaultSettings, context: Context, adapter: OurAdapter) -> Any:
+def _approle(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     if not settings.role_id:
         raise _lacks(context, "role_id", "VAULT_ROLE_ID")
     secret_id = settings.secret_id or _file(settings.secret_id_file, "secret_id_file", context)
@@ -85,13 +85,13 @@ def _approle(settings: VaultSettings, context: Context, adapter: OurAdapter) -> 
     return AppRole(adapter).login(settings.role_id, opened, use_token=False, mount_point=path(settings, "approle"))
 
 
-def _jwt(settings: VaultSettings, context: Context, adapter: OurAdapter) -> Any:
+def _jwt(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     jwt = settings.jwt or _file(settings.jwt_file, "jwt_file", context) or context.oidc_token(settings.audience)
     role = settings.role or None  # the method's default role
     return JWT(adapter).jwt_login(role, jwt.reveal(), use_token=False, path=path(settings, "jwt"))
 
 
-def _kubernetes(settings: VaultSettings, context: Context, adapter: OurAdapter) -> Any:
+def _kubernetes(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     if not settings.role:
         raise _lacks(context, "role", "VAULT_AUTH_ROLE")
     jwt = settings.jwt or _file(settings.jwt_file or SERVICE_ACCOUNT, "jwt_file", context) or Secret("")
@@ -99,7 +99,7 @@ def _kubernetes(settings: VaultSettings, context: Context, adapter: OurAdapter) 
     return Kubernetes(adapter).login(settings.role, jwt.reveal(), use_token=False, mount_point=mount)
 
 
-def _userpass(settings: VaultSettings, context: Context, adapter: OurAdapter) -> Any:
+def _userpass(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     password = settings.password or _file(settings.password_file, "password_file", context)
     if not settings.username or password is None:
         raise _lacks(context, "password" if settings.username else "username")
@@ -108,7 +108,7 @@ def _userpass(settings: VaultSettings, context: Context, adapter: OurAdapter) ->
     return Userpass(adapter).login(name, password.reveal(), use_token=False, mount_point=mount)
 
 
-_METHODS: Mapping[str, Callable[[VaultSettings, Context, OurAdapter], Any]] = {
+_METHODS: Mapping[str, Callable[[VaultSettings, Context, VaultAdapter], Any]] = {
     "approle": _approle,
     "jwt": _jwt,
     "kubernetes": _kubernetes,

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from hvac.exceptions import VaultError
 
 from sealpipe.plugin import PluginError, UnavailableError
-from sealpipe_plugins.vault.adapter import Number, OurAdapter, member
+from sealpipe_plugins.vault.adapter import Number, VaultAdapter, member
 from sealpipe_plugins.vault.errors import has
 from sealpipe_plugins.vault.writing import Plain
 
@@ -90,7 +90,7 @@ def _body(custom: Mapping[str, str], cas: Mapping[str, str]) -> dict[str, Any]:
     return {"custom_metadata": dict(custom), **cas}
 
 
-def _tried(kept: Plain, call: Callable[[OurAdapter, str], Any]) -> bool | None:
+def _tried(kept: Plain, call: Callable[[VaultAdapter, str], Any]) -> bool | None:
     url = _url(kept)
     try:
         kept.vault.asked(kept.place, "", lambda adapter: call(adapter, url), through=_REFUSED)

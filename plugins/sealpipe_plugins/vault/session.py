@@ -12,27 +12,27 @@ from hvac.exceptions import VaultError
 
 from sealpipe.plugin import AccessDeniedError, BackendAuthError, Context, NotConfiguredError, PluginError
 from sealpipe_plugins.vault import login
-from sealpipe_plugins.vault.adapter import OurAdapter, member, number
-from sealpipe_plugins.vault.connections import Lines, again
+from sealpipe_plugins.vault.adapter import VaultAdapter, member, number
+from sealpipe_plugins.vault.connections import ConnectionPool, copy_error
 from sealpipe_plugins.vault.errors import has, login_refused, refused
 from sealpipe_plugins.vault.login import Login
 from sealpipe_plugins.vault.settings import VaultSettings
 
-FAREWELL: Final = 3.0
+REVOKE_TIMEOUT: Final = 3.0
 """Seconds that revoking our token at the end may take."""
 
-TRUSTED: Final = 5.0
+VALID_FOR: Final = 5.0
 """Seconds for which a token that Vault knew is taken to be known: 200 refusals are not 200 questions."""
 
 
-class Entry:
+class Session:
     """Logs in when it is first asked, and once: 200 references must not lock an account. For several threads.
 
     `leased` is set by who reads what hangs on the token: then it is not revoked.
     """
 
-    def __init__(self, lines: Lines, settings: VaultSettings, context: Context) -> None:
-        self.lines = lines
+    def __init__(self, pool: ConnectionPool, settings: VaultSettings, context: Context) -> None:
+        self.pool = pool
         self.namespace = settings.namespace.strip("/")
         self.leased = False
         self._settings = settings
@@ -42,15 +42,15 @@ class Entry:
         self._refused: PluginError | None = None
         self._trusted = 0.0
 
-    def adapter(self, namespace: str) -> OurAdapter:
+    def adapter(self, namespace: str) -> VaultAdapter:
         """hvac's way in, with our token. Raises NotConfiguredError, BackendAuthError, UnavailableError."""
-        return OurAdapter(self.lines, self.login().token, namespace)
+        return VaultAdapter(self.pool, self.login().token, namespace)
 
     def login(self) -> Login:
         """Our token."""
         with self._lock:
             if self._refused is not None:
-                raise again(self._refused)
+                raise copy_error(self._refused)
             if self._login is None or _is_over(self._login.ends):
                 try:
                     self._login = self._log_in()
@@ -105,10 +105,10 @@ class Entry:
         with self._lock:
             login, self._login = self._login, None
         if login is not None and login.ours and not self.leased and not _is_over(login.ends):
-            self.lines.hurry(FAREWELL)
+            self.pool.set_timeout(REVOKE_TIMEOUT)
             with suppress(PluginError, VaultError):
-                OurAdapter(self.lines, login.token, self.namespace).post("/v1/auth/token/revoke-self")
-        self.lines.close()
+                VaultAdapter(self.pool, login.token, self.namespace).post("/v1/auth/token/revoke-self")
+        self.pool.close()
 
     def _is_one(self) -> bool:
         """Whether Vault knows the token: any that it knows may ask this, whatever its policies. True in doubt."""
@@ -121,7 +121,7 @@ class Entry:
                 return False
         except PluginError:
             return True  # then what was refused is told as it was seen
-        self._trusted = time.monotonic() + TRUSTED
+        self._trusted = time.monotonic() + VALID_FOR
         return True
 
     def _is_none(self) -> BackendAuthError:
@@ -133,7 +133,7 @@ class Entry:
 
     def _log_in(self) -> Login:
         method = login.method(self._settings, self._context)
-        without = OurAdapter(self.lines, None, self.namespace)
+        without = VaultAdapter(self.pool, None, self.namespace)
         try:
             logged_in = login.log_in(method, self._settings, self._context, without)
         except VaultError as error:

@@ -79,10 +79,10 @@ class VaultSink(Sink):
 
     def close(self) -> None:
         """Revoke what we logged in for, and hang up."""
-        self._vault.entry.close()
+        self._vault.session.close()
 
     def _place(self, locator: Locator) -> Place:
-        return place(locator, self._vault.entry.namespace)
+        return place(locator, self._vault.session.namespace)
 
     def _mark(self, kept: Plain, found: Found, marker: str) -> None:
         if not kept.marks or marker in marks(found.custom):

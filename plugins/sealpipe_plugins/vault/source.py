@@ -19,7 +19,7 @@ class VaultSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """The keys of a secret, or all that another engine answers; with its lease's end where it has one."""
-        content, lease = self._vault.read(place(locator, self._vault.entry.namespace))
+        content, lease = self._vault.read(place(locator, self._vault.session.namespace))
         if lease is None:
             return Document(content)
         return Document(content, expires_at=lease.ends, remark=lease.remark)
@@ -30,4 +30,4 @@ class VaultSource(Source):
 
     def close(self) -> None:
         """Revoke what we logged in for, and hang up."""
-        self._vault.entry.close()
+        self._vault.session.close()

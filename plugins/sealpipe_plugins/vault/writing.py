@@ -11,7 +11,7 @@ from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
 from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError, UnsupportedError
-from sealpipe_plugins.vault.adapter import OurAdapter, member, number, spelled
+from sealpipe_plugins.vault.adapter import VaultAdapter, member, number, spelled
 from sealpipe_plugins.vault.client import Vault
 from sealpipe_plugins.vault.errors import has, not_written
 from sealpipe_plugins.vault.path import Place
@@ -100,7 +100,7 @@ class Plain:
         """What is there after a write whose answer was lost; None where nobody tells."""
         for pause in PAUSES:
             time.sleep(pause)
-            self.vault.entry.lines.forget()
+            self.vault.session.pool.retry_at_once()
             try:
                 return self._after(before)
             except PluginError:
@@ -110,14 +110,14 @@ class Plain:
     def _after(self, _before: Found) -> Found:
         return self.look()
 
-    def _read(self, path: str, ask: Callable[[OurAdapter], Any]) -> Any:
+    def _read(self, path: str, ask: Callable[[VaultAdapter], Any]) -> Any:
         """An answer; what came with the 404 where nothing is there."""
         try:
             return self.vault.asked(self.place, path, ask)
         except VaultError as error:
             return error.json
 
-    def _send(self, path: str, before: Found, ask: Callable[[OurAdapter], Any]) -> Any:
+    def _send(self, path: str, before: Found, ask: Callable[[VaultAdapter], Any]) -> Any:
         """The answer to a write; None where check-and-set failed."""
         right = "create" if before.data is None else "update"
         try:
@@ -147,7 +147,7 @@ class Versioned(Plain):
         return self.look() if ours.data is None else ours
 
     def _version(self, version: int | None) -> Found:
-        def ask(adapter: OurAdapter) -> Any:
+        def ask(adapter: VaultAdapter) -> Any:
             return KvV2(adapter).read_secret_version(
                 self.path, version=version, mount_point=self.mount, raise_on_deleted_version=True
             )
@@ -162,7 +162,7 @@ class Versioned(Plain):
         return Found(data if isinstance(data, dict) else None, number(member(kept, "version")), known)
 
     def _write(self, before: Found, after: Mapping[str, Any]) -> int | None:
-        def ask(adapter: OurAdapter) -> Any:
+        def ask(adapter: VaultAdapter) -> Any:
             return KvV2(adapter).create_or_update_secret(
                 self.path, dict(after), cas=before.version, mount_point=self.mount
             )

@@ -91,7 +91,7 @@ def test_a_ca_that_nobody_trusts(tls_bao: Bao, registry_of: Registries, tmp_path
     tell(
         error(registry_of({**at, "VAULT_CACERT": str(tmp_path / "other.pem")}), REF),
         NotConfiguredError,
-        "nobody trusted",
+        "is not trusted here",
     )
 
 
