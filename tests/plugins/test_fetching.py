@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ import pytest
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, SecretNotFoundError, UnavailableError
 from sealpipe.plugin import Context, Document, Locator, Source
-from sealpipe.registry.fetching import MOST_CALLS, MOST_STORES, fetch_all
+from sealpipe.registry.fetching import MAX_CALLS, MAX_STORES, fetch_all
 
 PATIENCE = 20
 """Seconds after which calls that should run at once, and do not, fail their test."""
@@ -57,7 +58,7 @@ def test_as_many_calls_run_at_once_as_the_source_allows_and_no_more() -> None:
     assert len(set(source.threads.values())) == 3
 
 
-@pytest.mark.parametrize(("asked", "most"), [(10_000, MOST_CALLS), (0, 1), (-1, 1), ("many", 1), (2.5, 1), (None, 1)])
+@pytest.mark.parametrize(("asked", "most"), [(10_000, MAX_CALLS), (0, 1), (-1, 1), ("many", 1), (2.5, 1), (None, 1)])
 def test_what_a_source_asks_for_is_kept_within_bounds(asked: Any, most: int) -> None:
     class Odd(Watched):
         meets = most
@@ -83,11 +84,11 @@ def test_a_batch_is_asked_once_whatever_it_allows() -> None:
 
 
 def test_stores_are_read_at_the_same_time_up_to_a_bound() -> None:
-    together = threading.Barrier(MOST_STORES)
-    sources = {f"store{number}": Watched(together) for number in range(2 * MOST_STORES)}
+    together = threading.Barrier(MAX_STORES)
+    sources = {f"store{number}": Watched(together) for number in range(2 * MAX_STORES)}
     answers = fetch_all(sources.__getitem__, {name: locators(name, 1) for name in sources})
     assert contents(answers) == {f"{name}:0": "0" for name in sources}
-    assert len({ident for source in sources.values() for ident in source.threads.values()}) == MOST_STORES
+    assert len({ident for source in sources.values() for ident in source.threads.values()}) == MAX_STORES
 
 
 def failing(error: BaseException) -> Callable[[], Source]:
@@ -152,3 +153,47 @@ def test_an_error_that_is_shared_by_several_is_told_with_the_reference_of_each()
     answers = fetch_all(lambda _: Unmade(), {"bad": locators("bad", 3)})
     told = [(answer.locator, answer.remedy) for answer in answers.values() if isinstance(answer, PluginError)]
     assert told == [("bad:0", "do not"), ("bad:1", "do not"), ("bad:2", "do not")]
+
+
+@pytest.mark.parametrize("calls", [1, 4])
+def test_an_outage_costs_the_deadline_once(calls: int) -> None:
+    """However many references a slow store has: once the time is over, those that are left are answered."""
+    asked: list[str] = []
+
+    class Slow(Watched):
+        concurrency = calls
+
+        def fetch(self, locator: Locator) -> Document:
+            asked.append(locator.body)
+            time.sleep(0.2)
+            raise UnavailableError("no answer", locator=locator.text, retry_after=7)
+
+    answers = fetch_all(lambda _: Slow(), {"slow": locators("slow", 40)}, 0.3)
+    assert len(asked) == 2 * calls
+    told = [answer for answer in answers.values() if isinstance(answer, UnavailableError)]
+    assert [answer.locator for answer in told] == [f"slow:{number}" for number in range(40)]
+    assert {(answer.message, answer.retry_after) for answer in told} == {("no answer", 7)}
+
+
+def test_a_store_that_answers_is_asked_after_the_deadline() -> None:
+    """Only an outage stops the asking: neither slowness nor what another store does."""
+
+    class Down(Watched):
+        def fetch(self, locator: Locator) -> Document:
+            raise UnavailableError("no answer", locator=locator.text)
+
+    made: dict[str, Callable[[], Source]] = {"down": Down, "good": Watched}
+    answers = contents(fetch_all(lambda name: made[name](), {name: locators(name, 3) for name in made}, 0.0))
+    assert [answers[f"good:{number}"] for number in range(3)] == ["0", "1", "2"]
+
+
+def test_without_a_deadline_every_reference_is_asked_for() -> None:
+    asked: list[str] = []
+
+    class Down(Watched):
+        def fetch(self, locator: Locator) -> Document:
+            asked.append(locator.body)
+            raise UnavailableError("no answer", locator=locator.text)
+
+    fetch_all(lambda _: Down(), {"down": locators("down", 5)})
+    assert asked == ["0", "1", "2", "3", "4"]

@@ -211,10 +211,15 @@ class Registry:
                 )
         return Locator(ref.name, ref.body, own, str(Reference(ref.name, ref.body, own)))
 
-    def fetch(self, wanted: Mapping[str, Sequence[Locator]]) -> dict[Locator, Document | PluginError]:
-        """What stores answer to their locators: all stores at once. Only PayloadTooLargeError is raised, never a
-        PluginError."""
-        return fetch_all(self.source, wanted)
+    def fetch(
+        self, wanted: Mapping[str, Sequence[Locator]], deadline: float | None = None
+    ) -> dict[Locator, Document | PluginError]:
+        """Fetch documents from all stores at once: `wanted` maps a store's name to its locators.
+
+        `deadline` is in seconds, for all of it: after it, a store that was unavailable once is not asked again. Only
+        PayloadTooLargeError is raised, never a PluginError.
+        """
+        return fetch_all(self.source, wanted, deadline)
 
     def check_outgoing(self, hooks: Sequence[PolicyHook], plan: Outgoing) -> None:
         """Ask every policy. Raises PolicyError, or PluginError where one cannot say."""

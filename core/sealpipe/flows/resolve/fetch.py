@@ -144,7 +144,7 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
         resolver.cache.update(typed)
     budget = Budget(found.deadline)
     for tries in range(1, TRIES + 1):
-        answers: Cache = yield Do(partial(found.fetch, wanted))
+        answers: Cache = yield Do(partial(found.fetch, wanted, budget.left()))
         resolver.cache.update(answers)
         wanted = _again(answers)
         pause = _pause(answers, tries) if wanted else 0.0
