@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, T
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.calls import account, handing_over, requests, shares
-from sealpipe.flows.journal import Undelivered
+from sealpipe.flows.journal import JournaledLink
 from sealpipe.flows.paging import Pages
-from sealpipe.flows.policy import gated
+from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.aio import Network
@@ -104,7 +104,7 @@ async def _shielded(work: Coroutine[Any, Any, T], state: RunState) -> T:
             await asyncio.wait({task}, timeout=GRACE)
         task.cancel()
         for result in await asyncio.gather(task, return_exceptions=True):
-            if isinstance(result, Undelivered):
+            if isinstance(result, JournaledLink):
                 result.keep()  # nobody takes it any more: its entry is for `resume`
         raise
 
@@ -183,7 +183,7 @@ class AsyncClient(ClientSetup):
     async def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""
         state = RunState()
-        return await _shielded(run(gated(self.session, flow), self._send, state), state)
+        return await _shielded(run(guard(self.session, flow), self._send, state), state)
 
     async def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         if self._network is None:

@@ -14,7 +14,7 @@ from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.calls import account, handing_over, requests, shares
 from sealpipe.errors import UsageError
 from sealpipe.flows.paging import Pages
-from sealpipe.flows.policy import gated
+from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.network import Network
@@ -125,7 +125,7 @@ class Client(ClientSetup):
 
     def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""
-        return run(gated(self.session, flow), self._send)
+        return run(guard(self.session, flow), self._send)
 
     def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         network = self._network

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 from channels.using import LINK, Using
 from sealpipe.errors import PluginError, UnsupportedError
-from sealpipe.flows.deliver.messages import About, link_message, passcode_message
+from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.plugin import Message, Secret
 from sealpipe_plugins.email import message as mails
 from sealpipe_plugins.email.message import Box, Header, write
@@ -51,7 +51,9 @@ def send(mailbox: Mailbox, message: Message, to: str = TO, **more: str) -> Recei
 
 
 def titled(title: str, *, template: str | None = None, kind: str = "share") -> Message:
-    return link_message(Secret(LINK), About(kind, title, "aB3", ENDS, 1, with_passcode=False, template=template))
+    return build_link_message(
+        Secret(LINK), MessageContext(kind, title, "aB3", ENDS, 1, with_passcode=False, template=template)
+    )
 
 
 def fields(head: bytes) -> list[tuple[str, str]]:
@@ -144,8 +146,8 @@ def test_no_title_in_a_text_of_the_users_own_does(mailbox: Mailbox, title: str) 
 @given(title=outside())
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_title_beside_a_passcode_does(mailbox: Mailbox, title: str) -> None:
-    message = passcode_message(
-        Secret("Passcode-Canary-3"), About("share", title, "aB3", None, None, with_passcode=True)
+    message = build_passcode_message(
+        Secret("Passcode-Canary-3"), MessageContext("share", title, "aB3", None, None, with_passcode=True)
     )
     got = send(mailbox, message)
     assert [name for name, _ in got.mail.items()] == HEADERS

@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from channels.using import LINK, Using
 from sealpipe.errors import NotConfiguredError, UnsupportedError
-from sealpipe.flows.deliver.messages import About, link_message, passcode_message
+from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.plugin import Message, ReferenceValueError, Secret
 from sealpipe_plugins.email.address import address
 from sealpipe_plugins.wording import as_html, as_markdown, lines
@@ -60,8 +60,8 @@ def messages() -> st.SearchStrategy[Message]:
     """A share's, a request's and a passcode's message: with our text, or one of the user's own."""
     templates = st.sampled_from([None, AROUND, "{title}{link}{title}\n{title}", "See {link} for {title}."])
     shares = st.builds(
-        lambda kind, title, template: link_message(
-            Secret(LINK), About(kind, title, "aB3", ENDS, 1, with_passcode=True, template=template)
+        lambda kind, title, template: build_link_message(
+            Secret(LINK), MessageContext(kind, title, "aB3", ENDS, 1, with_passcode=True, template=template)
         ),
         st.sampled_from(["share", "request"]),
         outside(),
@@ -79,7 +79,9 @@ def messages() -> st.SearchStrategy[Message]:
 
 
 def of_title(title: str) -> Message:
-    return link_message(Secret(LINK), About("share", title, "aB3", ENDS, 1, with_passcode=False, template=AROUND))
+    return build_link_message(
+        Secret(LINK), MessageContext("share", title, "aB3", ENDS, 1, with_passcode=False, template=AROUND)
+    )
 
 
 def words(message: Message) -> list[str]:
@@ -276,8 +278,8 @@ class TestThePasscode:
     @given(outside())
     @settings(max_examples=100)
     def test_it_stands_there_exactly_and_nothing_is_a_link(self, title: str) -> None:
-        message = passcode_message(
-            Secret("Pass_*code*-Canary"), About("share", title, "aB3", None, None, with_passcode=True)
+        message = build_passcode_message(
+            Secret("Pass_*code*-Canary"), MessageContext("share", title, "aB3", None, None, with_passcode=True)
         )
         assert not [
             token

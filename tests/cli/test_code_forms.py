@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client
-from sealpipe.flows.request.purge import command
-from sealpipe.flows.short_codes import confirmed_code
+from sealpipe.flows.request.purge import purge_command
+from sealpipe.flows.short_codes import confirm_code
 from sealpipe.wire.code import decoded, encoded, names
 from sealpipe_rehearsal.running import Running
 from support.odd_codes import ODD, ended, renamed
@@ -89,12 +89,12 @@ def test_either_form_is_shown_and_ended_twice(user: Terminal, service: Running, 
 @pytest.mark.parametrize("what", ["shares", "requests"])
 @pytest.mark.parametrize("command", ["show", "expire"])
 def test_a_word_that_names_two_is_refused_and_neither_is_ended(
-    user: Terminal, service: Running, what: str, command: str
+    user: Terminal, service: Running, what: str, purge_command: str
 ) -> None:
     make = shared if what == "shares" else asked
     for code in ("a/b", "a%2Fb"):
         make(user, service, code)
-    done = user.sealpipe(what, command, "a%2Fb")
+    done = user.sealpipe(what, purge_command, "a%2Fb")
     assert (done.code, done.out) == (2, "")
     assert "a%2Fb names two" in done.err
     assert "name the first as a%252Fb, the second by its code as it is" in done.err
@@ -146,9 +146,9 @@ def test_purging_takes_no_word_for_another_one(user: Terminal, service: Running)
 
 @given(CODES)
 def test_what_an_error_says_to_run_purges_that_code_and_no_other(code: str) -> None:
-    *_, option, confirm, dashes, word = shlex.split(command(code))
+    *_, option, confirm, dashes, word = shlex.split(purge_command(code))
     assert (option, dashes) == ("--confirm", "--")
-    assert confirmed_code(word, confirm) == code
+    assert confirm_code(word, confirm) == code
 
 
 @pytest.mark.parametrize("code", ["a b", "$(id)", "#x", "é", "a%b"])

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sealpipe import Client, UsageError
-from sealpipe.flows.passcode import says_secret
+from sealpipe.flows.passcode import names_secret
 from sealpipe_rehearsal.running import Running
 from support.terminal import Terminal, opened
 
@@ -85,7 +85,7 @@ def test_what_says_nothing_of_the_kind_is_not(user: Terminal, field: str) -> Non
     "API token", "apiKey", "API_KEY", "AWS_SECRET_ACCESS_KEY", "client.secret", "Credentials", "PIN", "APIKey", "pwd",
 ])  # fmt: skip
 def test_labels_of_secrets(label: str) -> None:
-    assert says_secret(label)
+    assert names_secret(label)
 
 
 @pytest.mark.parametrize("label", [
@@ -93,4 +93,4 @@ def test_labels_of_secrets(label: str) -> None:
     "Secretary", "Passenger", "ключ",
 ])  # fmt: skip
 def test_labels_of_other_things(label: str) -> None:
-    assert not says_secret(label)
+    assert not names_secret(label)

@@ -28,8 +28,8 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UnreadableSubmissionError,
 )
-from sealpipe.flows.collect.result import worst
-from sealpipe.flows.store.targets import plain
+from sealpipe.flows.collect.result import worst_error
+from sealpipe.flows.store.targets import make_plain_name
 from secure_requests.test_expiring import Proxied
 from support.ci_logs import commands
 from support.collecting import ask, hands_out
@@ -269,10 +269,10 @@ def test_several_codes_each_have_their_outcome_and_the_worst_is_the_exit_code(jo
     job.terminal.file("taken", "x")
     done = job.run("collect", fine.code, foreign.code, "--to", "file:taken{request}?mode=create#User name")
     assert done.code == 13
-    job.terminal.file(f"taken-{plain(fine.code)}", "x")
+    job.terminal.file(f"taken-{make_plain_name(fine.code)}", "x")
     done = job.run("collect", fine.code, foreign.code, "--to", "file:taken-{request}#User name")
     assert done.code == 14
-    assert f"taken-{plain(fine.code)}" in done.err
+    assert f"taken-{make_plain_name(fine.code)}" in done.err
     assert f"{foreign.code} is sealed to another key" in done.err
 
 
@@ -291,7 +291,7 @@ ERRORS: dict[int, SealpipeError] = {
 
 @given(st.lists(st.sampled_from(sorted(ERRORS)), min_size=1))
 def test_of_several_11_is_told_over_14_over_13_and_15_only_where_there_is_nothing_else(codes: list[int]) -> None:
-    found = worst([None, *(ERRORS[code] for code in codes)])
+    found = worst_error([None, *(ERRORS[code] for code in codes)])
     assert found is not None
     first = [code for code in (11, 14, 13) if code in codes]
     if first:

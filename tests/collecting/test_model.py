@@ -42,8 +42,8 @@ def test_every_outcome_is_the_models() -> None:
 
 BROKEN = {
     "a second answer is passed over": (collection, "pick", lambda found, how, code: list(found)[:1]),  # noqa: ARG005
-    "trouble is not outlived": (poll, "PASSING", ()),
-    "a refused credential is asked with again": (poll, "OF_THE_CALLER", ()),
+    "trouble is not outlived": (poll, "TRANSIENT", ()),
+    "a refused credential is asked with again": (poll, "FATAL", ()),
 }
 
 

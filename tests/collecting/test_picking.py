@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from sealpipe import UsageError
 from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
-from sealpipe.flows.collect.pick import WORDS, any_taken, check, pick
-from sealpipe.flows.collect.result import Received
-from sealpipe.flows.store.targets import plain
+from sealpipe.flows.collect.pick import WORDS, check_pick, has_match, pick
+from sealpipe.flows.collect.result import OpenedSubmission
+from sealpipe.flows.store.targets import make_plain_name
 from support.collecting import ask, values
 from support.job import Job
 from support.requesting import Caller
 
 THEN = datetime(2026, 11, 21, tzinfo=UTC)
 RECEIVED = st.builds(
-    Received,
+    OpenedSubmission,
     st.none() | st.text(max_size=2),
     st.none() | st.integers(0, 3).map(lambda number: THEN + timedelta(hours=number)),
     st.just(()),
@@ -109,7 +109,7 @@ CODES = st.text("abcdefghijklmnopqrstuvwxyzNEWSTOLDACH0123456789-_", min_size=11
     CODES | st.builds(str.__add__, st.sampled_from([*WORDS, *SLIPS]), st.from_regex(r"\.[0-9a-f]{12}", fullmatch=True))
 )
 def test_no_code_of_eleven_signs_and_no_marker_is_taken_for_a_slip(code: str) -> None:
-    check(code)
+    check_pick(code)
 
 
 @pytest.mark.parametrize("how", ["only", "newest", "oldest"])
@@ -154,7 +154,7 @@ def test_with_its_place_each_answer_of_each_request_is_stored_apart(call: Caller
     assert [each.count for each in found] == [2, 2]
     names = {path.name: path.read_text() for path in tmp_path.glob("*.typed")}
     assert names == {
-        f"{plain(each.short_code)}-{row.marker}.typed": typed
+        f"{make_plain_name(each.short_code)}-{row.marker}.typed": typed
         for each in found
         for row, (typed,) in zip(each.submissions, values(each), strict=True)
     }
@@ -168,7 +168,7 @@ def test_requests_are_named_once_and_by_what_can_be_a_code(call: Caller, names: 
 
 
 @given(st.lists(RECEIVED, max_size=5), st.sampled_from(["only", "newest", "oldest", "each", "a", "", "abcab"]))
-def test_at_most_one_is_taken_unless_each_is_asked_for(found: list[Received], how: str) -> None:
+def test_at_most_one_is_taken_unless_each_is_asked_for(found: list[OpenedSubmission], how: str) -> None:
     try:
         taken = pick(found, how, "r")
     except TooManySubmissionsError as error:
@@ -181,7 +181,7 @@ def test_at_most_one_is_taken_unless_each_is_asked_for(found: list[Received], ho
         return
     assert all(any(each is one for one in found) for each in taken)
     assert len(taken) == len(found) if how == "each" else len(taken) <= 1
-    assert bool(taken) is any_taken(found, how)
+    assert bool(taken) is has_match(found, how)
     if how in ("newest", "oldest") and found:
         times = [each.created_at or datetime.min.replace(tzinfo=UTC) for each in found]
         chosen = taken[0].created_at or datetime.min.replace(tzinfo=UTC)

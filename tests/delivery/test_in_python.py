@@ -44,7 +44,7 @@ def test_a_share_is_sent_and_its_link_is_in_hand(sharing: Sharing, service: Runn
     made = sharing("share", ["text:hello"], send=[receiver.target + "/{who}"], params={"who": "env:WHO"})
     assert receiver.secrets == [made.link.reveal()]
     assert receiver.hooks[0].path.endswith("/kim")
-    assert [each.state for each in made.mail.dispatches] == ["sent"]
+    assert [each.state for each in made.deliveries.items] == ["sent"]
     assert opened(service, made.link.reveal()) == {"hello": "hello"}
 
 

@@ -133,8 +133,8 @@ def test_what_is_left_is_listed_and_finished_without_leaking(setting: Setting) -
     "code",
     [
         "sealpipe.cli.deliver.announce = lambda share: print(share.link.reveal(), file=sys.stderr)",
-        'sealpipe.cli.deliver.announce = lambda share: open("log", "w").write(share.mail.passcode.reveal())',
-        "sealpipe.cli.deliver.announce = lambda it: sealpipe.cli.render.print_note(it.mail.dispatches[0].recipient.to)",
+        'sealpipe.cli.deliver.announce = lambda share: open("log", "w").write(share.deliveries.passcode.reveal())',
+        "sealpipe.cli.deliver.announce = lambda it: sealpipe.cli.render.print_note(it.deliveries.items[0].recipient.to)",
     ],
     ids=["the link on stderr", "the passcode in a file", "the recipient on stderr"],
 )

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key, l
 
 from references.running import fetched, opened, registry, run, value_of
 from sealpipe.errors import ReferenceSyntaxError, ReferenceValueError
-from sealpipe.flows.resolve.fetch import Cache, remarks, resolve, resolve_value
+from sealpipe.flows.resolve.fetch import Cache, collect_remarks, resolve, resolve_value
 from sealpipe.reference import parse, parse_field
 from sealpipe.wire.field import Field
 from sealpipe_plugins.generate import drawing
@@ -155,7 +155,7 @@ class TestEntropy:
         cache: Cache = {}
         found = registry()
         run(resolve_value(parse(text), lambda: found, cache))
-        assert remarks(cache) == (f"{text}: {remark}",)
+        assert collect_remarks(cache) == (f"{text}: {remark}",)
         if "?" not in text:
             size, _, entropy = remark.partition(", ")
             assert f"| `{text}` | {size} | {entropy} |" in (ROOT / "docs/reference/references.md").read_text()
@@ -274,7 +274,7 @@ class TestMentions:
         (field,) = run(resolve([parse_field("gen:pin?length=12")], lambda: found, cache))
         passcode = run(resolve_value(parse("gen:pin?length=12"), lambda: found, cache))
         assert opened(field) != passcode.reveal_bytes()
-        assert len(remarks(cache)) == 2
+        assert len(collect_remarks(cache)) == 2
 
     def test_other_sources_are_still_read_once(self) -> None:
         assert texts(fetched("A=stdin:", "B=stdin:", stdin=b"x")) == ["x", "x"]

@@ -64,9 +64,9 @@ def test_the_schedules_notice_a_delete_before_anything_is_kept(tmp_path: Path, m
 def test_the_schedules_notice_late_submissions_that_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def not_again(_: expire.Ending) -> Flow[Submissions]:
+    def not_again(_: expire.RequestExpiry) -> Flow[Submissions]:
         yield Wait(0)
         return Submissions((), 0, 0)
 
-    monkeypatch.setattr(expire.Ending, "_keep_late", not_again)
+    monkeypatch.setattr(expire.RequestExpiry, "_keep_late", not_again)
     assert breaks("expire: expired", tmp_path)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceValueError, UsageError
-from sealpipe.flows.share.store import parcels
-from sealpipe.flows.store.targets import SHARE, parse_targets, picks
-from sealpipe.flows.store.write import MisfitError, take
+from sealpipe.flows.share.store import plan_writes
+from sealpipe.flows.store.targets import SHARE, map_keys, parse_targets
+from sealpipe.flows.store.write import MisfitError, select_values
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
@@ -24,7 +24,7 @@ VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 def stored(text: str, *fields: tuple[str, str]) -> dict[str, bytes]:
     (target,) = parse_targets([text])
     found = [Field(label, Secret(value)) for label, value in fields]
-    taken = take(target, picks(target, [Prompt("pw", "Password"), Prompt("who", "User")]), found)
+    taken = select_values(target, map_keys(target, [Prompt("pw", "Password"), Prompt("who", "User")]), found)
     return {each.key: each.value.reveal_bytes() for each in taken}
 
 
@@ -84,17 +84,17 @@ def test_the_same_answer_twice_is_one() -> None:
 
 def test_without_the_prompts_a_single_field_is_the_answer() -> None:
     (target,) = parse_targets(["file:a"])
-    (only,) = take(target, picks(target, None), [Field("anything", Secret("x"))])
+    (only,) = select_values(target, map_keys(target, None), [Field("anything", Secret("x"))])
     assert (only.key, only.value.reveal()) == ("", "x")
     with pytest.raises(MisfitError, match="it has 2 fields where the target takes one"):
-        take(target, picks(target, None), [Field("a", Secret("x")), Field("b", Secret("y"))])
+        select_values(target, map_keys(target, None), [Field("a", Secret("x")), Field("b", Secret("y"))])
 
 
 @given(st.dictionaries(LABELS, VALUES.filter(bool), min_size=1, max_size=4))
 def test_every_field_of_a_share_is_stored_under_its_label(values: dict[str, str]) -> None:
     fields = [Field(label, Secret(value)) for label, value in values.items()]
-    (parcel,) = parcels(parse_targets(["vault:a#*"]), fields)
-    assert {each.key: each.value.reveal() for each in parcel.fields} == values
+    (write,) = plan_writes(parse_targets(["vault:a#*"]), fields)
+    assert {each.key: each.value.reveal() for each in write.fields} == values
 
 
 @given(st.lists(st.tuples(LABELS, VALUES), min_size=1, max_size=4), st.lists(LABELS, min_size=1, max_size=3))
@@ -106,40 +106,40 @@ def test_any_fields_and_any_target_store_a_label_s_own_value_or_are_refused(
     absent = [name for name in names if name not in dict(rows) or (name, "") in rows]
     items = tuple(Key(name, f"k{number}") for number, name in enumerate(names))
     try:
-        found = parcels(parse_targets([Reference("vault", "a", (), items)]), fields)
+        found = plan_writes(parse_targets([Reference("vault", "a", (), items)]), fields)
     except (UsageError, ReferenceValueError):
         assert several or absent
         return
     assert not several
     assert not absent
-    (parcel,) = found
-    assert [(each.key, each.value.reveal()) for each in parcel.fields] == [
+    (write,) = found
+    assert [(each.key, each.value.reveal()) for each in write.fields] == [
         (f"k{number}", dict(rows)[name]) for number, name in enumerate(names)
     ]
 
 
 def test_targets_in_one_place_are_one_parcel_and_must_agree() -> None:
     fields = [Field("a", Secret("1")), Field("b", Secret("2"))]
-    (parcel,) = parcels(parse_targets(["vault:x?mode=merge#A=a", "vault:x?mode=merge#B=b"]), fields)
-    assert (parcel.keys, parcel.mode) == (("A", "B"), "merge")
+    (write,) = plan_writes(parse_targets(["vault:x?mode=merge#A=a", "vault:x?mode=merge#B=b"]), fields)
+    assert (write.keys, write.mode) == (("A", "B"), "merge")
     for texts in (
         ["vault:x#A=a", "vault:x#A=b"],
         ["vault:x#A=a", "vault:x?mode=merge#B=b"],
         ["vault:x?optional=1#A=a", "vault:x?trim=1#A=a"],
     ):
         with pytest.raises(UsageError, match="two targets contradict each other about vault:x"):
-            parcels(parse_targets(texts), fields)
+            plan_writes(parse_targets(texts), fields)
     with pytest.raises(UsageError, match="contradict"):
-        parcels(parse_targets(["vault:x", "vault:x#A=a"]), fields[:1])
+        plan_writes(parse_targets(["vault:x", "vault:x#A=a"]), fields[:1])
 
 
 def test_an_optional_target_of_a_share_lacks_what_fell_away_and_takes_the_rest() -> None:
     fields = [Field("User", Secret("bob"))]
-    (parcel,) = parcels(parse_targets(["vault:x?optional=1#password=Password,user=User"]), fields)
-    assert parcel.keys == ("user",)
-    assert parcels(parse_targets(["vault:x?optional=1#password=Password"]), fields) == ()
+    (write,) = plan_writes(parse_targets(["vault:x?optional=1#password=Password,user=User"]), fields)
+    assert write.keys == ("user",)
+    assert plan_writes(parse_targets(["vault:x?optional=1#password=Password"]), fields) == ()
     with pytest.raises(UsageError, match="the share has no field 'Password'"):
-        parcels(parse_targets(["vault:x#password=Password"]), fields)
+        plan_writes(parse_targets(["vault:x#password=Password"]), fields)
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,14 @@ def test_a_share_s_field_that_does_not_fit_is_told_by_its_label(
     text: str, values: list[tuple[str, str]], words: str
 ) -> None:
     with pytest.raises(ReferenceValueError, match=words):
-        parcels(parse_targets([text]), [Field(label, Secret(value)) for label, value in values])
+        plan_writes(parse_targets([text]), [Field(label, Secret(value)) for label, value in values])
 
 
 @pytest.mark.parametrize("text", ["vault:x", "vault:x#nobody", "vault:x?decode=hex#*"])
 def test_a_hostile_label_never_reaches_a_message_as_it_is(text: str) -> None:
     fields = [Field("\x1b]0;x\x07\n::add-mask::\u202e" + "y" * 300, Secret("zz")), Field("\r", Secret("zz"))]
     with pytest.raises((UsageError, ReferenceValueError)) as caught:
-        parcels(parse_targets([text]), fields)
+        plan_writes(parse_targets([text]), fields)
     told = caught.value.message + caught.value.remedy
     assert told.isprintable()
     assert len(told) < 500

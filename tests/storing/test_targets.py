@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe.errors import ReferenceSyntaxError, UsageError
-from sealpipe.flows.store.targets import REQUEST, SHARE, Pick, Target, parse_targets, picks, plain, printable
+from sealpipe.flows.store.targets import (
+    REQUEST,
+    SHARE,
+    KeyMapping,
+    SinkTarget,
+    escape_name,
+    make_plain_name,
+    map_keys,
+    parse_targets,
+)
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Everything, Key, Pointer, Reference, parse
 
@@ -34,14 +43,14 @@ REFERENCES = st.builds(
 )  # fmt: skip
 
 
-def target(text: str | Reference) -> Target:
+def target(text: str | Reference) -> SinkTarget:
     (found,) = parse_targets([text])
     return found
 
 
 def taken(text: str) -> list[tuple[str, str | None]]:
     """Keys, and the prompts whose answers go there."""
-    return [(pick.key, pick.label) for pick in picks(target(text), PROMPTS)]
+    return [(pick.key, pick.label) for pick in map_keys(target(text), PROMPTS)]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +72,7 @@ def test_left_of_the_equals_is_the_key_and_right_of_it_the_prompt(text: str, exp
 
 def test_an_id_stands_before_a_text() -> None:
     prompts = [Prompt("b", "a"), Prompt("a", "b")]
-    assert picks(target("vault:x#k=a"), prompts) == [Pick("k", "b", "a")]
+    assert map_keys(target("vault:x#k=a"), prompts) == [KeyMapping("k", "b", "a")]
 
 
 @pytest.mark.parametrize(
@@ -84,14 +93,14 @@ def test_what_a_target_cannot_take_is_told_with_what_it_can(text: str, words: st
 
 
 def test_one_prompt_needs_no_selector_and_goes_under_no_key() -> None:
-    assert picks(target("file:a"), PROMPTS[:1]) == [Pick("", "Staging password", "staging_password")]
+    assert map_keys(target("file:a"), PROMPTS[:1]) == [KeyMapping("", "Staging password", "staging_password")]
 
 
 def test_without_the_prompts_a_name_stands_for_itself_and_all_of_them_for_nothing() -> None:
-    assert picks(target("vault:a#k=Some text"), None) == [Pick("k", "Some text", "Some text")]
-    assert picks(target("file:a"), None) == [Pick("", None, "the answer")]
+    assert map_keys(target("vault:a#k=Some text"), None) == [KeyMapping("k", "Some text", "Some text")]
+    assert map_keys(target("file:a"), None) == [KeyMapping("", None, "the answer")]
     with pytest.raises(UsageError, match="nobody here knows what the request asks for"):
-        picks(target("vault:a#*"), None)
+        map_keys(target("vault:a#*"), None)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +175,7 @@ def test_any_text_is_a_target_or_refused_as_a_usage_error(text: str) -> None:
 def test_keys_are_ours_labels_the_others_and_no_key_is_written_twice(ref: Reference, labels: list[str]) -> None:
     prompts = [Prompt(f"id{number}", label) for number, label in enumerate(labels)]
     with suppress(UsageError):
-        found = picks(target(ref), prompts)
+        found = map_keys(target(ref), prompts)
         keys = [pick.key for pick in found]
         assert len(set(keys)) == len(keys)
         ours = {item.label for item in ref.selector or () if isinstance(item, Key)} | {each.id for each in prompts}
@@ -176,7 +185,7 @@ def test_keys_are_ours_labels_the_others_and_no_key_is_written_twice(ref: Refere
 
 @given(st.text(max_size=80))
 def test_a_name_in_a_message_is_printable_and_short(name: str) -> None:
-    shown = printable(name)
+    shown = escape_name(name)
     assert shown.isprintable()
     assert len(shown) <= 60 * 10
     assert shown == name[:60] or not name[:60].isprintable()
@@ -186,17 +195,17 @@ def test_a_name_in_a_message_is_printable_and_short(name: str) -> None:
 def test_a_code_from_outside_is_one_plain_name_that_no_other_has(
     one: str | None, other: str | None, content: str, more: str
 ) -> None:
-    for code in (plain(one), plain(one, content)):
+    for code in (make_plain_name(one), make_plain_name(one, content)):
         assert parse(f"dir:{code}").body == code
         assert set(code) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
         assert 0 < len(code) <= 80
         assert not code.startswith(".")
     same = (one, content) == (other, more)
-    assert (plain(one, content) == plain(other, more)) == same or not (content and more)
+    assert (make_plain_name(one, content) == make_plain_name(other, more)) == same or not (content and more)
 
 
 def test_what_fields_and_prompts_are_called_is_the_command_s_own_word() -> None:
     with pytest.raises(UsageError, match="the share has no field 'x'"):
-        picks(target("vault:a#x"), PROMPTS, SHARE)
+        map_keys(target("vault:a#x"), PROMPTS, SHARE)
     with pytest.raises(UsageError, match="the request has no prompt 'x'"):
-        picks(target("vault:a#x"), PROMPTS, REQUEST)
+        map_keys(target("vault:a#x"), PROMPTS, REQUEST)

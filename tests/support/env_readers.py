@@ -66,13 +66,13 @@ def python_dotenv(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
 
 def our_source(file: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """`dotenv:FILE` of sealpipe."""
-    from sealpipe.flows.resolve.decode import parsed
+    from sealpipe.flows.resolve.decode import parse_document
     from sealpipe.reference import parse
 
     registry = Registry(environ={})
     content = registry.source("dotenv").fetch(registry.locate(parse(f"dotenv:{file}"))).content
     assert isinstance(content, bytes)
-    found = parsed(content, "dotenv", str(file))
+    found = parse_document(content, "dotenv", str(file))
     return {key: found.get(key) for key in keys}
 
 

@@ -21,7 +21,7 @@ from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectPlan, plan_collect
-from sealpipe.flows.collect.result import Collected, worst
+from sealpipe.flows.collect.result import Collected, worst_error
 from sealpipe.flows.steps import Do, Flow, Send, Tell
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
@@ -116,7 +116,7 @@ class World:
             for result in results:
                 collect_report.tell(result)
             problems = [each for result in results for each in result.problems()]
-            first = worst([result.problem() for result in results])
+            first = worst_error([result.problem() for result in results])
             collect_report.tell_of(problems, first)
             if first is not None:
                 render.print_error(first, as_json=False)

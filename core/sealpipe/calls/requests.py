@@ -65,7 +65,7 @@ def create_request(
         ip_whitelist=ip_whitelist,
         organization_id=organization_id,
     )
-    plan = outgoing.of_made_by_caller(
+    plan = outgoing.describe_raw(
         session,
         "request",
         labels=tuple((label, kind) for label, kind in fields),
@@ -78,7 +78,7 @@ def create_request(
         api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key, public_key),
         session.budget(),
     )
-    return policy.overseen(session, plan, work, _made_as)
+    return policy.run_under_policy(session, plan, work, _made_as)
 
 
 def _made_as(made: CreatedRequest) -> Mapping[str, object]:
@@ -131,9 +131,9 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
     """
     from sealpipe.api import requests as api
 
-    plan = outgoing.of_ending(session, "purge", "request", short_code)
+    plan = outgoing.describe_ending(session, "purge", "request", short_code)
     work = call(api.delete(short_code), session.budget(), most=1)
-    return policy.overseen(session, plan, work, lambda done: {"outcome": done.outcome})
+    return policy.run_under_policy(session, plan, work, lambda done: {"outcome": done.outcome})
 
 
 def expire_request(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedRequest]:

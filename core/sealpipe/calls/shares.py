@@ -67,11 +67,9 @@ def create_share(
         organization_id=organization_id,
         item_key_wrap=item_key_wrap,
     )
-    plan = outgoing.of_made_by_caller(
-        session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views
-    )
+    plan = outgoing.describe_raw(session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views)
     work = call(api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key), session.budget())
-    return policy.overseen(session, plan, work, made_as)
+    return policy.run_under_policy(session, plan, work, made_as)
 
 
 def made_as(made: CreatedShare) -> Mapping[str, object]:
@@ -131,7 +129,8 @@ def share(
     """Seal fields (or what references name) and share them; `.link` is the only way to open it.
 
     `send` and `passcode_to` name channels (`email:{to}`), `params` what their places stand for, by reference. All
-    are checked before anything is sent; then, with `.mail` telling how far it is, DeliveryError says what is left.
+    are checked before anything is sent; then, with `.deliveries` telling how far it is, DeliveryError says what is
+    left.
 
     `also_to` names sinks (`vault:secret/app?mode=merge#password=Password`) where fields are stored before the share
     is posted. Nothing is written to disk unless `outbox` names a folder: then the share survives a kill, and
@@ -176,7 +175,7 @@ Made = TypeVar("Made", bound="Deliverable")
 def with_mail(session: Session, making: Flow[Made], *, resend: bool) -> Flow[Made]:
     """Make it, and send what is to be sent."""
     made = yield from making
-    if made.mail is not None:
+    if made.deliveries is not None:
         from sealpipe.flows.deliver.send import deliver  # most shares are sent nowhere
 
         with kept(made.entry):

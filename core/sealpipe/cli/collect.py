@@ -16,7 +16,7 @@ from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
-    from sealpipe.flows.collect.options import CollectPlan, Job
+    from sealpipe.flows.collect.options import CollectJob, CollectPlan
     from sealpipe.flows.collect.result import Collected
     from sealpipe.state.receipt import Receipt
 
@@ -37,7 +37,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     from sealpipe.cli.collect_report import Progressing, show, tell, tell_of
     from sealpipe.flows.collect import poll
     from sealpipe.flows.collect.options import plan_collect
-    from sealpipe.flows.collect.result import worst
+    from sealpipe.flows.collect.result import worst_error
 
     stored = bool(values["to"] or values["dir"])
     leave = disclosure.plan_disclosure(
@@ -82,7 +82,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         else:
             if values["after"] == "expire" and not stored and not values["dry_run"]:
                 problems += _end(client, results, values)
-    first = worst([*problems, *(result.problem() for result in results)])
+    first = worst_error([*problems, *(result.problem() for result in results)])
     others = [*problems, *(each for result in results for each in result.problems())]
     tell_of(others, first)
     if first is not None:
@@ -91,7 +91,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
 
 def _named(client: Client, plan: CollectPlan, words: Sequence[str], values: dict[str, Any]) -> CollectPlan:
     """The plan with every code as it is, where a word is in its encoded form. UsageError where one names two."""
-    jobs: list[Job] = []
+    jobs: list[CollectJob] = []
     keep = context.state_folder(values, "requests")
     for job, word in zip(plan.jobs, words, strict=True):
         is_code = job.receipt is None and job.short_code == word  # not a receipt's, and without code: before it

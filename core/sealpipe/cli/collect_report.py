@@ -11,7 +11,7 @@ from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import SealpipeError
 from sealpipe.flows.collect.options import CollectPlan
-from sealpipe.flows.collect.result import Collected, Progress, Received
+from sealpipe.flows.collect.result import Collected, OpenedSubmission, Progress
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.times import format_time
@@ -180,7 +180,7 @@ def _members(result: Collected, *, with_values: bool) -> dict[str, Any]:
     return {**members, "errors": [render.describe_error(error) for error in errors]} if errors else members
 
 
-def _submission(received: Received, *, with_values: bool) -> dict[str, Any]:
+def _submission(received: OpenedSubmission, *, with_values: bool) -> dict[str, Any]:
     rows = [
         {**field.members(), "value": revealed(field)} if with_values else {"key": field.key, "type": field.type}
         for field in received.fields

@@ -61,7 +61,7 @@ def check_seal(session: Session, to: Targets) -> None:
     if to.get("seal_link"):
         from sealpipe.flows.share import sealed_link
 
-        sealed_link.check(session.credential)
+        sealed_link.check_custody(session.credential)
 
 
 def read_message_template(path: str | None) -> str | None:
@@ -103,12 +103,18 @@ def write_files(share: Made, to: Targets) -> None:
 
 def prints_link(share: Made, to: Targets) -> bool:
     """Whether the link goes to stdout: where it goes to a file, to somebody or out sealed, it goes nowhere else."""
-    return not to.get("link_file") and not to.get("seal_link") and not (share.mail and share.mail.sends("link"))
+    return (
+        not to.get("link_file")
+        and not to.get("seal_link")
+        and not (share.deliveries and share.deliveries.sends("link"))
+    )
 
 
 def describe_share(share: Made, to: Targets) -> dict[str, Any]:
     """What was made as JSON members. `delivered` names the files and the channels that have what is theirs."""
-    sent = [each.recipient.channel for each in share.mail.dispatches if each.state == "sent"] if share.mail else []
+    sent = (
+        [each.recipient.channel for each in share.deliveries.items if each.state == "sent"] if share.deliveries else []
+    )
     files = [name.replace("_", "-") for name in ("link_file", "receipt") if to.get(name)]
     return {
         "link" if share.kind == "share" else "collect_link": share.link.reveal() if prints_link(share, to) else None,
@@ -192,18 +198,18 @@ def _sealed(session: Session, share: Made, to: Targets) -> str | None:
 
 def send_messages(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
     """Send what goes through channels, and tell of it; the error of what is left, None where all is out."""
-    if share.mail is None:
+    if share.deliveries is None:
         return None
     from sealpipe.flows.deliver.send import deliver
 
-    before = {id(each) for each in share.mail.dispatches if each.state == "sent"}
+    before = {id(each) for each in share.deliveries.items if each.state == "sent"}
     told = len(share.warnings)
     try:
         client.run(deliver(client.session, share, resend=resend))
         error = None
     except DeliveryError as left:
         error = left
-    for each in share.mail.dispatches:
+    for each in share.deliveries.items:
         if each.state == "sent" and id(each) not in before:
             render.print_note(f"sent the {each.recipient.what} to {render.escape(each.recipient.shown)}")
     for warning in share.warnings[told:]:

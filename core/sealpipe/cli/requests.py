@@ -82,10 +82,10 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
 
     The ciphertext is kept in the state folder; the service has nothing of it any more.
     """
-    from sealpipe.flows.short_codes import confirmed_code
+    from sealpipe.flows.short_codes import confirm_code
     from sealpipe.wire.code import names
 
-    meant = confirmed_code(code, confirm or "")
+    meant = confirm_code(code, confirm or "")
     confirmed = meant if names(confirm or "", meant) else confirm or ""
     with context.open_client(values) as client:
         ended = client.purge_request(meant, confirm=confirmed, keep=context.state_folder(values, "requests"))

@@ -16,7 +16,7 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, RequestInfo
     from sealpipe.client import Client
-    from sealpipe.flows.collect.key import InHand
+    from sealpipe.flows.collect.key import OpeningKey
 
 _UNSUPPORTED = "this service does not list expired requests"
 
@@ -63,13 +63,13 @@ def known_keys(client: Client) -> dict[str, str]:
     return {each.public_key: each.name for each in reversed(_key_pairs(client))}
 
 
-def _key_pairs(client: Client) -> tuple[InHand, ...]:
+def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
     """The key pairs of this environment's credentials; none if they have no custody secret."""
-    from sealpipe.flows.collect.key import in_hand
+    from sealpipe.flows.collect.key import load_keys
 
     session = client.session
     has = [each for each in (session.credential, session.previous) if each is not None and each.custody_secret]
-    return client.run(in_hand(session, "credential")) if has else ()
+    return client.run(load_keys(session, "credential")) if has else ()
 
 
 def _key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
@@ -166,10 +166,10 @@ def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo
     return found
 
 
-def _key_of_expired(client: Client, short_code: str, keys: tuple[InHand, ...]) -> str | None:
+def _key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...]) -> str | None:
     """The key that opens a submission of a request; None if none does."""
-    from sealpipe.flows.collect.open import opened
-    from sealpipe.flows.collect.result import Received
+    from sealpipe.flows.collect.open import open_submission
+    from sealpipe.flows.collect.result import OpenedSubmission
 
     try:
         items = client.list_submissions(short_code).items
@@ -177,6 +177,6 @@ def _key_of_expired(client: Client, short_code: str, keys: tuple[InHand, ...]) -
         return None  # purged since it was listed
     for item in items:
         for each in keys:
-            if isinstance(opened(item, [each], client.session.credential.tag), Received):
+            if isinstance(open_submission(item, [each], client.session.credential.tag), OpenedSubmission):
                 return each.public_key
     return None

@@ -72,7 +72,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     as_json = values["output"] == "json"
     with Client.of_session(session) as client:
         if values["dry_run"]:
-            _print_plan(plan, client.run(sharing.rehearsed(session, plan)), session, to, as_json=as_json)
+            _print_plan(plan, client.run(sharing.rehearse(session, plan)), session, to, as_json=as_json)
             return
         outbox = context.open_outbox(values, session.credential)
         made = client.run(sharing.share(session, plan, outbox, deliver=to))
@@ -112,7 +112,7 @@ def _print_plan(plan: SharePlan, sealed: SealedShare, session: Session, to: Targ
     lines += [f"  notify-on: {','.join(plan.notify_on)}"] if plan.notify_on else []
     lines += ["  passcode: yes"] if members["passcode"] else []
     lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
-    lines += [f"  also {render.escape(words)}" for words in sealed.stores]
+    lines += [f"  also {render.escape(words)}" for words in sealed.write_notes]
     lines += [f"  {render.escape(remark)}" for remark in sealed.remarks]
     render.print_lines(lines)
 
@@ -136,6 +136,6 @@ def _plan_members(plan: SharePlan, sealed: SealedShare, session: Session, to: Ta
         "link_file": to["link_file"],
         "receipt": to["receipt"],
         "send": [{"what": each.what, "to": str(each)} for each in sealed.recipients],
-        "also_to": sealed.stores,
+        "also_to": sealed.write_notes,
         "remarks": sealed.remarks,
     }

@@ -51,7 +51,7 @@ def unseal(sealed: str, **values: Any) -> None:
     to = deliver.check_targets(values["link_file"], None)
     credential = open_credential(api_key(os.environ, values["api_key_file"]), values["service_tag"])
     previous = previous_api_key(os.environ)
-    code = sealed_link.short_code(sealed)
+    code = sealed_link.read_short_code(sealed)
     keys = [credential, *([open_previous(previous)] if previous else [])]
 
     def opening() -> Secret:
@@ -99,8 +99,8 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     def nobody(*_: object) -> NoReturn:
         raise AssertionError("opening a sealed link asks no service")
 
-    session = policy.Local(watching, cache(registry), gate)
-    return run(policy.overseen(session, Outgoing("unseal", short_codes=(code,)), work()), nobody)
+    session = policy.LocalContext(watching, cache(registry), gate)
+    return run(policy.run_under_policy(session, Outgoing("unseal", short_codes=(code,)), work()), nobody)
 
 
 def _show(link: Secret, *, as_json: bool) -> None:

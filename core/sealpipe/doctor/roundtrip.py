@@ -17,7 +17,7 @@ from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownErr
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.options import plan
-from sealpipe.flows.share.seal import SealedShare, prepare
+from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.flows.steps import Flow
 from sealpipe.wire.field import Field
 
@@ -33,16 +33,16 @@ _ENDS = "what was made ends by itself within five minutes"
 def check_round_trip(session: Session, line: ServiceConnection) -> Iterator[Finding]:
     """Seal, create, end: three calls at most, each sent once. Policies are asked, as about any share."""
     test = plan([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFE)
-    sealed = run(prepare(test, session), lambda operation, _: line.send(operation))
+    sealed = run(seal_share(test, session), lambda operation, _: line.send(operation))
     found: list[Finding] = []
 
     def work() -> Flow[str]:
         yield from ()
         return _tried(line, sealed, found)
 
-    asked = outgoing.of_share(session, test, sealed)
+    asked = outgoing.describe_share(session, test, sealed)
     try:
-        run(policy.overseen(session, asked, work(), _told), lambda operation, _: line.send(operation))
+        run(policy.run_under_policy(session, asked, work(), _told), lambda operation, _: line.send(operation))
     except SealpipeError as error:
         found.append(failure("roundtrip", error))
     yield from found

@@ -11,11 +11,11 @@ from sealpipe.errors import PluginError, PublicKeyMismatchError, ServiceError, S
 from sealpipe.state.entry import Entry
 
 if TYPE_CHECKING:
-    from sealpipe.flows.deliver.send import Mail
+    from sealpipe.flows.deliver.send import Deliveries
 
 
 @dataclass(slots=True)
-class Undelivered:
+class JournaledLink:
     """Something whose link exists here and nowhere else, until somebody says that it is safe."""
 
     entry: Entry | None = field(default=None, repr=False, kw_only=True)
@@ -34,7 +34,7 @@ class Undelivered:
 
 
 @contextmanager
-def accounted(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
+def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
     """Send in this block. An error leaves the entry where the outcome is unclear, and ends it where nothing happened.
 
     `unclear`: it was sent by an earlier process.
@@ -43,33 +43,33 @@ def accounted(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
         yield
     except PublicKeyMismatchError as error:
         error.unclear = False  # it is there, and of no use: nothing is left to find out
-        nothing_to_keep(entry)
+        discard_entry(entry)
         raise
     except ServiceError as error:
         if entry is not None and error.unclear:
             error.outbox_id = entry.id
             error.remedy = f"run `sealpipe resume {entry.id}`: it sends the same bytes under the same key"
         else:
-            nothing_to_keep(entry)
+            discard_entry(entry)
         raise
     except (UsageError, PluginError):
         # A setting of the network is wrong (a certificate file, a proxy), or a sink failed: nothing was sent.
         if not unclear:
-            nothing_to_keep(entry)
+            discard_entry(entry)
         raise
 
 
-def nothing_to_keep(entry: Entry | None) -> None:
+def discard_entry(entry: Entry | None) -> None:
     """End an entry that nothing came of."""
     if entry is not None:
         with suppress(StateError):  # why it failed matters more than a file that could not be removed
             entry.end()
 
 
-def mail(meta: Mapping[str, Any], entry: Entry | None = None) -> Mail | None:
+def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deliveries | None:
     """The messages of what an entry tells of, and how far each of them is; None for none."""
     if not meta.get("recipients"):
         return None
-    from sealpipe.flows.deliver.send import mail_of
+    from sealpipe.flows.deliver.send import deliveries_from
 
-    return mail_of(meta, {} if entry is None else entry.deliveries)
+    return deliveries_from(meta, {} if entry is None else entry.deliveries)

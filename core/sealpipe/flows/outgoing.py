@@ -14,36 +14,38 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sealpipe.flows.collect.options import CollectPlan
-    from sealpipe.flows.deliver.recipients import Addressing, Recipient
+    from sealpipe.flows.deliver.recipients import DeliveryPlan, Recipient
     from sealpipe.flows.request.options import RequestPlan
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.options import SharePlan
     from sealpipe.flows.share.seal import SealedShare
 
 
-def of_share(session: Session, plan: SharePlan, sealed: SealedShare | None = None) -> Outgoing:
+def describe_share(session: Session, plan: SharePlan, sealed: SealedShare | None = None) -> Outgoing:
     """A share. Without `sealed` its sources have not been read: labels, recipients and its end are not known."""
     given = [each.ref if isinstance(each, FieldSpec) else None for each in plan.fields]
-    made = _made(session, "share", [*given, *_passcode(plan.passcode)], plan.addressing, plan.title)
+    made = _describe_new(session, "share", [*given, *_passcode(plan.passcode)], plan.delivery, plan.title)
     sinks = _identities(session, "sink", (target.ref.name for target in plan.also_to))
     made = made._replace(sinks=sinks, views=plan.views)
     if sealed is None:
         return made._replace(complete=False)
-    return _addressed(session, made, sealed.recipients)._replace(labels=sealed.labels, expires_at=sealed.expires_at)
+    return _with_recipients(session, made, sealed.recipients)._replace(
+        labels=sealed.labels, expires_at=sealed.expires_at
+    )
 
 
-def of_request(session: Session, plan: RequestPlan, recipients: Sequence[Recipient] | None = None) -> Outgoing:
+def describe_request(session: Session, plan: RequestPlan, recipients: Sequence[Recipient] | None = None) -> Outgoing:
     """A request; without recipients, before anything was read."""
-    made = _made(session, "request", _passcode(plan.passcode), plan.addressing, plan.title)
+    made = _describe_new(session, "request", _passcode(plan.passcode), plan.delivery, plan.title)
     seed = () if plan.seed_to is None else (plan.seed_to.ref.name,)
     made = made._replace(sinks=_identities(session, "sink", seed), views=plan.max_submissions)
     if recipients is None:
         return made._replace(complete=False)
     labels = tuple((each.text, each.type) for each in plan.prompts)
-    return _addressed(session, made, recipients)._replace(labels=labels, expires_at=plan.expires_at)
+    return _with_recipients(session, made, recipients)._replace(labels=labels, expires_at=plan.expires_at)
 
 
-def of_collect(session: Session, plan: CollectPlan) -> Outgoing:
+def describe_collect(session: Session, plan: CollectPlan) -> Outgoing:
     """What is collected: where its key comes from, and where values go; the caller is a sink, too."""
     keys: list[object] = [] if plan.key == "credential" else [plan.key]
     if plan.key == "credential":
@@ -61,29 +63,29 @@ def of_collect(session: Session, plan: CollectPlan) -> Outgoing:
     )
 
 
-def of_tool(session: Session, name: str, arguments: Iterable[Reference | None]) -> Outgoing:
+def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> Outgoing:
     """A call of a tool; an argument without a reference was given as it is."""
     return Outgoing("tool", sources=_sources(session, arguments), tools=(name,), service=session.base_url)
 
 
-def of_ending(session: Session, kind: str, subject: str, short_code: str) -> Outgoing:
+def describe_ending(session: Session, kind: str, subject: str, short_code: str) -> Outgoing:
     """What is about to be ended: `kind` is `expire` or `purge`, `subject` a `share` or a `request`."""
     return Outgoing(kind, short_codes=(short_code,), subject=subject, service=session.base_url)
 
 
-def of_made_by_caller(session: Session, kind: str, **known: Any) -> Outgoing:
+def describe_raw(session: Session, kind: str, **known: Any) -> Outgoing:
     """A share or a request whose body the caller made."""
     return Outgoing(kind, service=session.base_url, link_address=session.link_base_url, **known)
 
 
-def noted(plan: Outgoing) -> dict[str, Any]:
+def to_entry_note(plan: Outgoing) -> dict[str, Any]:
     """What an outbox entry keeps of a plan, so that policies can be asked again."""
     ends = None if plan.expires_at is None else format_time(plan.expires_at)
     names = {"labels": plan.labels, "sources": plan.sources, "sinks": plan.sinks}
     return {**names, "expires_at": ends, "views": plan.views}
 
 
-def of_entry(session: Session, meta: Mapping[str, Any]) -> Outgoing:
+def describe_entry(session: Session, meta: Mapping[str, Any]) -> Outgoing:
     """What an outbox entry finishes. Channels and sinks are what their names mean today."""
     note = meta.get("overseen") or {"sources": (UNKNOWN,), "sinks": (UNKNOWN,)}
     sinks = [parse(text, "the sink").name for text in meta.get("also_to") or ()]
@@ -105,8 +107,8 @@ def of_entry(session: Session, meta: Mapping[str, Any]) -> Outgoing:
     )
 
 
-def _made(
-    session: Session, kind: str, given: Iterable[object], addressing: Addressing | None, title: str | None
+def _describe_new(
+    session: Session, kind: str, given: Iterable[object], addressing: DeliveryPlan | None, title: str | None
 ) -> Outgoing:
     params = () if addressing is None else addressing.params.values()
     channels = () if addressing is None else [each.target.name for each in addressing.wanted]
@@ -120,7 +122,7 @@ def _made(
     )
 
 
-def _addressed(session: Session, made: Outgoing, recipients: Sequence[Recipient]) -> Outgoing:
+def _with_recipients(session: Session, made: Outgoing, recipients: Sequence[Recipient]) -> Outgoing:
     channels = tuple(session.registry().identity("channel", each.channel) for each in recipients)
     return made._replace(recipients=tuple(map(str, recipients)), channels=channels)
 

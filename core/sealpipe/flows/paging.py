@@ -18,7 +18,7 @@ PAGES = 10_000
 """Pages of a list at most: one without an end must not hold us, and fill our memory, for ever."""
 
 
-def bounded(page: int) -> None:
+def check_page_limit(page: int) -> None:
     """ProtocolError where a list goes on for more pages than any has."""
     if page > PAGES:
         raise ProtocolError(f"the service's list has more than {PAGES} pages: it is not read any further")
@@ -50,7 +50,7 @@ class Walk(Generic[T]):
     def next_page(self) -> Flow[list[T]]:
         """The rows of the next page that were not seen yet."""
         self._page += 1
-        bounded(self._page)
+        check_page_limit(self._page)
         page = yield from self._fetch(self._page)
         fresh = {self._identity(row): row for row in page.items if self._identity(row) not in self._seen}
         self._seen |= fresh.keys()
@@ -74,7 +74,7 @@ class LogWalk:
 
     def next_page(self) -> Flow[list[Access]]:
         """The entries of the next page; none where no log is offered."""
-        bounded(len(self._used))
+        check_page_limit(len(self._used))
         page = yield from self._fetch(self._cursor)
         self.first = self.first or page
         self._cursor = page.next_cursor if page else None

@@ -1,8 +1,8 @@
 """The one gate: policies are asked, and observers told, before anything leaves, is stored or is ended.
 
-Work that changes something at the service runs inside `overseen`, which lets its calls through; `gated`, around every
-flow of a client, stops any other. So a flow that forgets to ask sends nothing where somebody oversees. Reads pass.
-What is seen of it is in `sealpipe.flows.outgoing`: never a value, never a fragment.
+Work that changes something at the service runs inside `run_under_policy`, which lets its calls through; `guard`, around
+every flow of a client, stops any other. So a flow that forgets to ask sends nothing where somebody oversees. Reads
+pass. What is seen of it is in `sealpipe.flows.outgoing`: never a value, never a fragment.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BY_LISTS = ("policy",)
+EARLY_POLICIES = ("policy",)
 """Who is asked before sources are read, too: what lists of names forbid is not even read."""
 
 
-class Overseen(Protocol):
+class PolicyContext(Protocol):
     """What a session tells: who oversees, and the registry."""
 
     @property
@@ -49,7 +49,7 @@ class Overseen(Protocol):
         """What finds the credential in what they would be told."""
 
 
-class Local(NamedTuple):
+class LocalContext(NamedTuple):
     """Who oversees, where there is no session: what is done asks no service."""
 
     overseers: tuple[PolicyHook, ...]
@@ -57,17 +57,17 @@ class Local(NamedTuple):
     gate: CustodyGate
 
 
-def ask(session: Overseen, plan: Outgoing) -> Flow[None]:
+def check_policies(session: PolicyContext, plan: Outgoing) -> Flow[None]:
     """Ask every policy, and tell nobody but of a refusal.
 
     Raises PolicyError, PluginError, and UsageError where they would see the credential: then nothing happened.
     """
     if session.overseers:
-        yield Do(partial(_ask, session, plan))
+        yield Do(partial(_check, session, plan))
 
 
-def overseen(
-    session: Overseen,
+def run_under_policy(
+    session: PolicyContext,
     plan: Outgoing,
     work: Flow[T],
     told: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
@@ -85,34 +85,36 @@ def overseen(
         work.close()
         raise
     try:
-        made = yield from _cleared(work)
+        made = yield from _clear(work)
     except SealpipeError as error:
         with suppress(PluginError):  # why it failed matters more
-            yield Do(partial(_tell, session, plan, {"outcome": type(error).__name__}))
+            yield Do(partial(_report, session, plan, {"outcome": type(error).__name__}))
         raise
     end = told(made)
     if end is None:
         return made
     try:
-        yield Do(partial(_tell, session, plan, end))
+        yield Do(partial(_report, session, plan, end))
     except PluginError as error:
         with suppress(AttributeError):  # a result without warnings: the line before it stands
             made.warnings += (error.message,)  # type: ignore[attr-defined]
     return made
 
 
-def gated(session: Overseen, flow: Flow[T]) -> Flow[T]:
+def guard(session: PolicyContext, flow: Flow[T]) -> Flow[T]:
     """The flow, stopped where it would change something at the service without having asked."""
-    return _each(flow, _refuse_unasked) if session.overseers else flow
+    return _map_steps(flow, _refuse_unchecked) if session.overseers else flow
 
 
-def delivery(session: Overseen, short_code: str, recipient: str, what: str, outcome: str) -> Flow[tuple[str, ...]]:
+def report_delivery(
+    session: PolicyContext, short_code: str, recipient: str, what: str, outcome: str
+) -> Flow[tuple[str, ...]]:
     """Tell every observer what became of one message; a warning where one cannot be told."""
     event = {"event": "delivery", "short_code": short_code, "recipient": recipient, "what": what, "outcome": outcome}
-    return (yield from tell(session, event))
+    return (yield from notify_observers(session, event))
 
 
-def collected(session: Overseen, result: Collected) -> Flow[tuple[str, ...]]:
+def report_collect(session: PolicyContext, result: Collected) -> Flow[tuple[str, ...]]:
     """Tell every observer what a request has given, and where that went; a warning where one cannot be told."""
     problem = result.problem()
     event = {
@@ -124,10 +126,10 @@ def collected(session: Overseen, result: Collected) -> Flow[tuple[str, ...]]:
         "stored": [f"{each.target}#{','.join(each.keys)}" for each in result.stored],
         "ended": result.ended is not None,
     }
-    return (yield from tell(session, event))
+    return (yield from notify_observers(session, event))
 
 
-def tell(session: Overseen, event: Mapping[str, Any]) -> Flow[tuple[str, ...]]:
+def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> Flow[tuple[str, ...]]:
     """Tell every observer of what has happened; a warning where one cannot be told."""
     if not session.overseers:
         return ()
@@ -138,40 +140,40 @@ def tell(session: Overseen, event: Mapping[str, Any]) -> Flow[tuple[str, ...]]:
     return ()
 
 
-def refused(session: Overseen, event: str, error: SealpipeError) -> None:
+def report_refusal(session: PolicyContext, event: str, error: SealpipeError) -> None:
     """Tell every observer of what was refused before there was anything to ask about. Blocks."""
     with suppress(PluginError):  # why it was refused matters more
         _send(session, {"event": event, "outcome": "refused", "reason": error.message})
 
 
-def _ask(session: Overseen, plan: Outgoing) -> None:
-    if _withheld(session.gate, what := _what(plan)) != what:
+def _check(session: PolicyContext, plan: Outgoing) -> None:
+    if _redact(session.gate, what := _describe_plan(plan)) != what:
         raise refused_by_gate(f"what policies and the audit see of the {plan.kind}")
     registry = session.registry()
-    asked = [each for each in session.overseers if plan.complete or each.name in BY_LISTS]
+    asked = [each for each in session.overseers if plan.complete or each.name in EARLY_POLICIES]
     try:
         registry.check_outgoing(asked, plan)
     except (PolicyError, PluginError) as error:
         with suppress(PluginError):
-            _tell(session, plan, {"outcome": "refused", "reason": error.message})
+            _report(session, plan, {"outcome": "refused", "reason": error.message})
         raise
 
 
-def _begin(session: Overseen, plan: Outgoing) -> None:
-    _ask(session, plan)
-    _tell(session, plan, {"outcome": "sending" if plan.kind in _MADE else "begun"})
+def _begin(session: PolicyContext, plan: Outgoing) -> None:
+    _check(session, plan)
+    _report(session, plan, {"outcome": "sending" if plan.kind in _MADE else "begun"})
 
 
-def _tell(session: Overseen, plan: Outgoing, members: Mapping[str, object]) -> None:
-    _send(session, {**_what(plan), **members})
+def _report(session: PolicyContext, plan: Outgoing, members: Mapping[str, object]) -> None:
+    _send(session, {**_describe_plan(plan), **members})
 
 
-def _send(session: Overseen, event: Mapping[str, Any]) -> None:
+def _send(session: PolicyContext, event: Mapping[str, Any]) -> None:
     registry = session.registry()
-    registry.tell(session.overseers, {**_who(registry), **_withheld(session.gate, event)})
+    registry.tell(session.overseers, {**_describe_run(registry), **_redact(session.gate, event)})
 
 
-def _withheld(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
+def _redact(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
     """The event, without each text that holds the credential: whoever reads an audit log is not to have it."""
 
     def without(value: Any) -> Any:
@@ -182,17 +184,17 @@ def _withheld(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
     return {name: without(value) for name, value in event.items()}
 
 
-def _cleared(work: Flow[T]) -> Flow[T]:
-    return _each(work, lambda step: step._replace(cleared=True) if isinstance(step, Send) else step)
+def _clear(work: Flow[T]) -> Flow[T]:
+    return _map_steps(work, lambda step: step._replace(cleared=True) if isinstance(step, Send) else step)
 
 
-def _refuse_unasked(step: Step) -> Step:
+def _refuse_unchecked(step: Step) -> Step:
     if isinstance(step, Send) and step.operation.resend is not Resend.READ and not step.cleared:
         raise PolicyError(f"nobody who oversees this was asked whether it may {step.operation.name}")
     return step
 
 
-def _each(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
+def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
     """The same flow, with every step as `change` has it; what `change` raises is raised in it."""
     answer: Any = None
     error: BaseException | None = None
@@ -212,7 +214,7 @@ def _each(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
             error = raised
 
 
-def _who(registry: Registry) -> dict[str, Any]:
+def _describe_run(registry: Registry) -> dict[str, Any]:
     ci = registry.ci()
     run = None if ci is None else ci.run()
     return {
@@ -227,7 +229,7 @@ def _who(registry: Registry) -> dict[str, Any]:
 _MADE = ("share", "request")
 
 
-def _what(plan: Outgoing) -> dict[str, Any]:
+def _describe_plan(plan: Outgoing) -> dict[str, Any]:
     """A plan as members of an event: of what is made all that there is, of anything else what it has."""
     members = {
         "labels": [label for label, _ in plan.labels],

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
 from sealpipe.flows import outgoing, policy
+from sealpipe.flows.journal import load_deliveries
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.post import Posting, Share, custody_warnings, link_of, mail, posted
+from sealpipe.flows.share.post import Posting, Share, build_link, post_after_storing, warn_of_custody
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.state.entry import Entry, kept
@@ -49,8 +50,8 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         unseen: Share | SecureRequest = yield from work
         return unseen
     with kept(entry):
-        leaving: Outgoing = yield Do(partial(outgoing.of_entry, session, entry.meta))
-        made: Share | SecureRequest = yield from policy.overseen(session, leaving, work, _told)
+        leaving: Outgoing = yield Do(partial(outgoing.describe_entry, session, entry.meta))
+        made: Share | SecureRequest = yield from policy.run_under_policy(session, leaving, work, _told)
         return made
 
 
@@ -85,8 +86,8 @@ def _store_and_post(session: Session, posting: Posting, entry: Entry, *, resend:
         from sealpipe.flows.share import store  # most shares are stored nowhere
 
         with kept(entry):
-            told = yield from store.again(session, entry, resend=resend)
-    return (yield from posted(session, posting, told, unclear=True))
+            told = yield from store.write_from_entry(session, entry, resend=resend)
+    return (yield from post_after_storing(session, posting, told, unclear=True))
 
 
 def _request(session: Session, entry: Entry, resend: bool) -> Flow[SecureRequest]:  # noqa: ARG001, FBT001 - the same
@@ -104,14 +105,14 @@ _FINISH: Mapping[str, Callable[[Session, Entry, bool], Flow[Share] | Flow[Secure
 def _answered(entry: Entry) -> Share:
     answer, meta = entry.answered or {}, entry.meta
     return Share(
-        link_of(meta, answer["short_code"]),
+        build_link(meta, answer["short_code"]),
         answer["short_code"],
         None if answer["expires_at"] is None else parse_time(answer["expires_at"]),
         answer["custody"],
         "replayed" if answer["replayed"] else "created",
         meta["title"],
-        custody_warnings(answer["custody"], answer["short_code"]),
+        warn_of_custody(answer["custody"], answer["short_code"]),
         entry=entry,
-        mail=mail(meta, entry),
+        deliveries=load_deliveries(meta, entry),
         expiry_known=answer.get("expiry_known", True),
     )

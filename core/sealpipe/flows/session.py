@@ -30,7 +30,7 @@ _MISSING = {
 
 _SMALL = 1024 * 1024
 """Characters of a value that is looked through for the credential: what holds one is smaller."""
-LONGEST = 20 * 86400
+LONGEST_DEADLINE = 20 * 86400
 """Seconds of the longest deadline: a socket's timeout has no room for more than 24 days."""
 
 
@@ -141,7 +141,7 @@ def open_session(
         try:
             given = machine_config.service(machine, given, os.environ)
         except PolicyError as error:
-            _tell_refused(watching, partial(registry, None, CustodyGate(), deadline), error)
+            _report_refusal(watching, partial(registry, None, CustodyGate(), deadline), error)
             raise
         base_url, link_base_url, ca_file = given["base_url"], given["link_base_url"], given["ca_file"]
     authorities = None if ca_file is None else Path(ca_file)
@@ -151,8 +151,8 @@ def open_session(
     credential = open_credential(api_key, service_tag)
     if not deadline > 0:
         raise SettingError("the deadline leaves no time at all", remedy="give it as a positive number of seconds")
-    if deadline > LONGEST:
-        raise SettingError(f"the deadline is longer than {LONGEST // 86400} days", remedy="give a shorter one")
+    if deadline > LONGEST_DEADLINE:
+        raise SettingError(f"the deadline is longer than {LONGEST_DEADLINE // 86400} days", remedy="give a shorter one")
     before = None if not previous else open_previous(previous)
     return Session(
         credential,
@@ -168,11 +168,11 @@ def open_session(
     )
 
 
-def _tell_refused(overseers: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
+def _report_refusal(overseers: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
     if overseers:
         from sealpipe.flows import policy  # which imports this module
 
-        policy.refused(policy.Local(overseers, registry, CustodyGate()), "session", error)
+        policy.report_refusal(policy.LocalContext(overseers, registry, CustodyGate()), "session", error)
 
 
 def open_previous(text: str | Secret) -> Credential:

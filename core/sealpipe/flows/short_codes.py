@@ -20,21 +20,21 @@ from sealpipe.flows.steps import Do, Flow
 from sealpipe.wire.code import decoded, encoded
 from sealpipe.wire.link import called
 
-Looks = Callable[[str], Flow[bool]]
+Lookup = Callable[[str], Flow[bool]]
 """Whether a code is, or was, one of this account's."""
 
 
-def share_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
+def find_share_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
     """The share's code. `keep` is where this machine notes what it has expired. Raises UsageError for two."""
-    return _only(word, partial(_is_share, session, keep))
+    return _resolve(word, partial(_is_share, session, keep))
 
 
-def request_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
+def find_request_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
     """The request's code. `keep` is where this machine keeps its records of requests. Raises UsageError for two."""
-    return _only(word, partial(_is_request, session, keep))
+    return _resolve(word, partial(_is_request, session, keep))
 
 
-def confirmed_code(word: str, confirm: str) -> str:
+def confirm_code(word: str, confirm: str) -> str:
     """The code that is to be destroyed, by the two words that name it. Raises UsageError where they may name two.
 
     One of them has to be a word that can mean this code alone, and the other must be able to.
@@ -52,13 +52,13 @@ def confirmed_code(word: str, confirm: str) -> str:
     return word  # not confirmed, which is told as ever
 
 
-def _only(word: str, looks: Looks) -> Flow[str]:
+def _resolve(word: str, looks: Lookup) -> Flow[str]:
     called(word)  # a link or a credential is looked for nowhere
     other = decoded(word)
     if other is None:
         return word
-    as_it_is = yield from _seen(word, looks)
-    as_encoded = yield from _seen(other, looks)
+    as_it_is = yield from _exists(word, looks)
+    as_encoded = yield from _exists(other, looks)
     if as_it_is and as_encoded:
         raise UsageError(
             f"{word} names two: one is called just that, and it is the encoded form of another: nothing was done",
@@ -67,7 +67,7 @@ def _only(word: str, looks: Looks) -> Flow[str]:
     return other if as_encoded else word
 
 
-def _seen(code: str, looks: Looks) -> Flow[bool]:
+def _exists(code: str, looks: Lookup) -> Flow[bool]:
     try:
         called(code)
     except UsageError:

@@ -38,15 +38,15 @@ def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
         tools, _ = yield from _list(line, budget)
         return tools
 
-    return _talk(session, talk)
+    return _with_session(session, talk)
 
 
 def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow[ToolResult]:
     """Call a tool with arguments of the types that it takes."""
     session.gate.check("the call of the tool", mcp.call(Line(), name, arguments).body or b"")  # before the handshake
-    plan = outgoing.of_tool(session, name, [None] if arguments else [])
-    work = _talk(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
-    return (yield from policy.overseen(session, plan, work))
+    plan = outgoing.describe_tool_call(session, name, [None] if arguments else [])
+    work = _with_session(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
+    return (yield from policy.run_under_policy(session, plan, work))
 
 
 def call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
@@ -55,8 +55,8 @@ def call_with_references(session: Session, name: str, params: Sequence[tuple[str
     References are read before anything is sent; one that is optional and missing is left out.
     """
     session.check_clear(name, *(param for param, _ in params))
-    plan: Outgoing = yield Do(partial(outgoing.of_tool, session, name, [ref for _, ref in params]))
-    return (yield from policy.overseen(session, plan, _with_references(session, name, params)))
+    plan: Outgoing = yield Do(partial(outgoing.describe_tool_call, session, name, [ref for _, ref in params]))
+    return (yield from policy.run_under_policy(session, plan, _with_references(session, name, params)))
 
 
 def _with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
@@ -74,12 +74,12 @@ def _with_references(session: Session, name: str, params: Sequence[tuple[str, Re
             tools, line = yield from _list(line, budget)
         # One that is not listed is called all the same: the service says what it is that is wrong.
         schema = next((tool.input_schema for tool in tools if tool.name == name), {})
-        return (yield from call(mcp.call(line, name, typed(values, schema)), budget))
+        return (yield from call(mcp.call(line, name, convert_arguments(values, schema)), budget))
 
-    return (yield from _talk(session, talk))
+    return (yield from _with_session(session, talk))
 
 
-def _talk(session: Session, talk: Talk[T]) -> Flow[T]:
+def _with_session(session: Session, talk: Talk[T]) -> Flow[T]:
     budget = session.budget()
     line = yield from _greet(budget)
     try:
@@ -132,17 +132,17 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 
 
-def typed(values: Mapping[str, Secret], schema: Mapping[str, Any]) -> dict[str, Any]:
+def convert_arguments(values: Mapping[str, Secret], schema: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a tool. What the schema says nothing of stays text.
 
     UsageError names the argument that is not what it should be, never its value.
     """
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
-    return {name: _typed(name, value.reveal(), known.get(name)) for name, value in values.items()}
+    return {name: _convert(name, value.reveal(), known.get(name)) for name, value in values.items()}
 
 
-def _typed(name: str, text: str, schema: object) -> Any:
+def _convert(name: str, text: str, schema: object) -> Any:
     wanted = schema.get("type") if isinstance(schema, Mapping) else None
     kinds = wanted if isinstance(wanted, list) else [wanted]
     readers = [_READERS[kind] for kind in kinds if isinstance(kind, str) and kind in _READERS]

@@ -29,44 +29,44 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.flows import outgoing, policy
-from sealpipe.flows.collect.key import InHand, check_ours
-from sealpipe.flows.collect.open import Answers
-from sealpipe.flows.collect.options import CollectPlan, Job
-from sealpipe.flows.collect.pick import any_taken, none_named, pick
+from sealpipe.flows.collect.key import OpeningKey, check_key
+from sealpipe.flows.collect.open import SubmissionSet
+from sealpipe.flows.collect.options import CollectJob, CollectPlan
+from sealpipe.flows.collect.pick import has_match, no_match_error, pick
 from sealpipe.flows.collect.result import (
     Collected,
     Event,
-    Placed,
-    Planned,
+    PlannedWrite,
     Progress,
+    ProgressReporter,
     Status,
-    Telling,
+    StoredValues,
 )
-from sealpipe.flows.collect.store import parcels
+from sealpipe.flows.collect.store import plan_writes
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.flows.store.write import Parcel, describe, put
+from sealpipe.flows.store.write import SinkWrite, describe_writes, write_to_sink
 
 if TYPE_CHECKING:  # most answers go to stdout, and leave no record
     from sealpipe.state.ledger import Record
 
 
-class Collecting:
+class Collection:
     """One command's work on one request. `result` is None until it is over, `troubles` how many looks failed lately."""
 
     def __init__(
         self,
         session: Session,
-        job: Job,
+        job: CollectJob,
         plan: CollectPlan,
-        keys: Sequence[InHand],
-        tell: Telling,
+        keys: Sequence[OpeningKey],
+        tell: ProgressReporter,
         clock: Callable[[], float],
     ) -> None:
         self._session, self._job, self._plan, self._keys, self._tell = session, job, plan, keys, tell
         self._clock = clock
-        self._answers = Answers(job, plan.folder, keys, session.credential.tag)
+        self._answers = SubmissionSet(job, plan.folder, keys, session.credential.tag)
         self._over = False
         self._asks_at = -inf  # when its state has to be asked for, whatever else is asked
         self._skipped = 0
@@ -93,7 +93,7 @@ class Collecting:
         self.trouble, self.troubles = None, 0
         self._skipped = found.skipped or 0
         yield Do(partial(self._answers.add, found.items))
-        if any_taken(self._answers.usable, self._plan.pick):
+        if has_match(self._answers.usable, self._plan.pick):
             yield from self._tell(Progress("answered", self.short_code))
             self.result = yield from self._collect()
         elif self._over:
@@ -125,7 +125,7 @@ class Collecting:
         if info.expires_at is not None:
             left = info.expires_at - (info.told_at or datetime.now(UTC))
             self._asks_at = self._clock() + max(0.0, left.total_seconds())
-        check_ours(self.short_code, info.public_key, self._job.receipt, self._keys)
+        check_key(self.short_code, info.public_key, self._job.receipt, self._keys)
         return info.public_key is None and info.expires_at is None
 
     def _collect(self) -> Flow[Collected]:
@@ -137,12 +137,12 @@ class Collecting:
             raise
         made = self._made("collected")
         made.submissions = tuple(chosen)
-        wanted = [parcel for each in chosen for parcel in parcels(self._job, each, self._plan.folder)]
-        words = yield from describe(self._session, wanted)
+        wanted = [write for each in chosen for write in plan_writes(self._job, each, self._plan.folder)]
+        words = yield from describe_writes(self._session, wanted)
         if self._plan.dry_run:
             made.planned = tuple(
-                Planned(parcel.marker, str(parcel.ref), parcel.keys, told)
-                for parcel, told in zip(wanted, words, strict=True)
+                PlannedWrite(write.marker, str(write.ref), write.keys, told)
+                for write, told in zip(wanted, words, strict=True)
             )
             return made
         if not wanted and not made.unreadable and self._plan.after == "keep":
@@ -165,30 +165,32 @@ class Collecting:
         except StateError as error:  # they are at the service, too: no reason to keep the others from their places
             made.warnings += (error.message,)
 
-    def _store(self, record: Record, wanted: Iterable[Parcel], made: Collected) -> Flow[None]:
+    def _store(self, record: Record, wanted: Iterable[SinkWrite], made: Collected) -> Flow[None]:
         stored, failures, left = list(made.stored), list(made.failures), set()
-        for parcel in wanted:
+        for write in wanted:
             try:
-                receipt = yield from put(self._session, parcel, record)
+                receipt = yield from write_to_sink(self._session, write, record)
             except (PluginError, UsageError) as error:
                 failures.append(error)
-                left.add(parcel.marker)
-                yield from self._tell(Progress("not stored", self.short_code, detail=str(parcel.ref)))
+                left.add(write.marker)
+                yield from self._tell(Progress("not stored", self.short_code, detail=str(write.ref)))
             else:
-                stored.append(Placed(parcel.marker, str(parcel.ref), parcel.keys, receipt.already, receipt.known))
+                stored.append(StoredValues(write.marker, str(write.ref), write.keys, receipt.already, receipt.known))
                 word: Event = "already" if receipt.already else "stored"
-                yield from self._tell(Progress(word, self.short_code, detail=str(parcel.ref)))
+                yield from self._tell(Progress(word, self.short_code, detail=str(write.ref)))
         made.stored, made.failures = tuple(stored), tuple(failures)
         if left:
             yield from self._keep(record, made, self._answers.locked_up(left))
 
     def _end(self, record: Record, made: Collected) -> Flow[None]:
-        from sealpipe.flows.request.expire import Ending
+        from sealpipe.flows.request.expire import RequestExpiry
 
         try:
-            plan = outgoing.of_ending(self._session, "expire", "request", self.short_code)
-            work = Ending(self._session, self.short_code, record).run()
-            made.ended = yield from policy.overseen(self._session, plan, work, lambda ended: {"outcome": ended.outcome})
+            plan = outgoing.describe_ending(self._session, "expire", "request", self.short_code)
+            work = RequestExpiry(self._session, self.short_code, record).run()
+            made.ended = yield from policy.run_under_policy(
+                self._session, plan, work, lambda ended: {"outcome": ended.outcome}
+            )
         except SealpipeError as error:
             made.error = error  # everything is in its place all the same
             return
@@ -199,7 +201,7 @@ class Collecting:
         if late and self._plan.pick == "each":
             yield Do(partial(self._answers.add, late.values()))
             new = self._answers.of(late)
-            wanted = [parcel for each in new for parcel in parcels(self._job, each, self._plan.folder)]
+            wanted = [write for each in new for write in plan_writes(self._job, each, self._plan.folder)]
             yield from self._store(record, wanted, made)
             made.submissions = (*made.submissions, *new)
             made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
@@ -210,7 +212,7 @@ class Collecting:
         # One that is there and cannot be used is told as such.
         if usable and not any(named == each.short_code for each in self._answers.unreadable):
             self._kept_in = (yield from self._unanswered("failed")).kept_in
-            raise none_named(usable, named, self.short_code)
+            raise no_match_error(usable, named, self.short_code)
         return (yield from self._unanswered("expired"))
 
     def _unanswered(self, status: Status) -> Flow[Collected]:
@@ -224,9 +226,9 @@ class Collecting:
         return made
 
     def _locked(self) -> Flow[Record]:
-        from sealpipe.flows.request.expire import locked
+        from sealpipe.flows.request.expire import lock_record
 
-        return (yield from locked(self._session, self.short_code, self._plan.state))
+        return (yield from lock_record(self._session, self.short_code, self._plan.state))
 
     def _keep_what_is_there(self, budget: Budget) -> Flow[None]:
         """The ciphertext of everything, where the service is not to be trusted with it any more."""

@@ -34,7 +34,7 @@ OpensWith = str | Secret | Reference | keys.KeyPair
 _HEX = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 
 
-class InHand(NamedTuple):
+class OpeningKey(NamedTuple):
     """A key pair, and whose it is: `credential`, `previous`, `given` or `receipt`."""
 
     name: str
@@ -46,18 +46,18 @@ class InHand(NamedTuple):
         return encode_base64url(self.pair.public_key)
 
 
-def in_hand(session: Session, key: OpensWith, receipt: Receipt | None = None) -> Flow[tuple[InHand, ...]]:
+def load_keys(session: Session, key: OpensWith, receipt: Receipt | None = None) -> Flow[tuple[OpeningKey, ...]]:
     """All that may open a request's submissions, nearest first. Raises UsageError, PluginError."""
     if isinstance(key, keys.KeyPair):
-        return (InHand("given", key),)
+        return (OpeningKey("given", key),)
     if key != "credential":
-        return (InHand("given", (yield from _given(session, key))),)
-    found: list[InHand] = []
+        return (OpeningKey("given", (yield from _load_given(session, key))),)
+    found: list[OpeningKey] = []
     if receipt is not None and receipt.key == "new" and receipt.seed is not None:
-        found.append(InHand("receipt", (yield from _given(session, receipt.seed))))
+        found.append(OpeningKey("receipt", (yield from _load_given(session, receipt.seed))))
     for name, credential in (("credential", session.credential), ("previous", session.previous)):
         if credential is not None and credential.custody_secret is not None:
-            found.append(InHand(name, (yield Do(partial(_of, credential)))))
+            found.append(OpeningKey(name, (yield Do(partial(_of, credential)))))
     if not found:
         raise UsageError(
             "the credential has no custody secret, so nothing can be opened with it",
@@ -66,7 +66,7 @@ def in_hand(session: Session, key: OpensWith, receipt: Receipt | None = None) ->
     return tuple(found)
 
 
-def check_ours(short_code: str, told: str | None, receipt: Receipt | None, known: Sequence[InHand]) -> None:
+def check_key(short_code: str, told: str | None, receipt: Receipt | None, known: Sequence[OpeningKey]) -> None:
     """PublicKeyMismatchError, WrongKeyError where a request's key, as the service tells it or its receipt, is none of
     those in hand.
 
@@ -117,7 +117,7 @@ def key_pair(text: Secret, tag: str) -> keys.KeyPair:
     )
 
 
-def _given(session: Session, key: str | Secret | Reference) -> Flow[keys.KeyPair]:
+def _load_given(session: Session, key: str | Secret | Reference) -> Flow[keys.KeyPair]:
     text: Secret | None
     if isinstance(key, Secret):
         text = key

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from sealpipe.errors import UsageError
 from sealpipe.flows.collect.key import OpensWith
-from sealpipe.flows.collect.pick import WORDS, check
-from sealpipe.flows.store.targets import Pick, Target, parse_targets, picks, plain
-from sealpipe.flows.store.write import Parcel, grouped
+from sealpipe.flows.collect.pick import WORDS, check_pick
+from sealpipe.flows.store.targets import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
+from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, Stored
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
@@ -28,12 +28,12 @@ PLACES = ("submission", "request")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class CollectJob:
     """One request: its short code, what its receipt tells where there is one, and what each target takes of it."""
 
     short_code: str
     receipt: Receipt | None
-    takes: tuple[tuple[Target, tuple[Pick, ...]], ...]
+    takes: tuple[tuple[SinkTarget, tuple[KeyMapping, ...]], ...]
 
     @property
     def prompts(self) -> tuple[Prompt, ...] | None:
@@ -48,7 +48,7 @@ class CollectPlan:
     `state` is where ciphertext and ledger are kept, None for nowhere on disk.
     """
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[CollectJob, ...]
     key: OpensWith = field(default="credential", repr=False)
     wait: float = 0.0
     pick: str = "only"
@@ -78,12 +78,12 @@ def plan_collect(
         raise UsageError("after is neither keep nor expire")
     if not pick:
         raise UsageError("pick is empty", remedy="it is one of " + ", ".join(WORDS) + ", or a submission's short code")
-    check(pick)
+    check_pick(pick)
     seconds = 0.0 if wait is None else as_seconds(wait)
     if seconds < 0:
         raise UsageError("wait is less than nothing", remedy="leave it out to look once")
     targets = parse_targets(to, mode, PLACES)
-    jobs = [_job(each, targets) for each in requests]
+    jobs = [_plan_job(each, targets) for each in requests]
     codes = [job.short_code for job in jobs]
     for code in codes:
         called(code)
@@ -103,25 +103,25 @@ def plan_collect(
     )
 
 
-def samples(job: Job) -> list[Parcel]:
+def sample_writes(job: CollectJob) -> list[SinkWrite]:
     """What goes where, with places filled and without values: whether it can be is known before anything is asked."""
-    places = {"submission": "submission", "request": plain(job.short_code)}
-    return grouped(
-        Parcel(target.filled(places), tuple(Stored(each.key, Secret("")) for each in taken), target.mode, "")
+    places = {"submission": "submission", "request": make_plain_name(job.short_code)}
+    return merge_writes(
+        SinkWrite(target.filled(places), tuple(Stored(each.key, Secret("")) for each in taken), target.mode, "")
         for target, taken in job.takes
     )
 
 
-def _job(request: str | Receipt, targets: Sequence[Target]) -> Job:
+def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget]) -> CollectJob:
     receipt = None if isinstance(request, str) else request
     prompts = None if receipt is None else receipt.prompts
     code = request if isinstance(request, str) else request.short_code
-    job = Job(code, receipt, tuple((target, tuple(picks(target, prompts))) for target in targets))
-    samples(job)
+    job = CollectJob(code, receipt, tuple((target, tuple(map_keys(target, prompts))) for target in targets))
+    sample_writes(job)
     return job
 
 
-def _check_places(target: Target, *, several: bool, each: bool) -> None:
+def _check_places(target: SinkTarget, *, several: bool, each: bool) -> None:
     """A place without `{submission}` takes exactly one: a second answer must not meet the first there."""
     if each and "submission" not in target.places:
         raise UsageError(

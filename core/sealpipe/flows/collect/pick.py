@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 from sealpipe.api.refusals import printable
 from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
-from sealpipe.flows.collect.result import Received, none_is
+from sealpipe.flows.collect.result import OpenedSubmission, describe_no_match
 
 WORDS = ("only", "newest", "oldest", "each")
 """What `pick` may say; anything else is the short code of a submission, or its marker."""
-_MEANT = {
+_SYNONYMS = {
     **dict.fromkeys(("last", "latest", "recent", "youngest"), "newest"),
     **dict.fromkeys(("first", "earliest"), "oldest"),
     **dict.fromkeys(("all", "every", "both"), "each"),
@@ -24,14 +24,14 @@ _SHOWN = 10
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def pick(found: Sequence[Received], how: str, short_code: str) -> list[Received]:
+def pick(found: Sequence[OpenedSubmission], how: str, short_code: str) -> list[OpenedSubmission]:
     """Those that are taken; none where there is none. Raises TooManySubmissionsError."""
     if how == "each":
         return list(found)
     if how not in ("newest", "oldest"):
         named = [each for each in found if how in ("only", each.short_code, each.marker)]
         if len(named) > 1:
-            raise _too_many(named, len(found), short_code)
+            raise _too_many_error(named, len(found), short_code)
         return named
     if not found:
         return []
@@ -40,7 +40,7 @@ def pick(found: Sequence[Received], how: str, short_code: str) -> list[Received]
     return [ordered[-1 if how == "newest" else 0][1]]
 
 
-def check(how: str) -> None:
+def check_pick(how: str) -> None:
     """UsageError for what is a slip of one of the words, and would be waited for as the code of an answer."""
     if how in WORDS:
         return
@@ -48,7 +48,7 @@ def check(how: str) -> None:
 
     word = how.lower()
     # A code of letters alone that looks like a word of ours is still named by its marker, which has a dot.
-    near = _MEANT.get(word) or next(iter(get_close_matches(word, WORDS, 1, _NEAR)), None)
+    near = _SYNONYMS.get(word) or next(iter(get_close_matches(word, WORDS, 1, _NEAR)), None)
     if near and word.isascii() and word.isalpha():
         raise UsageError(
             f"{how!r} is none of {', '.join(WORDS)}, and hardly the code of an answer",
@@ -56,27 +56,28 @@ def check(how: str) -> None:
         )
 
 
-def any_taken(found: Sequence[Received], how: str) -> bool:
+def has_match(found: Sequence[OpenedSubmission], how: str) -> bool:
     """Whether there is anything to take, be it too much."""
     return any(how in WORDS or how in (each.short_code, each.marker) for each in found)
 
 
-def _too_many(named: Sequence[Received], answers: int, short_code: str) -> TooManySubmissionsError:
+def _too_many_error(named: Sequence[OpenedSubmission], answers: int, short_code: str) -> TooManySubmissionsError:
     return TooManySubmissionsError(
-        f"{short_code} has {answers} answers, and one is taken: {_names(named)}; nothing was stored",
+        f"{short_code} has {answers} answers, and one is taken: {_name_submissions(named)}; nothing was stored",
         short_code=short_code,
     )
 
 
-def none_named(found: Sequence[Received], how: str, short_code: str) -> SubmissionNotFoundError:
+def no_match_error(found: Sequence[OpenedSubmission], how: str, short_code: str) -> SubmissionNotFoundError:
     """That a request is over, and what it has; `found` is not empty."""
     return SubmissionNotFoundError(
-        f"{short_code} is over, and {none_is(len(found), how)}: {_names(found)}; nothing was stored",
+        f"{short_code} is over, and {describe_no_match(len(found), how)}: "
+        f"{_name_submissions(found)}; nothing was stored",
         short_code=short_code,
     )
 
 
-def _names(named: Sequence[Received]) -> str:
+def _name_submissions(named: Sequence[OpenedSubmission]) -> str:
     shown = named[:_SHOWN]
     codes = [each.short_code for each in shown]
     # Should one code ever stand for two, the marker tells them apart.

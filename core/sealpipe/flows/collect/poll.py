@@ -16,20 +16,20 @@ from sealpipe.errors import (
     SealpipeError,
 )
 from sealpipe.flows import outgoing, policy
-from sealpipe.flows.collect.collection import Collecting
-from sealpipe.flows.collect.key import InHand, in_hand
-from sealpipe.flows.collect.options import CollectPlan, samples
-from sealpipe.flows.collect.result import Collected, ListenerError, OnProgress, Progress, Telling
+from sealpipe.flows.collect.collection import Collection
+from sealpipe.flows.collect.key import OpeningKey, load_keys
+from sealpipe.flows.collect.options import CollectPlan, sample_writes
+from sealpipe.flows.collect.result import CallbackError, Collected, OnProgress, Progress, ProgressReporter
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
-from sealpipe.flows.store.write import describe
+from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import Outgoing
 
-PASSING: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
+TRANSIENT: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
 """Errors that waiting outlives: 429, 5xx, lost connections. Nothing has changed."""
 
 
-OF_THE_CALLER: Final = (AuthenticationError, PermissionDeniedError)
+FATAL: Final = (AuthenticationError, PermissionDeniedError)
 """Errors that every other request would end with, too: nobody asks again."""
 
 
@@ -49,15 +49,15 @@ def collect(
     work = _collect(session, plan, on_progress, tick, clock)
     if not session.overseers:
         return (yield from work)
-    leaving: Outgoing = yield Do(partial(outgoing.of_collect, session, plan))
+    leaving: Outgoing = yield Do(partial(outgoing.describe_collect, session, plan))
     if plan.after == "expire" and not plan.dry_run:
         for job in plan.jobs:
-            ending = outgoing.of_ending(session, "expire", "request", job.short_code)
-            yield from policy.ask(session, ending)
+            ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
+            yield from policy.check_policies(session, ending)
     if plan.dry_run:  # it changes nothing, and shows what a policy would say
-        yield from policy.ask(session, leaving)
+        yield from policy.check_policies(session, leaving)
         return (yield from work)
-    return (yield from policy.overseen(session, leaving, work, lambda _: None))  # each was told
+    return (yield from policy.run_under_policy(session, leaving, work, lambda _: None))  # each was told
 
 
 def _collect(
@@ -67,52 +67,54 @@ def _collect(
     tick: float | None,
     clock: Callable[[], float],
 ) -> Flow[list[Collected]]:
-    tell = Telling(on_progress)
+    tell = ProgressReporter(on_progress)
     try:
-        works = yield from _works(session, plan, tell, clock)
-        yield from _until_over(session, plan, works, tell, tick, clock)
-    except ListenerError as raised:
+        works = yield from _start(session, plan, tell, clock)
+        yield from _poll(session, plan, works, tell, tick, clock)
+    except CallbackError as raised:
         error = raised.error
     else:
         results = [work.result for work in works if work.result is not None]
         for result in results if not plan.dry_run else ():
-            result.warnings += yield from policy.collected(session, result)
+            result.warnings += yield from policy.report_collect(session, result)
         return results
     raise error
 
 
-def _works(session: Session, plan: CollectPlan, tell: Telling, clock: Callable[[], float]) -> Flow[list[Collecting]]:
+def _start(
+    session: Session, plan: CollectPlan, tell: ProgressReporter, clock: Callable[[], float]
+) -> Flow[list[Collection]]:
     """One for each request, its keys in hand. What opens all of them is looked up once."""
     for job in plan.jobs:
-        yield from describe(session, samples(job))
-    works: list[Collecting] = []
-    rings: dict[str | None, tuple[InHand, ...] | SealpipeError] = {}
+        yield from describe_writes(session, sample_writes(job))
+    works: list[Collection] = []
+    rings: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
     for job in plan.jobs:
         own = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
         if own not in rings:
             try:
-                rings[own] = yield from in_hand(session, plan.key, job.receipt)
+                rings[own] = yield from load_keys(session, plan.key, job.receipt)
             except SealpipeError as error:
                 if own is None or plan.key != "credential":
                     raise
                 rings[own] = error
         keys = rings[own]
-        works.append(Collecting(session, job, plan, () if isinstance(keys, SealpipeError) else keys, tell, clock))
+        works.append(Collection(session, job, plan, () if isinstance(keys, SealpipeError) else keys, tell, clock))
         if isinstance(keys, SealpipeError):
             works[-1].fail(keys)
     return works
 
 
-def _until_over(
+def _poll(
     session: Session,
     plan: CollectPlan,
-    works: Sequence[Collecting],
-    tell: Telling,
+    works: Sequence[Collection],
+    tell: ProgressReporter,
     tick: float | None,
     clock: Callable[[], float],
 ) -> Flow[None]:
     started = clock()
-    allowance = Allowance(clock)
+    allowance = RequestBudget(clock)
     looked_at_state = -STATE_INTERVAL
 
     def hold_back(looks: int, number: int) -> Flow[float]:
@@ -126,7 +128,7 @@ def _until_over(
         passed = clock() - started
         at_state = passed - looked_at_state >= STATE_INTERVAL or passed >= plan.wait
         looked_at_state = passed if at_state else looked_at_state
-        yield from _round(session, _open(works), hold_back, tell, at_state=at_state)
+        yield from _poll_round(session, _open(works), hold_back, tell, at_state=at_state)
         left, open_works = plan.wait - (clock() - started), _open(works)
         if not open_works or passed >= plan.wait:  # the last look at each comes when time is out, not before
             break
@@ -139,16 +141,16 @@ def _until_over(
         yield from work.give_up()
 
 
-def _open(works: Sequence[Collecting]) -> list[Collecting]:
+def _open(works: Sequence[Collection]) -> list[Collection]:
     """Those that are not over; what failed lately comes last, so that it keeps none of the others waiting for ever."""
     return sorted((work for work in works if work.result is None), key=lambda work: work.troubles)
 
 
-def _round(
+def _poll_round(
     session: Session,
-    works: Sequence[Collecting],
+    works: Sequence[Collection],
     hold_back: Callable[[int, int], Flow[float]],
-    tell: Telling,
+    tell: ProgressReporter,
     *,
     at_state: bool,
 ) -> Flow[None]:
@@ -157,12 +159,12 @@ def _round(
         left = yield from hold_back(2 if at_state else 1, len(works) - number)
         try:
             yield from work.look(session.budget(), at_state=at_state)
-        except PASSING as error:
+        except TRANSIENT as error:
             work.failed(error)
             yield from tell(Progress("trouble", work.short_code, len(works), max(left, 0.0), detail=error.message))
             if left > 0:
                 return
-        except OF_THE_CALLER as error:
+        except FATAL as error:
             for each in works[number:]:
                 each.fail(error)
             return
@@ -170,7 +172,7 @@ def _round(
             work.fail(error)
 
 
-def _wait(pause: float, left: float, number: int, tell: Telling, tick: float | None) -> Flow[None]:
+def _wait(pause: float, left: float, number: int, tell: ProgressReporter, tick: float | None) -> Flow[None]:
     remaining = pause
     while remaining > 0:
         step = remaining if tick is None else min(tick, remaining)
@@ -196,7 +198,7 @@ def look_interval(waited: float, requests: int) -> float:
     return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, waited / 20)), requests / RATE)
 
 
-class Allowance:
+class RequestBudget:
     """What all looks of a wait may take together, as a bucket: the service's own, at half its size and rate."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -23,7 +23,7 @@ Identity = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class OpenedSubmission:
     """A submission that was opened. Anybody who had the link may have sent it: the sender is not authenticated.
 
     `fields` are as they were sent, labels and all; each value is a `Secret`. `marker` stands for the submission in
@@ -37,7 +37,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableSubmission:
     """A submission that could not be opened, or does not answer what was asked; `reason` says which, for people."""
 
     short_code: str | None
@@ -45,7 +45,7 @@ class Unreadable:
     reason: str
 
 
-class Placed(NamedTuple):
+class StoredValues(NamedTuple):
     """A submission in its place. `already`: it was there before; `known` is False where nobody can read it back."""
 
     submission: str
@@ -55,7 +55,7 @@ class Placed(NamedTuple):
     known: bool
 
 
-class Planned(NamedTuple):
+class PlannedWrite(NamedTuple):
     """What would go where (`--dry-run`), in the sink's words."""
 
     submission: str
@@ -77,11 +77,11 @@ class Collected:
     short_code: str
     status: Status
     count: int = 0
-    submissions: tuple[Received, ...] = field(default=(), repr=False)
-    unreadable: tuple[Unreadable, ...] = ()
+    submissions: tuple[OpenedSubmission, ...] = field(default=(), repr=False)
+    unreadable: tuple[UnreadableSubmission, ...] = ()
     skipped: int = 0
-    stored: tuple[Placed, ...] = ()
-    planned: tuple[Planned, ...] = ()
+    stored: tuple[StoredValues, ...] = ()
+    planned: tuple[PlannedWrite, ...] = ()
     failures: tuple[SealpipeError, ...] = ()
     late: int = 0
     ended: EndedRequest | None = None
@@ -97,7 +97,7 @@ class Collected:
     def problem(self) -> SealpipeError | None:
         """The error that stands for all that is not as it should be; None where all is well."""
         # Where it came to nothing, what could not be opened is not the reason.
-        return self.error if self.status == "failed" else worst(self.problems())
+        return self.error if self.status == "failed" else worst_error(self.problems())
 
     def problems(self) -> list[SealpipeError]:
         """All that is not as it should be."""
@@ -118,7 +118,7 @@ class Collected:
         skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
         nobody = "nobody has answered"
         if self.count > len(self.unreadable):  # there are answers, and none of them is the one that was named
-            nobody = none_is(self.count, self.pick)
+            nobody = describe_no_match(self.count, self.pick)
         elif self.unreadable:
             nobody = "nobody has answered in a way that can be used"
         if self.status == "pending":
@@ -130,7 +130,7 @@ class Collected:
         return None
 
 
-def none_is(answers: int, named: str) -> str:
+def describe_no_match(answers: int, named: str) -> str:
     """That a request has answers, and none of them is the one that `pick` names."""
     those = f"none of its {answers} answers is" if answers > 1 else "its one answer is not"
     return f"{those} {printable(named, 60)}"
@@ -140,7 +140,7 @@ _RANK = (1, 11, 14, 13)
 """Exit codes that come first where there are several at once (DESIGN section 3); 15 comes last."""
 
 
-def worst(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
+def worst_error(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
     """The error that stands for several; None where there is none."""
 
     def rank(error: SealpipeError) -> int:
@@ -171,7 +171,7 @@ class Progress(NamedTuple):
 OnProgress = Callable[[Progress], object]
 
 
-class ListenerError(Exception):
+class CallbackError(Exception):
     """What a callback raised: it ends the call, whatever kind of error it is."""
 
     def __init__(self, error: Exception) -> None:
@@ -179,7 +179,7 @@ class ListenerError(Exception):
         self.error = error
 
 
-class Telling:
+class ProgressReporter:
     """Who is told what goes on, if anybody is."""
 
     def __init__(self, listener: OnProgress | None) -> None:
@@ -191,4 +191,4 @@ class Telling:
             try:
                 yield Tell(partial(self._listener, progress))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is not ours to judge
-                raise ListenerError(error) from None
+                raise CallbackError(error) from None

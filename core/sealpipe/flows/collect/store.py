@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from sealpipe.flows.collect.options import Job
-from sealpipe.flows.collect.result import Received
-from sealpipe.flows.store.targets import plain
-from sealpipe.flows.store.write import MisfitError, Parcel, grouped, take
+from sealpipe.flows.collect.options import CollectJob
+from sealpipe.flows.collect.result import OpenedSubmission
+from sealpipe.flows.store.targets import make_plain_name
+from sealpipe.flows.store.write import MisfitError, SinkWrite, merge_writes, select_values
 from sealpipe.plugin import Stored
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference
@@ -22,29 +22,29 @@ MOST_FILES: Final = 1000
 """Fields of a submission that become files of a folder, at most."""
 
 
-def parcels(job: Job, received: Received, folder: Path | None) -> list[Parcel]:
+def plan_writes(job: CollectJob, received: OpenedSubmission, folder: Path | None) -> list[SinkWrite]:
     """What a submission puts where. Raises MisfitError where it does not answer what is taken of it; UsageError."""
-    places = {"submission": received.marker, "request": plain(job.short_code)}
+    places = {"submission": received.marker, "request": make_plain_name(job.short_code)}
     found = []
     for target, picks in job.takes:
-        stored = take(target, picks, received.fields)
+        stored = select_values(target, picks, received.fields)
         if stored:
-            found.append(Parcel(target.filled(places), tuple(stored), target.mode, received.marker))
+            found.append(SinkWrite(target.filled(places), tuple(stored), target.mode, received.marker))
     if folder is not None:
-        found.append(_in_folder(folder, received, job.prompts))
-    return grouped(found)
+        found.append(_write_to_folder(folder, received, job.prompts))
+    return merge_writes(found)
 
 
-def named(fields: Sequence[Field], prompts: Sequence[Prompt] | None) -> list[str]:
+def name_fields(fields: Sequence[Field], prompts: Sequence[Prompt] | None) -> list[str]:
     """A name of ours for each field: the id of the prompt that it answers first, else its number."""
     ids = {prompt.text: prompt.id for prompt in prompts or ()}
     return [ids.pop(field.key, f"field-{number}") for number, field in enumerate(fields, 1)]
 
 
-def _in_folder(folder: Path, received: Received, prompts: Sequence[Prompt] | None) -> Parcel:
+def _write_to_folder(folder: Path, received: OpenedSubmission, prompts: Sequence[Prompt] | None) -> SinkWrite:
     if len(received.fields) > MOST_FILES:
         raise MisfitError(f"it has {len(received.fields)} fields, and a folder takes {MOST_FILES}")
-    names = named(received.fields, prompts)
+    names = name_fields(received.fields, prompts)
     rows = [
         {"file": name, "key": field.key, "type": field.type} for name, field in zip(names, received.fields, strict=True)
     ]
@@ -52,7 +52,7 @@ def _in_folder(folder: Path, received: Received, prompts: Sequence[Prompt] | Non
     index = {"schema": 1, "short_code": received.short_code, "created_at": created, "fields": rows}
     stored = [Stored(name, _secret(field)) for name, field in zip(names, received.fields, strict=True)]
     stored.append(Stored("index.json", Secret(json.dumps(index) + "\n")))
-    return Parcel(Reference("dir", str(folder / received.marker)), tuple(stored), "create", received.marker)
+    return SinkWrite(Reference("dir", str(folder / received.marker)), tuple(stored), "create", received.marker)
 
 
 def _secret(field: Field) -> Secret:

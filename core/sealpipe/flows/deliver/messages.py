@@ -12,14 +12,14 @@ from sealpipe.plugin import Message
 from sealpipe.reference.text import Pattern, parse_pattern
 from sealpipe.secret import Secret
 
-PLACES = ("link", "title", "expires", "views")
+PLACEHOLDERS = ("link", "title", "expires", "views")
 """What a template may hold; `{link}` exactly once."""
 
 
 _CONTROL = re.compile(r"(?![\t\n]|\r\n)[\x00-\x1f\x7f-\x9f]")
 
 
-class About(NamedTuple):
+class MessageContext(NamedTuple):
     """What a message tells of a share, beside its link. `views` and `expires_at` are None where there is no end.
 
     `expires_at` is None, too, where the service did not say: then `expiry_known` is False.
@@ -40,10 +40,10 @@ def parse_template(text: str) -> Pattern:
     pattern = parse_pattern(text, "the message's text")
     counts = Counter(pattern.names)
     for name in counts:
-        if name not in PLACES:
+        if name not in PLACEHOLDERS:
             raise UsageError(
                 f"the message's text has a place {{{name}}} that nothing fills",
-                remedy="known are " + " ".join(f"{{{place}}}" for place in PLACES) + "; a brace is written {{",
+                remedy="known are " + " ".join(f"{{{place}}}" for place in PLACEHOLDERS) + "; a brace is written {{",
             )
     if counts["link"] != 1:
         raise UsageError(
@@ -54,14 +54,14 @@ def parse_template(text: str) -> Pattern:
     return pattern
 
 
-def link_message(link: Secret, about: About) -> Message:
+def build_link_message(link: Secret, about: MessageContext) -> Message:
     """The message with the link."""
-    title = _line(about.title)
+    title = _to_line(about.title)
     if about.template is not None:
         values = {
             "link": link.reveal(),
             "title": title,
-            "expires": _moment(about.expires_at) or ("never" if about.expiry_known else "not known"),
+            "expires": _format_moment(about.expires_at) or ("never" if about.expiry_known else "not known"),
             "views": "unlimited" if about.views is None else str(about.views),
         }
         text = parse_template(about.template).fill(values)
@@ -69,17 +69,17 @@ def link_message(link: Secret, about: About) -> Message:
         text = _WORDS[about.kind].text.format(
             named=f": {title}" if title else ".",
             link=link.reveal(),
-            limits=_limits(about),
+            limits=_describe_limits(about),
             passcode=_ASKED if about.with_passcode else "",
         )
-    return Message(about.kind, link, Secret(text), _subject(_WORDS[about.kind].subject, title), *_told(about))
+    return Message(about.kind, link, Secret(text), _subject(_WORDS[about.kind].subject, title), *_message_facts(about))
 
 
-def passcode_message(passcode: Secret, about: About) -> Message:
+def build_passcode_message(passcode: Secret, about: MessageContext) -> Message:
     """The message with the passcode: it names the share, and says nothing of where it is."""
-    title = _line(about.title)
+    title = _to_line(about.title)
     text = _PASSCODE.format(named=f": {title}" if title else ".", passcode=passcode.reveal())
-    return Message("passcode", passcode, Secret(text), _subject("A passcode for you", title), *_told(about))
+    return Message("passcode", passcode, Secret(text), _subject("A passcode for you", title), *_message_facts(about))
 
 
 _LINK = """\
@@ -127,18 +127,18 @@ _WORDS = {
 }
 
 
-def _told(about: About) -> tuple[str | None, str, datetime | None]:
+def _message_facts(about: MessageContext) -> tuple[str | None, str, datetime | None]:
     return about.title, about.short_code, about.expires_at
 
 
-def _limits(about: About) -> str:
+def _describe_limits(about: MessageContext) -> str:
     often = {None: "", 1: "once"}.get(about.views, f"{about.views} times")
-    until = f"until {_moment(about.expires_at)}" if about.expires_at else ""
+    until = f"until {_format_moment(about.expires_at)}" if about.expires_at else ""
     how = ", ".join(part for part in (often, until) if part)
     return f"It can be {_WORDS[about.kind].done} {how}.\n" if how else ""
 
 
-def _moment(moment: datetime | None) -> str:
+def _format_moment(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -146,7 +146,7 @@ def _subject(text: str, title: str) -> str:
     return f"{text}: {title}" if title else text
 
 
-def _line(text: str | None) -> str:
+def _to_line(text: str | None) -> str:
     """A title as one line that no mail header and no terminal trips over, and that leaves room for the link."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text or "").split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

@@ -18,14 +18,14 @@ from sealpipe.reference.text import Pattern, parse_pattern
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
-What = Literal["link", "passcode"]
+Content = Literal["link", "passcode"]
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 
 
 class Recipient(NamedTuple):
     """One of those who are sent something. `shown` is the target as it was asked for, its places not filled."""
 
-    what: What
+    what: Content
     channel: str
     to: str
     shown: str
@@ -34,18 +34,18 @@ class Recipient(NamedTuple):
         return f"{self.channel}:{self.to}"
 
 
-class Wanted(NamedTuple):
+class ChannelTarget(NamedTuple):
     """A target that was asked for, and its text with places."""
 
-    what: What
+    what: Content
     target: Target
     pattern: Pattern
 
 
-class Addressing(NamedTuple):
+class DeliveryPlan(NamedTuple):
     """What is to be sent where. `template` is the message's text, None for our own."""
 
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[ChannelTarget, ...]
     params: Mapping[str, Reference]
     template: str | None = None
 
@@ -53,16 +53,18 @@ class Addressing(NamedTuple):
 Params = Mapping[str, str | Reference] | Sequence[tuple[str, Reference]]
 
 
-def addressing(
+def plan_delivery(
     send: Iterable[Target | str],
     passcode_to: Iterable[Target | str],
     params: Params,
     template: str | None,
     *,
     with_passcode: bool,
-) -> Addressing:
+) -> DeliveryPlan:
     """Check what was asked for, as far as that goes without a plugin. Raises UsageError."""
-    wanted = tuple([_wanted("link", target) for target in send] + [_wanted("passcode", to) for to in passcode_to])
+    wanted = tuple(
+        [_parse_channel("link", target) for target in send] + [_parse_channel("passcode", to) for to in passcode_to]
+    )
     to_somebody = {each.what for each in wanted}
     if "passcode" in to_somebody and not with_passcode:
         raise UsageError("there is no passcode to send", remedy="add --passcode-generate or --passcode-from")
@@ -70,11 +72,13 @@ def addressing(
         if "link" not in to_somebody:
             raise UsageError("there is a text for a message, and nobody to send it to", remedy="add --send CHANNEL")
         parse_template(template)
-    return Addressing(wanted, _params(params, {name for each in wanted for name in each.pattern.names}), template)
+    return DeliveryPlan(
+        wanted, _parse_params(params, {name for each in wanted for name in each.pattern.names}), template
+    )
 
 
 def resolve_recipients(
-    asked: Addressing, registry: Callable[[], Registry], cache: Cache
+    asked: DeliveryPlan, registry: Callable[[], Registry], cache: Cache
 ) -> Flow[tuple[Recipient, ...]]:
     """Everybody, one by one, each checked by their channel. Nothing is sent.
 
@@ -83,17 +87,17 @@ def resolve_recipients(
     values: dict[str, str] = {}
     for name, ref in asked.params.items():
         value = yield from resolve_value(ref, registry, cache)
-        values[name] = _value(name, ref, None if value is None else value.reveal())
+        values[name] = _check_value(name, ref, None if value is None else value.reveal())
     found: tuple[Recipient, ...] = yield Do(partial(_check, asked.wanted, values, registry))
     return found
 
 
-def _wanted(what: What, target: Target | str) -> Wanted:
+def _parse_channel(what: Content, target: Target | str) -> ChannelTarget:
     target = parse_target(target) if isinstance(target, str) else target
-    return Wanted(what, target, parse_pattern(target.to, f"what follows {target.name}:"))
+    return ChannelTarget(what, target, parse_pattern(target.to, f"what follows {target.name}:"))
 
 
-def _params(params: Params, places: set[str]) -> dict[str, Reference]:
+def _parse_params(params: Params, places: set[str]) -> dict[str, Reference]:
     pairs = list(params.items() if isinstance(params, Mapping) else params)
     given = {name: parse(ref, "the parameter") if isinstance(ref, str) else ref for name, ref in pairs}
     if len(given) < len(pairs):
@@ -110,7 +114,7 @@ def _params(params: Params, places: set[str]) -> dict[str, Reference]:
     return given
 
 
-def _value(name: str, ref: Reference, value: str | None) -> str:
+def _check_value(name: str, ref: Reference, value: str | None) -> str:
     """What may be filled in: one line of printable text. The value is not shown: it may be anything."""
     if not value:
         raise UsageError(f"--param {name}: {ref} has no value", remedy="a recipient is not optional")
@@ -124,7 +128,7 @@ def _value(name: str, ref: Reference, value: str | None) -> str:
 
 
 def _check(
-    wanted: Sequence[Wanted], values: Mapping[str, str], registry: Callable[[], Registry]
+    wanted: Sequence[ChannelTarget], values: Mapping[str, str], registry: Callable[[], Registry]
 ) -> tuple[Recipient, ...]:
     from sealpipe.registry.calls import check_recipient
 
@@ -133,20 +137,20 @@ def _check(
     for what, target, pattern in wanted:
         info = plugins.channel_info(target.name)
         if SEGMENTS in info.capabilities:
-            _only_segments(target, pattern, values)
+            _check_segments(target, pattern, values)
         try:
             to = check_recipient(plugins, target.name, pattern.fill(values))
         except PluginError as error:
-            raise naming(error, target) from None
+            raise name_target(error, target) from None
         # By plugin, for two stores of one may have one recipient; and however that recipient is spelled.
         key = info.name, to.strip().casefold()
         if key in found:
-            raise _twice(found[key], what, target)
+            raise _duplicate_error(found[key], what, target)
         found[key] = Recipient(what, target.name, to, str(target))
     return tuple(found.values())
 
 
-def naming(error: PluginError, target: object) -> PluginError:
+def name_target(error: PluginError, target: object) -> PluginError:
     """The error, with the target that it is about."""
     error.locator = error.locator or str(target)
     if not error.message.startswith(f"{target}"):
@@ -155,7 +159,7 @@ def naming(error: PluginError, target: object) -> PluginError:
     return error
 
 
-def _only_segments(target: Target, pattern: Pattern, values: Mapping[str, str]) -> None:
+def _check_segments(target: Target, pattern: Pattern, values: Mapping[str, str]) -> None:
     for name in pattern.names:
         if not _SEGMENT.fullmatch(values[name]):
             raise UsageError(
@@ -164,7 +168,7 @@ def _only_segments(target: Target, pattern: Pattern, values: Mapping[str, str]) 
             )
 
 
-def _twice(first: Recipient, what: What, target: Target) -> UsageError:
+def _duplicate_error(first: Recipient, what: Content, target: Target) -> UsageError:
     if first.what == what:
         return UsageError(f"{target} names a recipient of the {what} twice", remedy="name each once")
     return UsageError(

@@ -24,8 +24,8 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.flows import policy
-from sealpipe.flows.deliver.messages import About, link_message, passcode_message
-from sealpipe.flows.deliver.recipients import Recipient, naming
+from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
+from sealpipe.flows.deliver.recipients import Recipient, name_target
 from sealpipe.flows.resolve.fetch import TRIES
 from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
@@ -53,11 +53,11 @@ class Deliverable(Protocol):
     expiry_known: bool
     warnings: tuple[str, ...]
     entry: Entry | None
-    mail: Mail | None
+    deliveries: Deliveries | None
 
 
 @dataclass(slots=True)
-class Dispatch:
+class Delivery:
     """One message and how far it is."""
 
     recipient: Recipient
@@ -65,10 +65,10 @@ class Dispatch:
 
 
 @dataclass(slots=True)
-class Mail:
+class Deliveries:
     """The messages of a share."""
 
-    dispatches: Sequence[Dispatch]
+    items: Sequence[Delivery]
     passcode: Secret | None = field(repr=False)
     kind: str = "share"
     views: int | None = None
@@ -76,45 +76,47 @@ class Mail:
 
     def sends(self, what: str) -> bool:
         """Whether the link, or the passcode, goes to anybody."""
-        return any(dispatch.recipient.what == what for dispatch in self.dispatches)
+        return any(delivery.recipient.what == what for delivery in self.items)
 
 
-def mail_of(meta: Mapping[str, Any], states: Mapping[int, State]) -> Mail | None:
+def deliveries_from(meta: Mapping[str, Any], states: Mapping[int, State]) -> Deliveries | None:
     """The messages that an outbox entry's notes tell of; None for none."""
     recipients = [Recipient(*row) for row in meta.get("recipients", ())]
-    dispatches = [Dispatch(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
-    if not dispatches:
+    items = [Delivery(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
+    if not items:
         return None
-    return Mail(dispatches, meta["passcode"], meta["kind"], meta["views"], meta["message_template"])
+    return Deliveries(items, meta["passcode"], meta["kind"], meta["views"], meta["message_template"])
 
 
 def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Flow[None]:
     """Send what is not sent yet; what failed does not stop the others. Raises DeliveryError where anything is left."""
-    if share.mail is None:
+    if share.deliveries is None:
         return
     over = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
-    if over and any(dispatch.state != "sent" for dispatch in share.mail.dispatches):
-        raise _told(share, f"the {share.kind} {share.short_code} expired before all its messages were out", _ANEW)
-    left: list[tuple[Dispatch, SealpipeError]] = []
-    for number, dispatch in enumerate(share.mail.dispatches):
-        if dispatch.state != "sent":
-            problem = yield from _dispatch(session, share, number, resend=resend)
-            outcome = "unclear" if dispatch.state == "sending" else dispatch.state
-            recipient = str(dispatch.recipient)
-            share.warnings += yield from policy.delivery(
-                session, share.short_code, recipient, dispatch.recipient.what, outcome
+    if over and any(delivery.state != "sent" for delivery in share.deliveries.items):
+        raise _delivery_error(
+            share, f"the {share.kind} {share.short_code} expired before all its messages were out", _SHARE_AGAIN
+        )
+    left: list[tuple[Delivery, SealpipeError]] = []
+    for number, delivery in enumerate(share.deliveries.items):
+        if delivery.state != "sent":
+            problem = yield from _deliver_one(session, share, number, resend=resend)
+            outcome = "unclear" if delivery.state == "sending" else delivery.state
+            recipient = str(delivery.recipient)
+            share.warnings += yield from policy.report_delivery(
+                session, share.short_code, recipient, delivery.recipient.what, outcome
             )
             if problem is not None:
-                left.append((dispatch, problem))
+                left.append((delivery, problem))
     if left:
-        raise _not_delivered(share, left)
+        raise _summarize_failures(share, left)
 
 
-def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
-    assert share.mail is not None  # noqa: S101 - its caller looked
-    dispatch = share.mail.dispatches[number]
+def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
+    assert share.deliveries is not None  # noqa: S101 - its caller looked
+    delivery = share.deliveries.items[number]
     try:
-        if dispatch.state == "sending" and not resend and not (yield Do(partial(_confirms, session, dispatch))):
+        if delivery.state == "sending" and not resend and not (yield Do(partial(_can_confirm, session, delivery))):
             return UnknownOutcomeError("an earlier try was cut off: it may have arrived, and may not")
         budget = session.budget()
         for tries in range(1, TRIES + 1):
@@ -127,7 +129,7 @@ def _dispatch(session: Session, share: Deliverable, number: int, *, resend: bool
                     raise
             yield Wait(pause)
     except PluginError as error:
-        return naming(error, dispatch.recipient.shown)
+        return name_target(error, delivery.recipient.shown)
     except UsageError as error:
         return error
     return None
@@ -137,27 +139,27 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
     """Journal, send, journal. Blocks."""
     from sealpipe.registry.calls import send_message
 
-    assert share.mail is not None  # noqa: S101 - as above
-    dispatch = share.mail.dispatches[number]
-    registry, recipient = session.registry(), dispatch.recipient
+    assert share.deliveries is not None  # noqa: S101 - as above
+    delivery = share.deliveries.items[number]
+    registry, recipient = session.registry(), delivery.recipient
     registry.channel(recipient.channel)  # what it lacks is told before the message counts as under way
     _note(share, number, "sending")
     try:
-        send_message(registry, recipient.channel, _message(share, recipient), recipient.to)
+        send_message(registry, recipient.channel, _build_message(share, recipient), recipient.to)
     except NOT_TAKEN:
         _note(share, number, "failed", must=False)
         raise
     _note(share, number, "sent", must=False)
 
 
-def _confirms(session: Session, dispatch: Dispatch) -> bool:
+def _can_confirm(session: Session, delivery: Delivery) -> bool:
     from sealpipe.registry.calls import confirms_delivery
 
-    return confirms_delivery(session.registry(), dispatch.recipient.channel)
+    return confirms_delivery(session.registry(), delivery.recipient.channel)
 
 
 def _note(share: Deliverable, number: int, state: State, *, must: bool = True) -> None:
-    assert share.mail is not None  # noqa: S101 - as above
+    assert share.deliveries is not None  # noqa: S101 - as above
     try:
         if share.entry is not None:
             share.entry.note_delivery(number, state)
@@ -166,39 +168,39 @@ def _note(share: Deliverable, number: int, state: State, *, must: bool = True) -
             raise
         # The worst that comes of it is a question: after a kill it counts as perhaps sent.
         share.warnings += (error.message,)
-    share.mail.dispatches[number].state = state
+    share.deliveries.items[number].state = state
 
 
-def _message(share: Deliverable, recipient: Recipient) -> Any:
-    mail = share.mail
-    assert mail is not None  # noqa: S101 - as above
-    passcode = mail.passcode
-    about = About(
-        mail.kind,
+def _build_message(share: Deliverable, recipient: Recipient) -> Any:
+    deliveries = share.deliveries
+    assert deliveries is not None  # noqa: S101 - as above
+    passcode = deliveries.passcode
+    about = MessageContext(
+        deliveries.kind,
         share.title,
         share.short_code,
         share.expires_at,
-        mail.views,
+        deliveries.views,
         passcode is not None,
-        mail.template,
+        deliveries.template,
         share.expiry_known,
     )
     if recipient.what == "link":
-        return link_message(share.link, about)
+        return build_link_message(share.link, about)
     if passcode is None:
-        raise UsageError("the outbox entry holds no passcode", remedy=_ANEW)
-    return passcode_message(passcode, about)
+        raise UsageError("the outbox entry holds no passcode", remedy=_SHARE_AGAIN)
+    return build_passcode_message(passcode, about)
 
 
-_ANEW = "drop what is left with `sealpipe resume ID --discard`, and share anew"
+_SHARE_AGAIN = "drop what is left with `sealpipe resume ID --discard`, and share anew"
 
 
-def _not_delivered(share: Deliverable, left: Sequence[tuple[Dispatch, SealpipeError]]) -> DeliveryError:
+def _summarize_failures(share: Deliverable, left: Sequence[tuple[Delivery, SealpipeError]]) -> DeliveryError:
     """All that did not get out, each with its reason and its next step."""
     lines, unclear = [], False
-    for dispatch, problem in left:
-        recipient = dispatch.recipient
-        perhaps = dispatch.state == "sending"
+    for delivery, problem in left:
+        recipient = delivery.recipient
+        perhaps = delivery.state == "sending"
         unclear = unclear or perhaps
         said = problem.message.removeprefix(f"{recipient.shown}: ")
         next_step = f" ({problem.remedy})" if problem.remedy else ""
@@ -206,10 +208,10 @@ def _not_delivered(share: Deliverable, left: Sequence[tuple[Dispatch, SealpipeEr
         lines.append(printable(f"the {recipient.what} {did} {recipient.shown}: {said}{next_step}", 600))
     again = "; ask whether it arrived: `sealpipe resume ID --resend` sends it once more" if unclear else ""
     rest = f"the {share.kind} exists; `sealpipe resume ID` delivers what is left{again}"
-    return _told(share, "; ".join(lines), rest)
+    return _delivery_error(share, "; ".join(lines), rest)
 
 
-def _told(share: Deliverable, message: str, remedy: str) -> DeliveryError:
+def _delivery_error(share: Deliverable, message: str, remedy: str) -> DeliveryError:
     entry = None if share.entry is None else share.entry.id
     remedy = remedy.replace("ID", entry) if entry else f"the {share.kind} exists: its link is in the error's `share`"
     error = DeliveryError(printable(message, 4000), remedy=remedy, outbox_id=entry)

@@ -20,17 +20,17 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.flows import outgoing, policy
-from sealpipe.flows.journal import accounted
+from sealpipe.flows.journal import settle_entry
 from sealpipe.flows.paging import Walk
-from sealpipe.flows.request.key import Chosen, choose, put_away
+from sealpipe.flows.request.key import ChosenKey, choose_key, store_seed
 from sealpipe.flows.request.options import RequestPlan
 from sealpipe.flows.request.options import plan_request as plan_request
 from sealpipe.flows.request.result import SecureRequest as SecureRequest
-from sealpipe.flows.request.result import made_of
+from sealpipe.flows.request.result import request_from_answer
 from sealpipe.flows.resolve.fetch import Cache, resolve_secret
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import checked_passcode
+from sealpipe.flows.share.options import check_passcode
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.reference import Reference
@@ -53,51 +53,53 @@ def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, *
     """The whole way to a collect link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     session.check_clear(plan.title, plan.description, *(each.text for each in plan.prompts))
     if session.overseers:
-        yield from policy.ask(session, (yield Do(partial(outgoing.of_request, session, plan))))
+        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, plan))))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
-    if plan.addressing is not None:
+    if plan.delivery is not None:
         from sealpipe.flows.deliver.recipients import resolve_recipients  # most requests are sent nowhere
 
-        recipients = yield from resolve_recipients(plan.addressing, session.registry, cache)
+        recipients = yield from resolve_recipients(plan.delivery, session.registry, cache)
     passcode = plan.passcode
     if isinstance(passcode, Reference):
         value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
         if value is None:
             raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
-        passcode = checked_passcode(value)
+        passcode = check_passcode(value)
     session.check_clear(None if passcode is None else passcode.reveal(), *map(str, recipients))
-    chosen = yield from choose(plan, session)
-    leaving: Outgoing = yield Do(partial(outgoing.of_request, session, plan, recipients))
-    asked = _Asked(plan, chosen, passcode, recipients, outbox, {"overseen": outgoing.noted(leaving), **notes})
-    return (yield from policy.overseen(session, leaving, _store_and_post(session, asked), made_as))
+    chosen = yield from choose_key(plan, session)
+    leaving: Outgoing = yield Do(partial(outgoing.describe_request, session, plan, recipients))
+    asked = _PreparedRequest(
+        plan, chosen, passcode, recipients, outbox, {"overseen": outgoing.to_entry_note(leaving), **notes}
+    )
+    return (yield from policy.run_under_policy(session, leaving, _store_and_post(session, asked), describe_outcome))
 
 
-def made_as(made: SecureRequest) -> Mapping[str, object]:
+def describe_outcome(made: SecureRequest) -> Mapping[str, object]:
     """What observers are told of what was made."""
     return {"outcome": made.outcome, "short_code": made.short_code}
 
 
-class _Asked(NamedTuple):
+class _PreparedRequest(NamedTuple):
     """A plan with everything that it names fetched and checked."""
 
     plan: RequestPlan
-    chosen: Chosen
+    chosen: ChosenKey
     passcode: Secret | None
     recipients: tuple[Recipient, ...]
     outbox: Outbox | None
     notes: Mapping[str, object]
 
 
-def _store_and_post(session: Session, asked: _Asked) -> Flow[SecureRequest]:
+def _store_and_post(session: Session, asked: _PreparedRequest) -> Flow[SecureRequest]:
     """The seed of a fresh key is in its place before anybody can answer."""
     plan, outbox = asked.plan, asked.outbox
     if outbox is not None:
         yield Do(outbox.ready)  # where it cannot be written, no seed is stored for nothing
-    chosen = yield from put_away(plan, session, asked.chosen)
+    chosen = yield from store_seed(plan, session, asked.chosen)
     try:
-        body = _body(plan, chosen, asked.passcode)
-        meta = _meta(asked, chosen, session)
+        body = _build_body(plan, chosen, asked.passcode)
+        meta = _entry_meta(asked, chosen, session)
         entry: Entry | None = None
         if outbox is not None:
             entry = yield Do(partial(outbox.add, meta, body))
@@ -122,7 +124,7 @@ def post(
     unclear: bool = False,
 ) -> Flow[SecureRequest]:
     """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
-    with kept(entry), accounted(entry, unclear=unclear):
+    with kept(entry), settle_entry(entry, unclear=unclear):
         key = decode_base64url(meta["public_key"])
         try:
             created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
@@ -133,20 +135,20 @@ def post(
         except ServiceError as error:
             if not error.unclear:
                 raise
-            created = yield from _found(session, meta, error)
+            created = yield from _find_created(session, meta, error)
         if entry is not None:
-            yield Do(partial(_keep_answer, entry, created))
-    return made_of(meta, _answer(created), entry)
+            yield Do(partial(_note_answer, entry, created))
+    return request_from_answer(meta, _to_answer(created), entry)
 
 
 def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
     """The request of an open entry: as it was answered before, else by sending the stored bytes once more."""
     if entry.answered is not None:
-        return made_of(entry.meta, entry.answered, entry)
+        return request_from_answer(entry.meta, entry.answered, entry)
     return (yield from post(session, entry.meta, entry.body, entry, session.budget(), unclear=True))
 
 
-def _found(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
+def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
     """Rule C: a fresh key is in no other request, so the list tells; the credential's is in every one of ours."""
     rows: list[RequestInfo] = []
     budget = session.budget()
@@ -163,7 +165,7 @@ def _found(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Fl
     raise error
 
 
-def _body(plan: RequestPlan, chosen: Chosen, passcode: Secret | None) -> bytes:
+def _build_body(plan: RequestPlan, chosen: ChosenKey, passcode: Secret | None) -> bytes:
     return api.build_body(
         title=plan.title,
         public_key=chosen.pair.public_key,
@@ -181,7 +183,7 @@ def _body(plan: RequestPlan, chosen: Chosen, passcode: Secret | None) -> bytes:
     )
 
 
-def _meta(asked: _Asked, chosen: Chosen, session: Session) -> dict[str, Any]:
+def _entry_meta(asked: _PreparedRequest, chosen: ChosenKey, session: Session) -> dict[str, Any]:
     """What the outbox holds beside the body: the seed is not among it."""
     plan = asked.plan
     return {
@@ -203,7 +205,7 @@ def _meta(asked: _Asked, chosen: Chosen, session: Session) -> dict[str, Any]:
     }
 
 
-def _answer(created: CreatedRequest) -> dict[str, Any]:
+def _to_answer(created: CreatedRequest) -> dict[str, Any]:
     ends = None if created.expires_at is None else format_time(created.expires_at)
     return {
         "short_code": created.short_code,
@@ -213,6 +215,6 @@ def _answer(created: CreatedRequest) -> dict[str, Any]:
     }
 
 
-def _keep_answer(entry: Entry, created: CreatedRequest) -> None:
+def _note_answer(entry: Entry, created: CreatedRequest) -> None:
     with suppress(StateError):  # without the note, `resume` replays the create: no harm
-        entry.note_answer(_answer(created))
+        entry.note_answer(_to_answer(created))

@@ -88,20 +88,20 @@ def utc_now() -> datetime:
 def expire_request(session: Session, short_code: str, keep: Path | None, now: Clock = utc_now) -> Flow[EndedRequest]:
     """End a request now, and keep what was submitted. See `Client.expire_request`."""
     api.get(short_code)  # UsageError for what is no short code, before anybody is asked
-    plan = outgoing.of_ending(session, "expire", "request", short_code)
+    plan = outgoing.describe_ending(session, "expire", "request", short_code)
     work = _expire(session, short_code, keep, now)
-    return (yield from policy.overseen(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+    return (yield from policy.run_under_policy(session, plan, work, lambda ended: {"outcome": ended.outcome}))
 
 
 def _expire(session: Session, short_code: str, keep: Path | None, now: Clock) -> Flow[EndedRequest]:
-    record = yield from locked(session, short_code, keep)
+    record = yield from lock_record(session, short_code, keep)
     try:
-        return (yield from Ending(session, short_code, record, now).run())
+        return (yield from RequestExpiry(session, short_code, record, now).run())
     finally:
         record.close()
 
 
-def locked(session: Session, short_code: str, keep: Path | None) -> Flow[Record]:
+def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Record]:
     """The request's record, once no other command has it. StateError where one has it for too long."""
     api.get(short_code)  # UsageError for what is no short code, before there is a file for it
     session.check_clear(short_code)
@@ -117,7 +117,7 @@ def locked(session: Session, short_code: str, keep: Path | None) -> Flow[Record]
         yield Wait(_POLL)
 
 
-class Ending:
+class RequestExpiry:
     """One command's work on one request. The record is the caller's to close."""
 
     def __init__(self, session: Session, short_code: str, record: Record, now: Clock = utc_now) -> None:

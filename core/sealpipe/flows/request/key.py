@@ -11,7 +11,7 @@ from sealpipe.flows.request.options import RequestPlan
 from sealpipe.flows.resolve.fetch import resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.flows.store.write import Parcel, describe, is_blind, put
+from sealpipe.flows.store.write import SinkWrite, describe_writes, is_blind, write_to_sink
 from sealpipe.plugin import Stored
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
@@ -19,23 +19,23 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import encode_base64url
 
 
-class Chosen(NamedTuple):
+class ChosenKey(NamedTuple):
     """The key pair; and where the seed of a fresh one is read, as a reference, where it was put away."""
 
     pair: keys.KeyPair
     seed: str | None = None
 
 
-def choose(plan: RequestPlan, session: Session) -> Flow[Chosen]:
+def choose_key(plan: RequestPlan, session: Session) -> Flow[ChosenKey]:
     """The key pair of a request. Nothing is stored yet. Raises UsageError."""
     tag = session.credential.tag
     if plan.pair is not None:
-        return Chosen(plan.pair)
+        return ChosenKey(plan.pair)
     if plan.key == "new":
         if plan.seed_to is not None:
             yield from _check_target(plan, session)
         pair: keys.KeyPair = yield Do(partial(keys.from_seed, os.urandom(32), tag=tag))
-        return Chosen(pair)
+        return ChosenKey(pair)
     if plan.key != "credential":
         raise UsageError("the request's key is neither the credential's nor a new one", remedy='key="credential"')
     custody = session.credential.custody_secret
@@ -45,16 +45,16 @@ def choose(plan: RequestPlan, session: Session) -> Flow[Chosen]:
             remedy="use the whole credential, all three parts; or --key new with --seed-to SINK",
         )
     pair = yield Do(partial(keys.from_custody_secret, custody.reveal(), tag=tag))
-    return Chosen(pair)
+    return ChosenKey(pair)
 
 
-def put_away(plan: RequestPlan, session: Session, chosen: Chosen) -> Flow[Chosen]:
+def store_seed(plan: RequestPlan, session: Session, chosen: ChosenKey) -> Flow[ChosenKey]:
     """Store the seed of a fresh key where the plan says, and read it back. Raises PluginError, UsageError."""
     if plan.seed_to is None:
         return chosen
     seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
-    yield from put(session, _parcel(plan, seed, encode_base64url(chosen.pair.public_key)[:40]))
-    reference = _readable(plan)
+    yield from write_to_sink(session, _seed_write(plan, seed, encode_base64url(chosen.pair.public_key)[:40]))
+    reference = _source_reference(plan)
     if not (yield Do(partial(_has_source, session, reference))):
         return chosen
     found = yield from resolve_value(reference, session.registry)
@@ -69,21 +69,21 @@ def put_away(plan: RequestPlan, session: Session, chosen: Chosen) -> Flow[Chosen
 
 def _check_target(plan: RequestPlan, session: Session) -> Flow[None]:
     assert plan.seed_to is not None  # noqa: S101 - its caller looked
-    parcel = _parcel(plan, Secret(""), "")
-    if (yield Do(partial(is_blind, session, parcel.ref))):
+    write = _seed_write(plan, Secret(""), "")
+    if (yield Do(partial(is_blind, session, write.ref))):
         raise UsageError(
             f"{plan.seed_to.shown}: nobody could read the seed back from there",
             remedy="name a place for --seed-to that can be read, such as vault:secret/requests/acme#seed",
         )
-    yield from describe(session, [parcel])
+    yield from describe_writes(session, [write])
 
 
-def _parcel(plan: RequestPlan, seed: Secret, marker: str) -> Parcel:
+def _seed_write(plan: RequestPlan, seed: Secret, marker: str) -> SinkWrite:
     assert plan.seed_to is not None  # noqa: S101 - its callers looked
-    return Parcel(plan.seed_to.filled({}), (Stored(plan.seed_key, seed),), plan.seed_to.mode, marker)
+    return SinkWrite(plan.seed_to.filled({}), (Stored(plan.seed_key, seed),), plan.seed_to.mode, marker)
 
 
-def _readable(plan: RequestPlan) -> Reference:
+def _source_reference(plan: RequestPlan) -> Reference:
     """The same place as a source names it."""
     assert plan.seed_to is not None  # noqa: S101 - as above
     ref, key = plan.seed_to.filled({}), plan.seed_key

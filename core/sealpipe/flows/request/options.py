@@ -9,16 +9,22 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
-from sealpipe.flows.share.options import addressed, checked_passcode, ending, refuse_drawn, refuse_typed
-from sealpipe.flows.store.targets import Target as StoreTarget
-from sealpipe.flows.store.targets import parse_targets, picks
+from sealpipe.flows.share.options import (
+    check_passcode,
+    plan_delivery_of,
+    refuse_generated,
+    refuse_typed,
+    resolve_expiry,
+)
+from sealpipe.flows.store.targets import SinkTarget as StoreTarget
+from sealpipe.flows.store.targets import map_keys, parse_targets
 from sealpipe.prompts import Prompt, check_prompt, check_prompts, parse_prompt
 from sealpipe.reference import Everything, Reference, Target
 from sealpipe.secret import Secret
 from sealpipe.state.receipt import RequestKey
 
 if TYPE_CHECKING:
-    from sealpipe.flows.deliver.recipients import Addressing, Params
+    from sealpipe.flows.deliver.recipients import DeliveryPlan, Params
     from sealpipe.wire.keys import KeyPair
 
 DEFAULT_EXPIRY: Final = timedelta(days=30)
@@ -46,7 +52,7 @@ class RequestPlan:
     restricted_domains: tuple[str, ...] | None = None
     ip_whitelist: tuple[str, ...] | None = None
     organization_id: str | None = None
-    addressing: Addressing | None = None
+    delivery: DeliveryPlan | None = None
 
 
 def plan_request(
@@ -76,9 +82,9 @@ def plan_request(
             raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
     if isinstance(passcode, Reference):
         refuse_typed(passcode, "a passcode")
-        refuse_drawn(passcode, "name one that you know, such as env:CODE, and tell it to the person")
+        refuse_generated(passcode, "name one that you know, such as env:CODE, and tell it to the person")
     if isinstance(passcode, str | Secret):
-        passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+        passcode = check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
     pair = None if isinstance(key, str) else key
     kind: RequestKey = key if isinstance(key, str) else "given"
     target = _seed_target(kind, seed_to)
@@ -90,20 +96,20 @@ def plan_request(
         target,
         "" if target is None else _seed_key(target),
         description,
-        ending(expires_in, expires_at, "the request"),
+        resolve_expiry(expires_in, expires_at, "the request"),
         max_submissions,
         views,
         passcode,
         requires_login,
         requires_mfa,
-        None if not restricted_domains else tuple(map(domain, restricted_domains)),
-        None if not ip_whitelist else tuple(map(address, ip_whitelist)),
+        None if not restricted_domains else tuple(map(parse_domain, restricted_domains)),
+        None if not ip_whitelist else tuple(map(parse_address, ip_whitelist)),
         organization_id,
-        addressed(send, (), params, None, with_passcode=passcode is not None),
+        plan_delivery_of(send, (), params, None, with_passcode=passcode is not None),
     )
 
 
-def domain(text: str) -> str:
+def parse_domain(text: str) -> str:
     """A domain that answers may come from, in lower case. Raises UsageError."""
     name = text.lower()
     if not _DOMAIN.fullmatch(name):
@@ -111,7 +117,7 @@ def domain(text: str) -> str:
     return name
 
 
-def address(text: str) -> str:
+def parse_address(text: str) -> str:
     """An address, or a range of them, that answers may come from. Raises UsageError."""
     from ipaddress import ip_network  # most requests are restricted to none
 
@@ -143,7 +149,7 @@ def _seed_key(target: StoreTarget) -> str:
     """The KEY of `#KEY`; nothing without a selector."""
     if target.ref.selector is None:
         return ""
-    found = [] if any(isinstance(item, Everything) for item in target.ref.selector) else picks(target, None)
+    found = [] if any(isinstance(item, Everything) for item in target.ref.selector) else map_keys(target, None)
     if len(found) != 1:
         raise UsageError(f"{target.shown}: the seed is one value", remedy="write #KEY, or no selector")
     return found[0].key

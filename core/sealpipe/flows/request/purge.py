@@ -10,7 +10,7 @@ from sealpipe.api import requests as api
 from sealpipe.api.operation import Resend
 from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
 from sealpipe.flows import outgoing, policy
-from sealpipe.flows.request.expire import Clock, EndedRequest, Ending, locked, utc_now
+from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, lock_record, utc_now
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
@@ -29,20 +29,20 @@ def purge_request(
             remedy="give the short code a second time: --confirm CODE, in Python confirm=CODE",
         )
     api.get(short_code)  # UsageError for what is no short code, before anybody is asked
-    plan = outgoing.of_ending(session, "purge", "request", short_code)
+    plan = outgoing.describe_ending(session, "purge", "request", short_code)
     work = _locked(session, short_code, keep, now)
-    return (yield from policy.overseen(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+    return (yield from policy.run_under_policy(session, plan, work, lambda ended: {"outcome": ended.outcome}))
 
 
 def _locked(session: Session, short_code: str, keep: Path | None, now: Clock) -> Flow[EndedRequest]:
-    record = yield from locked(session, short_code, keep)
+    record = yield from lock_record(session, short_code, keep)
     try:
         return (yield from _purge(session, short_code, record, now))
     finally:
         record.close()
 
 
-def command(short_code: str) -> str:
+def purge_command(short_code: str) -> str:
     """What purges it, for a shell: one of the two words can mean this code alone (`either_form.confirmed_code`)."""
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
@@ -50,7 +50,7 @@ def command(short_code: str) -> str:
 def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flow[EndedRequest]:
     before = record.purging
     try:
-        ended = yield from Ending(session, short_code, record, now).run()
+        ended = yield from RequestExpiry(session, short_code, record, now).run()
     except NotFoundError:
         if not before:
             raise
@@ -69,7 +69,7 @@ def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flo
         done = yield from call(operation, session.budget(), unclear=before)
     except ServiceError as error:
         if error.unclear and (error.status, error.error_code) != (404, 70):
-            error.remedy = f"run `{command(short_code)}` again"
+            error.remedy = f"run `{purge_command(short_code)}` again"
             raise
         yield Do(record.note_purged)
         if not error.unclear:
@@ -79,6 +79,6 @@ def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flo
         if done.outcome != "deleted":
             raise ProtocolError(
                 f"request {short_code} was told to be over, and was not: it has expired only now",
-                remedy=f"run `{command(short_code)}` again",
+                remedy=f"run `{purge_command(short_code)}` again",
             )
     return replace(ended, outcome="deleted")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from sealpipe.flows.journal import Undelivered, mail
+from sealpipe.flows.journal import JournaledLink, load_deliveries
 from sealpipe.prompts import Prompt
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry
@@ -16,11 +16,11 @@ from sealpipe.times import parse_time
 from sealpipe.wire import link
 
 if TYPE_CHECKING:
-    from sealpipe.flows.deliver.send import Mail
+    from sealpipe.flows.deliver.send import Deliveries
 
 
 @dataclass(slots=True)
-class SecureRequest(Undelivered):
+class SecureRequest(JournaledLink):
     """A request that exists. The collect link holds no key: whoever has it can answer, and read nothing.
 
     `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret; it is there for
@@ -41,7 +41,7 @@ class SecureRequest(Undelivered):
     access_link: Secret | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    mail: Mail | None = field(default=None, repr=False)
+    deliveries: Deliveries | None = field(default=None, repr=False)
     """What is to be sent, and how far that is; None for nothing."""
     expiry_known: bool = True
     """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
@@ -57,7 +57,7 @@ class SecureRequest(Undelivered):
         return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, self.title, self.seed)
 
 
-def made_of(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
+def request_from_answer(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
     """The request that an answer tells of."""
     code, ends = answer["short_code"], answer["expires_at"]
     return SecureRequest(
@@ -70,14 +70,14 @@ def made_of(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | N
         "replayed" if answer["replayed"] else "created",
         meta["title"],
         meta["seed"],
-        remarks=_remarks(meta),
+        remarks=_describe_remarks(meta),
         entry=entry,
-        mail=mail(meta, entry),
+        deliveries=load_deliveries(meta, entry),
         expiry_known=answer.get("expiry_known", True),
     )
 
 
-def _remarks(meta: Mapping[str, Any]) -> tuple[str, ...]:
+def _describe_remarks(meta: Mapping[str, Any]) -> tuple[str, ...]:
     """What people are told of a request, whichever process finishes it."""
     told = []
     if meta["passcode"]:

@@ -22,7 +22,7 @@ _WHITE: Final = " \t\r\n\f\v"
 _SLICE: Final = 64 * 1024
 
 
-def scalar(value: Any, where: str) -> bytes | str:
+def to_scalar(value: Any, where: str) -> bytes | str:
     """A value of a document as text or bytes; empty for a null.
 
     Numbers and booleans are their JSON text, spelled as the document spelled them. A null holds nothing:
@@ -43,7 +43,7 @@ def scalar(value: Any, where: str) -> bytes | str:
     raise PluginError(f"{where} is a {type(value).__name__}, which has no text", locator=where)
 
 
-def decoded(value: bytes | str, how: str, where: str) -> bytes:
+def decode_text(value: bytes | str, how: str, where: str) -> bytes:
     """The bytes that base64, base64url or hex text stands for. White space between them is not counted."""
     raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
     text = raw.translate(None, _WHITE.encode()).decode("latin-1")  # never fails: the alphabet is checked below
@@ -63,7 +63,7 @@ def decoded(value: bytes | str, how: str, where: str) -> bytes:
     raise PluginError(f"{where} is not {how}: {reason}", locator=where, remedy="leave decode= out, or mend the value")
 
 
-def trimmed(value: bytes | str) -> bytes | str:
+def trim(value: bytes | str) -> bytes | str:
     """Without white space (ASCII) at both ends."""
     return value.strip(_WHITE) if isinstance(value, str) else value.strip(_WHITE.encode())
 
@@ -85,7 +85,7 @@ def is_utf8(value: bytes | str) -> bool:
     return True
 
 
-def as_secret(value: bytes | str, where: str) -> Secret:
+def to_secret(value: bytes | str, where: str) -> Secret:
     """The value, closed. PluginError where it is not UTF-8: a share holds text."""
     if is_utf8(value):
         return Secret(value)
@@ -104,7 +104,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _NULL: Final = "tag:yaml.org,2002:null"
 
 
-def parsed(content: bytes | str, form: str, where: str) -> Any:
+def parse_document(content: bytes | str, form: str, where: str) -> Any:
     """The content of a document. Raises PluginError naming `where`, and the line where that is known."""
     if not is_utf8(content):
         _refuse(where, form, "it is not UTF-8 text")

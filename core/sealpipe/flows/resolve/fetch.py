@@ -57,11 +57,11 @@ def resolve_secret(
     """The same of what has to be a secret, `what` in an error. UsageError where its source says that it is none."""
     from sealpipe.flows import passcode  # most shares have no passcode
 
-    passcode.refuse(ref, what)
+    passcode.refuse_text(ref, what)
     resolver = yield from _fetch([ref], registry, cache)
     answer = resolver.cache[resolver.located[0][0]]
     if isinstance(answer, Document) and not answer.secret:
-        raise passcode.refused(what)
+        raise passcode.text_error(what)
     return (yield from _one(resolver, ref))
 
 
@@ -77,13 +77,13 @@ def _one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
     return value if isinstance(value, Secret) else Secret(value)
 
 
-def remarks(cache: Cache) -> tuple[str, ...]:
+def collect_remarks(cache: Cache) -> tuple[str, ...]:
     """What the sources say of the documents that were fetched, each with its reference. Never a value."""
     found = [(locator, answer) for locator, answer in cache.items() if isinstance(answer, Document)]
     return tuple(f"{locator}: {document.remark}" for locator, document in found if document.remark)
 
 
-def earliest_end(cache: Cache) -> tuple[datetime, str] | None:
+def earliest_expiry(cache: Cache) -> tuple[datetime, str] | None:
     """The moment when the first of the documents is worth nothing any more, and its reference; None for never."""
     found = [(answer.expires_at, str(locator)) for locator, answer in cache.items() if isinstance(answer, Document)]
     return min(((end, text) for end, text in found if end is not None), default=None)
@@ -100,7 +100,7 @@ class _Resolver:
     def locate(self, refs: Sequence[Reference], registry: Registry) -> dict[str, list[Locator]]:
         """The locators to fetch, each once, by source."""
         wanted: dict[str, dict[Locator, None]] = {}
-        mentions = Mentions(self.cache)
+        mentions = MentionCounter(self.cache)
         for ref in refs:
             locator, info = registry.locate(ref), registry.source_info(ref.name)
             if FRESH in info.capabilities:
@@ -146,15 +146,15 @@ def _fetch(refs: Sequence[Reference], registry: Callable[[], Registry], cache: C
     for tries in range(1, TRIES + 1):
         answers: Cache = yield Do(partial(found.fetch, wanted, budget.left()))
         resolver.cache.update(answers)
-        wanted = _again(answers)
-        pause = _pause(answers, tries) if wanted else 0.0
+        wanted = _retryable(answers)
+        pause = _backoff(answers, tries) if wanted else 0.0
         if not wanted or tries == TRIES or pause >= budget.left():
             break
         yield Wait(pause)
     return resolver
 
 
-def _again(answers: Cache) -> dict[str, list[Locator]]:
+def _retryable(answers: Cache) -> dict[str, list[Locator]]:
     """What to ask once more, by source: only where a backend did not answer, or asked to come back."""
     wanted: dict[str, list[Locator]] = {}
     for locator, answer in answers.items():
@@ -163,7 +163,7 @@ def _again(answers: Cache) -> dict[str, list[Locator]]:
     return wanted
 
 
-def _pause(answers: Cache, tries: int) -> float:
+def _backoff(answers: Cache, tries: int) -> float:
     asked = [answer.retry_after for answer in answers.values() if isinstance(answer, UnavailableError)]
     seconds = [wait for wait in asked if isinstance(wait, int | float) and wait > 0]  # a plugin may say anything
     return max(Budget().back_off(tries), min(LONGEST_WAIT, max(seconds, default=0.0)))
@@ -173,7 +173,7 @@ _ALL = Everything()
 Part = str | Everything
 
 
-class Mentions:
+class MentionCounter:
     """Counts the mentions of one flow. What earlier flows of the run have fetched is `before`."""
 
     def __init__(self, before: Iterable[Locator]) -> None:

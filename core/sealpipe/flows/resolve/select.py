@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from sealpipe.errors import ReferenceValueError, SecretNotFoundError
-from sealpipe.flows.resolve.decode import as_secret, decoded, parsed, scalar, trimmed
+from sealpipe.flows.resolve.decode import decode_text, parse_document, to_scalar, to_secret, trim
 from sealpipe.plugin import Document
 from sealpipe.reference import Everything, Item, Key, Pointer, Reference
 from sealpipe.secret import Secret
@@ -21,7 +21,7 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _KEYS_SHOWN: Final = 20
 
 
-class _Taken(NamedTuple):
+class _RawValue(NamedTuple):
     """A value as the document has it, its label, what an error calls it, and the document's own key for it."""
 
     label: str
@@ -42,19 +42,19 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
     if form:
         if isinstance(content, Mapping):
             _bad(f"{ref} is a map already", "leave format= out", ref)
-        content = parsed(decoded(content, how, str(ref)) if how else content, form, str(ref))
+        content = parse_document(decode_text(content, how, str(ref)) if how else content, form, str(ref))
         how = None
     elif document.format and not isinstance(content, Mapping):
-        content = parsed(content, document.format, str(ref))
+        content = parse_document(content, document.format, str(ref))
     fields = []
-    for taken in _taken(content, ref):
-        value = scalar(taken.value, taken.where)
+    for taken in _select_raw(content, ref):
+        value = to_scalar(taken.value, taken.where)
         if how and value:
-            value = decoded(value, how, taken.where)
+            value = decode_text(value, how, taken.where)
         if ref.flag("trim"):
-            value = trimmed(value)
+            value = trim(value)
         if value:
-            secret = as_secret(value, taken.where)
+            secret = to_secret(value, taken.where)
             hidden = document.secret and taken.key not in document.public
             fields.append(_field(label or taken.label, secret, value, ref, hidden=hidden))
         elif not ref.flag("optional"):
@@ -66,7 +66,7 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
     return fields
 
 
-def missing(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
+def missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
     """The error for something that is not there, with the way to leave it out."""
     return SecretNotFoundError(what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out")
 
@@ -82,13 +82,13 @@ def _field(label: str, secret: Secret, value: bytes | str, ref: Reference, *, hi
     return Field(label, shown, kind, language=ref.param("lang"), filename=ref.param("filename"))
 
 
-def _taken(content: Any, ref: Reference) -> Iterator[_Taken]:
+def _select_raw(content: Any, ref: Reference) -> Iterator[_RawValue]:
     if ref.selector is None:
         if isinstance(content, Mapping):
             _bad(f"{ref} is a map and nothing is taken out of it", f"add #KEY, or #* for all; {_keys(content)}", ref)
         if isinstance(content, list):
             _bad(f"{ref} is a list of {len(content)}", "point into it: #/0", ref)
-        yield _Taken(_last_part(ref), content, str(ref))
+        yield _RawValue(_last_part(ref), content, str(ref))
         return
     if not isinstance(content, Mapping | list):
         _bad(f"{ref} is one value, not a map", "leave the selector out, or add format=json, yaml or dotenv", ref)
@@ -96,23 +96,23 @@ def _taken(content: Any, ref: Reference) -> Iterator[_Taken]:
         yield from _item(content, item, ref)
 
 
-def _item(content: Any, item: Item, ref: Reference) -> Iterator[_Taken]:
+def _item(content: Any, item: Item, ref: Reference) -> Iterator[_RawValue]:
     if isinstance(item, Pointer):
         yield from _pointer(content, item, ref)
     elif not isinstance(content, Mapping):
         _bad(f"{ref} is a list of {len(content)}, not a map", "point into it: #/0", ref)
     elif isinstance(item, Everything):
         if not content and not ref.flag("optional"):
-            raise missing(ref, f"{ref} is a map without any key")
+            raise missing_error(ref, f"{ref} is a map without any key")
         for key, value in content.items():
-            yield _Taken(str(key) or _last_part(ref), value, _where(ref, Key(str(key))), str(key))
+            yield _RawValue(str(key) or _last_part(ref), value, _where(ref, Key(str(key))), str(key))
     elif item.name in content:
-        yield _Taken(item.label or item.name or _last_part(ref), content[item.name], _where(ref, item), item.name)
+        yield _RawValue(item.label or item.name or _last_part(ref), content[item.name], _where(ref, item), item.name)
     elif not ref.flag("optional"):
-        raise missing(ref, f"there is no key {_shown(item.name)} in {_whole(ref)}", _keys(content))
+        raise missing_error(ref, f"there is no key {_shown(item.name)} in {_whole(ref)}", _keys(content))
 
 
-def _pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_Taken]:
+def _pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_RawValue]:
     value = content
     for number, token in enumerate(item.tokens, 1):
         if isinstance(value, Mapping) and token in value:
@@ -123,9 +123,9 @@ def _pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_Taken]:
             return
         else:
             there = _keys(value) if isinstance(value, Mapping) else ""
-            raise missing(ref, f"there is nothing at {Pointer(item.tokens[:number])} in {_whole(ref)}", there)
+            raise missing_error(ref, f"there is nothing at {Pointer(item.tokens[:number])} in {_whole(ref)}", there)
     label = item.label or item.tokens[-1] or _last_part(ref)
-    yield _Taken(label, value, _where(ref, item), item.tokens[0])
+    yield _RawValue(label, value, _where(ref, item), item.tokens[0])
 
 
 def _last_part(ref: Reference) -> str:

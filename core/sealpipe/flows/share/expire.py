@@ -53,9 +53,9 @@ def end_share(session: Session, short_code: str, budget: Budget | None = None) -
 def expire_share(session: Session, short_code: str, keep: Path | None = None) -> Flow[EndedShare]:
     """End a share now; one that had ended before is `already-expired`. See `Client.expire_share`."""
     called(short_code)
-    plan = outgoing.of_ending(session, "expire", "share", short_code)
+    plan = outgoing.describe_ending(session, "expire", "share", short_code)
     work = _expire_share(session, short_code, keep)
-    return (yield from policy.overseen(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+    return (yield from policy.run_under_policy(session, plan, work, lambda ended: {"outcome": ended.outcome}))
 
 
 def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[EndedShare]:

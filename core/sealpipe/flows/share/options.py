@@ -15,12 +15,12 @@ from sealpipe.times import as_duration
 from sealpipe.wire import fields
 
 if TYPE_CHECKING:
-    from sealpipe.flows.deliver.recipients import Addressing, Params
-    from sealpipe.flows.store.targets import Target as StoreTarget
+    from sealpipe.flows.deliver.recipients import DeliveryPlan, Params
+    from sealpipe.flows.store.targets import SinkTarget as StoreTarget
 
 Custody = Literal["auto", "require", "off"]
 DEFAULT_EXPIRY = timedelta(hours=72)
-_DRAWN: Final = "gen"
+_GENERATOR: Final = "gen"
 """The source that draws new secrets."""
 _TELL: Final = "add --passcode-to CHANNEL"
 
@@ -42,7 +42,7 @@ class SharePlan:
     timed_view: int | None = None
     notify_on: tuple[str, ...] | None = None
     organization_id: str | None = None
-    addressing: Addressing | None = None
+    delivery: DeliveryPlan | None = None
     also_to: tuple[StoreTarget, ...] = ()
     """Where fields are stored before the share is posted."""
 
@@ -75,7 +75,7 @@ def plan(
     """
     if not items:
         raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
-    expires_at = ending(expires_in, expires_at, "the share")
+    expires_at = resolve_expiry(expires_in, expires_at, "the share")
     for name, number in (("views", views), ("timed_view", timed_view)):
         if number is not None and number < 1:
             raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
@@ -84,16 +84,16 @@ def plan(
     if notify_on is not None and (set(notify_on) - set(NOTIFY_ON) or len(set(notify_on)) < len(notify_on)):
         raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
     if passcode_generate:
-        passcode = _generated(passcode, passcode_to)
+        passcode = _generated_passcode(passcode, passcode_to)
     if isinstance(passcode, Reference):
         refuse_typed(passcode, "a passcode")
         if not passcode_to and passcode.param("name") is None:  # with it, a field may have the same value
-            refuse_drawn(passcode, _TELL)
+            refuse_generated(passcode, _TELL)
     if isinstance(passcode, str | Secret):
-        passcode = checked_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
-    sending = addressed(send, passcode_to, params, message_template, with_passcode=passcode is not None)
+        passcode = check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+    sending = plan_delivery_of(send, passcode_to, params, message_template, with_passcode=passcode is not None)
     if sending is not None and views is not None:
-        _enough(views, sum(each.what == "link" for each in sending.wanted))
+        _check_views(views, sum(each.what == "link" for each in sending.wanted))
     return SharePlan(
         tuple(parse_field(item) if isinstance(item, str) else item for item in items),
         title,
@@ -110,7 +110,7 @@ def plan(
     )
 
 
-def _enough(views: int, recipients: int) -> None:
+def _check_views(views: int, recipients: int) -> None:
     """UsageError where the last of those who get the link would find it used up."""
     if views < recipients:
         times = "once" if views == 1 else f"{views} times"
@@ -128,7 +128,7 @@ def _stores(also_to: Sequence[Reference | str]) -> tuple[StoreTarget, ...]:
     return tuple(parse_targets(also_to))
 
 
-def ending(expires_in: timedelta | str | None, expires_at: datetime | None, what: str) -> datetime | None:
+def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, what: str) -> datetime | None:
     """When it is over: `expires_at` stands before `expires_in`; None for never. Raises UsageError."""
     now = datetime.now(UTC)
     if expires_at is None and expires_in is not None:
@@ -149,34 +149,34 @@ def refuse_typed(ref: Reference, what: str) -> None:
     """UsageError for text: where a secret belongs."""
     from sealpipe.flows import passcode  # most shares have no passcode
 
-    passcode.refuse(ref, what)
+    passcode.refuse_text(ref, what)
 
 
-def refuse_drawn(ref: Reference, remedy: str) -> None:
+def refuse_generated(ref: Reference, remedy: str) -> None:
     """UsageError for a passcode that is drawn, where it is told to nobody: nobody could open what it protects."""
-    if ref.name == _DRAWN:
+    if ref.name == _GENERATOR:
         raise UsageError("nobody would get the passcode that is drawn", remedy=remedy)
 
 
-def _generated(passcode: object, passcode_to: Sequence[object]) -> Reference:
+def _generated_passcode(passcode: object, passcode_to: Sequence[object]) -> Reference:
     if passcode is not None:
         raise UsageError("a passcode is given, and another one to be drawn", remedy="keep one of them")
-    drawn = Reference(_DRAWN, "passphrase")
+    drawn = Reference(_GENERATOR, "passphrase")
     if not passcode_to:
-        refuse_drawn(drawn, _TELL)
+        refuse_generated(drawn, _TELL)
     return drawn  # by its name: which source that is, the registry knows
 
 
-def addressed(*asked: Any, with_passcode: bool) -> Addressing | None:
-    """Whom it is sent to: `addressing`'s arguments. None for nobody. Raises UsageError."""
+def plan_delivery_of(*asked: Any, with_passcode: bool) -> DeliveryPlan | None:
+    """Whom it is sent to: `plan_delivery`'s arguments. None for nobody. Raises UsageError."""
     if not any(asked[:3]) and asked[3] is None:
         return None
-    from sealpipe.flows.deliver.recipients import addressing  # most shares are sent nowhere
+    from sealpipe.flows.deliver.recipients import plan_delivery  # most shares are sent nowhere
 
-    return addressing(*asked, with_passcode=with_passcode)
+    return plan_delivery(*asked, with_passcode=with_passcode)
 
 
-def checked_passcode(passcode: Secret) -> Secret:
+def check_passcode(passcode: Secret) -> Secret:
     """A passcode that a person can type: not empty, one line, nothing unprintable."""
     text = passcode.reveal()
     if not text:

@@ -24,8 +24,7 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.flows import outgoing, policy
-from sealpipe.flows.journal import Undelivered, accounted, nothing_to_keep
-from sealpipe.flows.journal import mail as mail
+from sealpipe.flows.journal import JournaledLink, discard_entry, load_deliveries, settle_entry
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.expire import end_share
@@ -34,7 +33,7 @@ from sealpipe.flows.share.options import Custody as Custody
 from sealpipe.flows.share.options import SharePlan as SharePlan
 from sealpipe.flows.share.options import plan as plan
 from sealpipe.flows.share.seal import SealedShare as SealedShare
-from sealpipe.flows.share.seal import prepare as prepare
+from sealpipe.flows.share.seal import seal_share as prepare
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.secret import Secret
@@ -44,12 +43,12 @@ from sealpipe.times import format_time
 from sealpipe.wire import link
 
 if TYPE_CHECKING:
-    from sealpipe.flows.deliver.send import Mail
-    from sealpipe.flows.store.write import Parcel
+    from sealpipe.flows.deliver.send import Deliveries
+    from sealpipe.flows.store.write import SinkWrite
 
 
 @dataclass(slots=True)
-class Share(Undelivered):
+class Share(JournaledLink):
     """A share that exists, and the only place its link exists. The link is a secret: it opens the share."""
 
     kind: ClassVar[str] = "share"
@@ -62,7 +61,7 @@ class Share(Undelivered):
     title: str | None = None
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    mail: Mail | None = field(default=None, repr=False)
+    deliveries: Deliveries | None = field(default=None, repr=False)
     """What is to be sent, and how far that is; None for nothing."""
     expiry_known: bool = True
     """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
@@ -72,42 +71,44 @@ def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **not
     """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     session.check_clear(plan.title, plan.description)
     if session.overseers:
-        yield from policy.ask(session, (yield Do(partial(outgoing.of_share, session, plan))))
+        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, plan))))
     sealed = yield from prepare(plan, session)
     session.check_clear(*map(str, sealed.recipients))
-    leaving: Outgoing = yield Do(partial(outgoing.of_share, session, plan, sealed))
-    meta = _meta(sealed, plan, session, {"overseen": outgoing.noted(leaving), **notes})
-    made = yield from policy.overseen(session, leaving, _keep_and_post(session, meta, sealed, outbox), made_as)
+    leaving: Outgoing = yield Do(partial(outgoing.describe_share, session, plan, sealed))
+    meta = _entry_meta(sealed, plan, session, {"overseen": outgoing.to_entry_note(leaving), **notes})
+    made = yield from policy.run_under_policy(
+        session, leaving, _journal_and_post(session, meta, sealed, outbox), describe_outcome
+    )
     made.remarks = (*sealed.remarks, *made.remarks)
     return made
 
 
-def rehearsed(session: Session, plan: SharePlan) -> Flow[SealedShare]:
+def rehearse(session: Session, plan: SharePlan) -> Flow[SealedShare]:
     """Everything but storing and sending: policies are asked, too. What `share --dry-run` tells of."""
     if session.overseers:
-        yield from policy.ask(session, (yield Do(partial(outgoing.of_share, session, plan))))
+        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, plan))))
     sealed = yield from prepare(plan, session)
     if session.overseers:
-        yield from policy.ask(session, (yield Do(partial(outgoing.of_share, session, plan, sealed))))
+        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, plan, sealed))))
     return sealed
 
 
-def made_as(made: Share) -> Mapping[str, object]:
+def describe_outcome(made: Share) -> Mapping[str, object]:
     """What observers are told of what was made."""
     return {"outcome": made.outcome, "short_code": made.short_code}
 
 
-def _keep_and_post(
+def _journal_and_post(
     session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: Outbox | None
 ) -> Flow[Share]:
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
     posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
-    return (yield from _store_and_post(session, posting, sealed.parcels))
+    return (yield from _store_and_post(session, posting, sealed.writes))
 
 
-def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]) -> Flow[Share]:
+def _store_and_post(session: Session, posting: Posting, wanted: Sequence[SinkWrite]) -> Flow[Share]:
     """What is stored too is in its place before anybody gets a link."""
     told: tuple[str, ...] = ()
     if wanted:
@@ -115,16 +116,18 @@ def _store_and_post(session: Session, posting: Posting, wanted: Sequence[Parcel]
 
         with kept(posting.entry):
             try:
-                told = yield from store.store(session, store.marked(wanted, posting.meta), posting.entry)
+                told = yield from store.write_all(session, store.mark_writes(wanted, posting.meta), posting.entry)
             except StateError:
                 raise  # it is stored, and only the note of it is missing: `resume` shares it
             except (PluginError, UsageError):
-                nothing_to_keep(posting.entry)
+                discard_entry(posting.entry)
                 raise
-    return (yield from posted(session, posting, told))
+    return (yield from post_after_storing(session, posting, told))
 
 
-def posted(session: Session, posting: Posting, told: Sequence[str], *, unclear: bool = False) -> Flow[Share]:
+def post_after_storing(
+    session: Session, posting: Posting, told: Sequence[str], *, unclear: bool = False
+) -> Flow[Share]:
     """Post what was stored before, as `told` tells; so does the share, or the error in its place."""
     try:
         made = yield from post(session, posting, session.budget(), unclear=unclear)
@@ -151,26 +154,26 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
     """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
     entry, meta = posting.entry, posting.meta
     with kept(entry):
-        with accounted(entry, unclear=unclear):
+        with settle_entry(entry, unclear=unclear):
             created = yield from _create(posting, budget, unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":
-                yield from _take_back(session, created)
-        yield Do(partial(_keep_answer, posting, created))
+                yield from _expire_without_custody(session, created)
+        yield Do(partial(_note_answer, posting, created))
     return Share(
-        link_of(meta, created.short_code),
+        build_link(meta, created.short_code),
         created.short_code,
         created.expires_at,
         created.custody,
         "replayed" if created.replayed else "created",
         meta["title"],
-        (*posting.warnings, *custody_warnings(created.custody, created.short_code)),
+        (*posting.warnings, *warn_of_custody(created.custody, created.short_code)),
         entry=entry,
-        mail=mail(meta, entry),
+        deliveries=load_deliveries(meta, entry),
         expiry_known=created.expiry_known,
     )
 
 
-def custody_warnings(custody: str | None, short_code: str) -> tuple[str, ...]:
+def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
     """What is to be said where the service could not keep the owner's copy of the key (specification: custody)."""
     if custody != "failed":
         return ()
@@ -184,7 +187,7 @@ def custody_warnings(custody: str | None, short_code: str) -> tuple[str, ...]:
     return (warning,)
 
 
-def link_of(meta: Mapping[str, Any], short_code: str) -> Secret:
+def build_link(meta: Mapping[str, Any], short_code: str) -> Secret:
     """The link of a share whose short code is known."""
     return Secret(link.share_link(meta["link_base_url"], short_code, link.decode_fragment(meta["fragment"].reveal())))
 
@@ -208,7 +211,7 @@ def _create(posting: Posting, budget: Budget, *, unclear: bool) -> Flow[CreatedS
     return (yield from call(shares.create(posting.body, posting.key), budget))
 
 
-def _take_back(session: Session, created: CreatedShare) -> Flow[None]:
+def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[None]:
     try:
         yield from end_share(session, created.short_code)
     except NotFoundError:
@@ -223,7 +226,7 @@ def _take_back(session: Session, created: CreatedShare) -> Flow[None]:
     )
 
 
-def _keep_answer(posting: Posting, created: CreatedShare) -> None:
+def _note_answer(posting: Posting, created: CreatedShare) -> None:
     if posting.entry is None:
         return
     expires_at = None if created.expires_at is None else format_time(created.expires_at)
@@ -241,7 +244,7 @@ def _keep_answer(posting: Posting, created: CreatedShare) -> None:
         posting.warnings.append(error.message)
 
 
-def _meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping[str, object]) -> dict[str, Any]:
+def _entry_meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping[str, object]) -> dict[str, Any]:
     """What the outbox holds beside the body (DESIGN 6.1); the journal is sealed, so secrets may stand here."""
     return {
         "schema": 1,
@@ -257,6 +260,6 @@ def _meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping
         "views": plan.views,
         "recipients": [list(recipient) for recipient in sealed.recipients],
         "also_to": [target.shown for target in plan.also_to],
-        "message_template": None if plan.addressing is None else plan.addressing.template,
+        "message_template": None if plan.delivery is None else plan.delivery.template,
         **notes,
     }

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from sealpipe.api import shares
 from sealpipe.errors import PluginError, UsageError
-from sealpipe.flows.resolve.fetch import Cache, earliest_end, remarks, resolve, resolve_secret
+from sealpipe.flows.resolve.fetch import Cache, collect_remarks, earliest_expiry, resolve, resolve_secret
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import SharePlan, checked_passcode
+from sealpipe.flows.share.options import SharePlan, check_passcode
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import FieldSpec, Reference
 from sealpipe.secret import Secret
@@ -22,7 +22,7 @@ from sealpipe.wire import envelope, fields, link, tokens
 
 if TYPE_CHECKING:
     from sealpipe.flows.deliver.recipients import Recipient
-    from sealpipe.flows.store.write import Parcel
+    from sealpipe.flows.store.write import SinkWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class SealedShare:
     """Whom link and passcode go to; as text each is `channel:to`."""
     expires_at: datetime | None = None
     """When it ends: as planned, or earlier, with what is in it. None: never."""
-    parcels: tuple[Parcel, ...] = field(default=(), repr=False)
+    writes: tuple[SinkWrite, ...] = field(default=(), repr=False)
     """What is to be stored, too, before it is posted."""
-    stores: tuple[str, ...] = ()
+    write_notes: tuple[str, ...] = ()
     """What is to be stored where, in the sinks' words."""
     remarks: tuple[str, ...] = ()
     """What sources say of their documents, such as the entropy of a new password; never a value."""
 
 
-def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
+def seal_share(plan: SharePlan, session: Session) -> Flow[SealedShare]:
     """Fetch what the plan names, and seal it. Everything but sending."""
     if plan.custody == "require" and session.credential.custody_secret is None:
         raise UsageError(
@@ -56,43 +56,43 @@ def prepare(plan: SharePlan, session: Session) -> Flow[SealedShare]:
         )
     typed: tuple[str, ...] = ()
     if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in plan.fields):
-        from sealpipe.flows.passcode import warnings  # most shares hold no text:
+        from sealpipe.flows.passcode import warn_of_text  # most shares hold no text:
 
-        typed = tuple(warnings(plan.fields))
+        typed = tuple(warn_of_text(plan.fields))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
-    if plan.addressing is not None:
+    if plan.delivery is not None:
         from sealpipe.flows.deliver.recipients import resolve_recipients  # most shares are sent nowhere
 
         # First of all: a wrong recipient must not cost a secret that is made by being read.
-        recipients = yield from resolve_recipients(plan.addressing, session.registry, cache)
-    parcels: tuple[Parcel, ...] = ()
-    stores: tuple[str, ...] = ()
+        recipients = yield from resolve_recipients(plan.delivery, session.registry, cache)
+    writes: tuple[SinkWrite, ...] = ()
+    write_notes: tuple[str, ...] = ()
     if plan.also_to:
         from sealpipe.flows.share import store  # most shares are stored nowhere
 
-        yield from store.check(session, plan.also_to)
+        yield from store.check_targets(session, plan.also_to)
     found = yield from resolve(plan.fields, session.registry, cache)
     if plan.also_to:
-        parcels = store.parcels(plan.also_to, found)
-        stores = yield from store.told(session, parcels)
+        writes = store.plan_writes(plan.also_to, found)
+        write_notes = yield from store.describe_plan(session, writes)
     passcode = plan.passcode
     if isinstance(passcode, Reference):
         value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
         if value is None:
             # Sealing without it would drop the protection that was asked for.
             raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
-        passcode = checked_passcode(value)
+        passcode = check_passcode(value)
     session.check_own(*(each.value for each in found), "" if passcode is None else passcode)
-    plan, shorter = bounded(plan, cache)
+    plan, shorter = bound_expiry(plan, cache)
     sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
     return replace(
         sealed,
         recipients=recipients,
         expires_at=plan.expires_at,
-        remarks=(*typed, *remarks(cache), *shorter),
-        parcels=parcels,
-        stores=stores,
+        remarks=(*typed, *collect_remarks(cache), *shorter),
+        writes=writes,
+        write_notes=write_notes,
     )
 
 
@@ -126,23 +126,23 @@ def _wrap(content_key: bytes, session: Session) -> str | None:
     return sealed_box.seal(keys.from_custody_secret(custody_secret.reveal(), tag=tag).public_key, content_key, tag=tag)
 
 
-SHORTEST: Final = timedelta(minutes=1)
+SHORTEST_LIFETIME: Final = timedelta(minutes=1)
 """What is over sooner is not worth a link."""
 
 
-def bounded(plan: SharePlan, cache: Cache) -> tuple[SharePlan, tuple[str, ...]]:
+def bound_expiry(plan: SharePlan, cache: Cache) -> tuple[SharePlan, tuple[str, ...]]:
     """The plan with an end no later than its documents', and what to tell people where that changed it.
 
     Raises PluginError where less than a minute would be left.
     """
-    found = earliest_end(cache)
+    found = earliest_expiry(cache)
     if found is None:
         return plan, ()
     end, reference = found
     if plan.expires_at is not None and plan.expires_at <= end:
         return plan, ()
     end = end.astimezone(UTC).replace(microsecond=0)
-    if end - datetime.now(UTC) < SHORTEST:
+    if end - datetime.now(UTC) < SHORTEST_LIFETIME:
         raise PluginError(
             f"{reference} is worth nothing after {format_time(end)}, and that is too soon for a share",
             locator=reference,

@@ -32,7 +32,7 @@ _HEAD: Final = _SALT + derive.IV_SIZE
 
 def seal(
     link: Secret,
-    short_code: str,
+    read_short_code: str,
     credential: Credential,
     bind: str | None = None,
     *,
@@ -43,13 +43,13 @@ def seal(
 
     Raises UsageError where the credential has no custody secret, or `bind` is empty.
     """
-    code, kind = short_code.encode(), _kind(bind)
+    code, kind = read_short_code.encode(), _kind(bind)
     salt, iv = salt or os.urandom(derive.SALT_SIZE), iv or os.urandom(derive.IV_SIZE)
     sealed = AESGCM(_key(credential, salt)).encrypt(iv, link.reveal().encode(), _associated(kind, code, bind))
     return f"{PREFIX}.{encode_base64url(code)}.{encode_base64url(kind + salt + iv + sealed)}"
 
 
-def short_code(text: str) -> str:
+def read_short_code(text: str) -> str:
     """The short code that a sealed link says it is of: true only once it opens. Raises UsageError."""
     return _parts(text)[0].decode()
 
@@ -89,7 +89,7 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
     )
 
 
-def check(credential: Credential) -> None:
+def check_custody(credential: Credential) -> None:
     """UsageError where nothing could be sealed: known before anything is sent."""
     if credential.custody_secret is None:
         raise UsageError(
@@ -125,6 +125,6 @@ def _associated(kind: bytes, code: bytes, bind: str | None) -> bytes:
 
 
 def _key(credential: Credential, salt: bytes) -> bytes:
-    check(credential)
+    check_custody(credential)
     assert credential.custody_secret is not None  # noqa: S101 - just checked
     return derive.hkdf(credential.custody_secret.reveal().encode(), salt, _INFO, 32)

@@ -22,7 +22,7 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
-class Target(NamedTuple):
+class SinkTarget(NamedTuple):
     """One target, checked as far as that goes without its sink. `shown` is it as it was given."""
 
     ref: Reference
@@ -41,7 +41,7 @@ class Target(NamedTuple):
         return Reference(self.ref.name, self.body.fill(places), own)
 
 
-class Pick(NamedTuple):
+class KeyMapping(NamedTuple):
     """One value of a target: the key to write it under, and the label of the field that it is the value of.
 
     `label` None is the one field that there is; `name` is what a message calls it.
@@ -54,13 +54,13 @@ class Pick(NamedTuple):
 
 def parse_targets(
     texts: Iterable[str | Reference], mode: Mode = "create", places: Collection[str] = ()
-) -> list[Target]:
+) -> list[SinkTarget]:
     """All targets. `mode` is for those that name none; `places` may stand in their bodies. Raises UsageError."""
     default = _mode(mode, "the default")
     return [_target(parse(text) if isinstance(text, str) else text, default, places) for text in texts]
 
 
-def _target(ref: Reference, mode: Mode, places: Collection[str]) -> Target:
+def _target(ref: Reference, mode: Mode, places: Collection[str]) -> SinkTarget:
     shown = str(ref)
     for name, _ in ref.params:
         if name in PARAMETERS and name not in TARGET_PARAMETERS:
@@ -73,7 +73,7 @@ def _target(ref: Reference, mode: Mode, places: Collection[str]) -> Target:
         if name not in places:
             known = ", ".join(f"{{{place}}}" for place in places) or "none here"
             raise UsageError(f"{shown}: nothing fills {{{name}}}", remedy=f"known are {known}; a brace is written {{{{")
-    return Target(ref, body, _mode(ref.param("mode", mode), shown), shown)
+    return SinkTarget(ref, body, _mode(ref.param("mode", mode), shown), shown)
 
 
 def _mode(name: str | None, shown: str) -> Mode:
@@ -83,7 +83,7 @@ def _mode(name: str | None, shown: str) -> Mode:
     raise UsageError(f"{shown}: the mode is none of {', '.join(MODES)}", remedy="leave it out for create")
 
 
-class Source(NamedTuple):
+class SourceWords(NamedTuple):
     """What targets take from, in a message's words."""
 
     whole: str
@@ -92,23 +92,23 @@ class Source(NamedTuple):
     twice: str
 
 
-REQUEST: Final = Source("request", "prompt", "its answer to", "it answers")
-SHARE: Final = Source("share", "field", "the field", "the share has the field")
+REQUEST: Final = SourceWords("request", "prompt", "its answer to", "it answers")
+SHARE: Final = SourceWords("share", "field", "the field", "the share has the field")
 
 
-def picks(target: Target, prompts: Sequence[Prompt] | None, source: Source = REQUEST) -> list[Pick]:
+def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: SourceWords = REQUEST) -> list[KeyMapping]:
     """What a target takes. `prompts` None: nobody knows what was asked. Raises UsageError."""
     selector = target.ref.selector
     if selector is None:
         if prompts is not None and len(prompts) > 1:
-            ids = ", ".join(printable(each.id) for each in prompts)
+            ids = ", ".join(escape_name(each.id) for each in prompts)
             raise UsageError(
                 f"{target.shown} takes one value, and the {source.whole} has {len(prompts)}",
                 remedy=f"say which: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
             )
-        name = printable(prompts[0].id) if prompts else "the answer"
-        return [Pick("", None if prompts is None else prompts[0].text, name)]
-    found: list[Pick] = []
+        name = escape_name(prompts[0].id) if prompts else "the answer"
+        return [KeyMapping("", None if prompts is None else prompts[0].text, name)]
+    found: list[KeyMapping] = []
     for item in selector:
         if isinstance(item, Everything):
             if prompts is None:
@@ -116,10 +116,10 @@ def picks(target: Target, prompts: Sequence[Prompt] | None, source: Source = REQ
                     f"{target.shown}: nobody here knows what the request asks for, so * stands for nothing",
                     remedy="collect by the receipt of the request, or name the prompts: #KEY=PROMPT",
                 )
-            found += [Pick(each.id, each.text, printable(each.id)) for each in prompts]
+            found += [KeyMapping(each.id, each.text, escape_name(each.id)) for each in prompts]
         elif not isinstance(item, Pointer):
             prompt = _prompt(item.name, prompts, target, source)
-            found.append(Pick(item.label or prompt.id, prompt.text, printable(item.name)))
+            found.append(KeyMapping(item.label or prompt.id, prompt.text, escape_name(item.name)))
     keys = [each.key for each in found]
     for key in keys:
         if keys.count(key) > 1:
@@ -129,7 +129,7 @@ def picks(target: Target, prompts: Sequence[Prompt] | None, source: Source = REQ
     return found
 
 
-def _prompt(name: str, prompts: Sequence[Prompt] | None, target: Target, source: Source) -> Prompt:
+def _prompt(name: str, prompts: Sequence[Prompt] | None, target: SinkTarget, source: SourceWords) -> Prompt:
     if prompts is None:
         return Prompt(name, name)
     for prompt in prompts:
@@ -145,16 +145,16 @@ def _prompt(name: str, prompts: Sequence[Prompt] | None, target: Target, source:
 
 
 def _named(prompt: Prompt) -> str:
-    name = printable(prompt.id)
-    return name if prompt.text == prompt.id else f"{name} ({printable(prompt.text, 40)})"
+    name = escape_name(prompt.id)
+    return name if prompt.text == prompt.id else f"{name} ({escape_name(prompt.text, 40)})"
 
 
-def printable(name: str, longest: int = 60) -> str:
+def escape_name(name: str, longest: int = 60) -> str:
     """A name for a message: a share's labels may be anybody's keys. Control characters escaped, and cut."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name[:longest])
 
 
-def plain(code: str | None, content: str = "") -> str:
+def make_plain_name(code: str | None, content: str = "") -> str:
     """A code from outside as one plain name, the same on every machine: at most 80 of A-Z a-z 0-9 . _ -.
 
     With `content`, two that have one code are told apart. A code that is no plain name gives way to its digest.

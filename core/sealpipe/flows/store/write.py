@@ -10,12 +10,12 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from sealpipe.errors import NOT_TAKEN, PluginError, UnavailableError, UnknownOutcomeError, UsageError
-from sealpipe.flows.resolve.decode import decoded, trimmed
+from sealpipe.flows.resolve.decode import decode_text, trim
 from sealpipe.flows.resolve.fetch import TRIES
 from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
-from sealpipe.flows.store.targets import REQUEST, Pick, Source, Target, printable
+from sealpipe.flows.store.targets import REQUEST, KeyMapping, SinkTarget, SourceWords, escape_name
 from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Stored
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
@@ -32,7 +32,7 @@ class Ledger(Protocol):
         """How far it is from now on. Raises StateError."""
 
 
-class Parcel(NamedTuple):
+class SinkWrite(NamedTuple):
     """What goes to one place, for one submission. `marker` stands for that submission."""
 
     ref: Reference
@@ -51,36 +51,36 @@ class Parcel(NamedTuple):
         return f"{self.ref}#{','.join(self.keys)}"
 
 
-def grouped(parcels: Iterable[Parcel]) -> list[Parcel]:
-    """One parcel for each place and submission. UsageError where two write one key, or in two modes."""
-    found: dict[tuple[str, str], Parcel] = {}
-    for parcel in parcels:
-        place = str(parcel.ref), parcel.marker
+def merge_writes(writes: Iterable[SinkWrite]) -> list[SinkWrite]:
+    """One write for each place and submission. UsageError where two write one key, or in two modes."""
+    found: dict[tuple[str, str], SinkWrite] = {}
+    for write in writes:
+        place = str(write.ref), write.marker
         before = found.get(place)
         if before is None:
-            found[place] = parcel
+            found[place] = write
             continue
-        if before.mode != parcel.mode or set(before.keys) & set(parcel.keys) or "" in (*before.keys, *parcel.keys):
-            raise UsageError(f"two targets contradict each other about {parcel.ref}", remedy="name each key once")
-        found[place] = parcel._replace(fields=(*before.fields, *parcel.fields))
+        if before.mode != write.mode or set(before.keys) & set(write.keys) or "" in (*before.keys, *write.keys):
+            raise UsageError(f"two targets contradict each other about {write.ref}", remedy="name each key once")
+        found[place] = write._replace(fields=(*before.fields, *write.fields))
     return list(found.values())
 
 
-def describe(session: Session, parcels: Sequence[Parcel]) -> Flow[list[str]]:
+def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> Flow[list[str]]:
     """What would be done with each, in its sink's words. Nothing is asked. Raises PluginError, UsageError."""
-    told: list[str] = (yield Do(partial(_describe, session, parcels))) if parcels else []
+    told: list[str] = (yield Do(partial(_describe, session, writes))) if writes else []
     return told
 
 
-def put(session: Session, parcel: Parcel, record: Ledger | None = None) -> Flow[Receipt]:
-    """Store a parcel, and have it confirmed. Raises PluginError, UsageError.
+def write_to_sink(session: Session, write: SinkWrite, record: Ledger | None = None) -> Flow[Receipt]:
+    """Store a write, and have it confirmed. Raises PluginError, UsageError.
 
     `record` is the ledger: it alone knows whether a sink that cannot read back has taken it before.
     """
     budget = session.budget()
     for tries in range(1, TRIES + 1):
         try:
-            receipt: Receipt = yield Do(partial(_put, session, parcel, record), changing=True)
+            receipt: Receipt = yield Do(partial(_write_once, session, write, record), changing=True)
             return receipt
         except UnavailableError as error:
             asked = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
@@ -91,7 +91,7 @@ def put(session: Session, parcel: Parcel, record: Ledger | None = None) -> Flow[
     raise AssertionError("the last try returns or raises")
 
 
-def locate(session: Session, ref: Reference) -> Locator:
+def locate_sink(session: Session, ref: Reference) -> Locator:
     """The place that a reference names for its sink. Blocks. Raises ReferenceSyntaxError."""
     return session.registry().locate(ref, "sink")
 
@@ -101,38 +101,39 @@ def is_blind(session: Session, ref: Reference) -> bool:
     return BLIND in session.registry().sink_info(ref.name).capabilities
 
 
-def _describe(session: Session, parcels: Sequence[Parcel]) -> list[str]:
-    from sealpipe.registry.calls import describe_write as told
+def _describe(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
+    from sealpipe.registry.calls import describe_write
 
     registry = session.registry()
-    return [told(registry, parcel.ref.name, locate(session, parcel.ref), parcel.mode) for parcel in parcels]
+    return [describe_write(registry, write.ref.name, locate_sink(session, write.ref), write.mode) for write in writes]
 
 
-def _put(session: Session, parcel: Parcel, record: Ledger | None) -> Receipt:
+def _write_once(session: Session, write: SinkWrite, record: Ledger | None) -> Receipt:
     from sealpipe.registry.calls import write_fields
 
-    registry, locator = session.registry(), locate(session, parcel.ref)
-    registry.sink(parcel.ref.name)  # what it lacks is told before anything counts as under way
-    blind = record is not None and is_blind(session, parcel.ref)
+    registry, locator = session.registry(), locate_sink(session, write.ref)
+    registry.sink(write.ref.name)  # what it lacks is told before anything counts as under way
+    blind = record is not None and is_blind(session, write.ref)
     if not blind or record is None:
-        return write_fields(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
-    place = parcel.place
-    state = record.placed(parcel.marker, place)
+        return write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
+    place = write.place
+    state = record.placed(write.marker, place)
     if state == "stored":
         return Receipt(locator, known=False, already=True)
-    if state == "storing" and parcel.mode == "create":
+    if state == "storing" and write.mode == "create":
         raise UnknownOutcomeError(
-            f"an earlier run was cut off while it stored {printable(place, 300)}: it may be there, and nobody can tell",
-            locator=str(parcel.ref),
+            f"an earlier run was cut off while it stored {escape_name(place, 300)}: "
+            "it may be there, and nobody can tell",
+            locator=str(write.ref),
             remedy="where what is there is yours to write, run it again with ?mode=replace in the target",
         )
-    record.note_place(parcel.marker, place, "storing")
+    record.note_place(write.marker, place, "storing")
     try:
-        receipt = write_fields(registry, parcel.ref.name, locator, parcel.fields, parcel.mode, parcel.marker)
+        receipt = write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
     except NOT_TAKEN:
-        record.note_place(parcel.marker, place, state or "not stored")
+        record.note_place(write.marker, place, state or "not stored")
         raise
-    record.note_place(parcel.marker, place, "stored")
+    record.note_place(write.marker, place, "stored")
     return receipt
 
 
@@ -140,7 +141,9 @@ class MisfitError(Exception):
     """What was submitted does not answer what a target takes. The text says how, and never shows any of it."""
 
 
-def take(target: Target, picks: Sequence[Pick], fields: Sequence[Field], source: Source = REQUEST) -> list[Stored]:
+def select_values(
+    target: SinkTarget, picks: Sequence[KeyMapping], fields: Sequence[Field], source: SourceWords = REQUEST
+) -> list[Stored]:
     """The values that go there; optional ones that are missing or empty are left out. Raises MisfitError."""
     taken: list[Stored] = []
     for pick in picks:
@@ -150,7 +153,7 @@ def take(target: Target, picks: Sequence[Pick], fields: Sequence[Field], source:
     return taken
 
 
-def _value(target: Target, pick: Pick, fields: Sequence[Field], source: Source) -> Secret | None:
+def _value(target: SinkTarget, pick: KeyMapping, fields: Sequence[Field], source: SourceWords) -> Secret | None:
     values = _matching(pick, fields)
     optional = target.ref.flag("optional")
     if not values and not optional:
@@ -162,9 +165,9 @@ def _value(target: Target, pick: Pick, fields: Sequence[Field], source: Source) 
     misfit = ""
     try:
         if how and value:
-            value = decoded(value, how, pick.name)
+            value = decode_text(value, how, pick.name)
         if target.ref.flag("trim"):
-            value = trimmed(value)
+            value = trim(value)
     except PluginError:
         misfit = f"{source.value} {pick.name} is not {how}"
     if misfit:
@@ -176,7 +179,7 @@ def _value(target: Target, pick: Pick, fields: Sequence[Field], source: Source) 
     raise MisfitError(f"{source.value} {pick.name} is empty")
 
 
-def _matching(pick: Pick, fields: Sequence[Field]) -> list[str]:
+def _matching(pick: KeyMapping, fields: Sequence[Field]) -> list[str]:
     """The values that a pick may mean; one that is there twice, alike, is one."""
     if pick.label is None:
         if len(fields) != 1:
