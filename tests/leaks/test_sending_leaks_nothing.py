@@ -134,7 +134,7 @@ def test_what_is_left_is_listed_and_finished_without_leaking(setting: Setting) -
     [
         "sealpipe.cli.deliver.announce = lambda share: print(share.link.reveal(), file=sys.stderr)",
         'sealpipe.cli.deliver.announce = lambda share: open("log", "w").write(share.deliveries.passcode.reveal())',
-        "sealpipe.cli.deliver.announce = lambda it: sealpipe.cli.render.print_note(it.deliveries.items[0].recipient.to)",
+        "sealpipe.cli.deliver.announce = lambda m: sealpipe.cli.render.print_note(m.deliveries.items[0].recipient.to)",
     ],
     ids=["the link on stderr", "the passcode in a file", "the recipient on stderr"],
 )
