@@ -162,10 +162,10 @@ def test_it_is_listed_with_its_distribution(installed: Installed, bare: Terminal
 def test_the_doctor_checks_it(installed: Installed, bare: Terminal, at_shelf: dict[str, str]) -> None:
     fine = installed.sealpipe(bare, "doctor", "shelf", **at_shelf)
     assert (fine.code, fine.err) == (0, "")
-    assert f"{at_shelf['SHELF_URL']} takes the token" in fine.out
+    assert f"{at_shelf['SHELF_URL']} accepts the token" in fine.out
     bad = installed.sealpipe(bare, "doctor", "shelf", **at_shelf | {"SHELF_TOKEN": SECRET})
     assert bad.code == 14
-    assert "Shelf does not take the token" in bad.err
+    assert "Shelf refused the token" in bad.err
     unset = installed.sealpipe(bare, "doctor", "shelf", SHELF_URL=at_shelf["SHELF_URL"])
     assert unset.code == 2
     assert "set SEALPIPE_PLUGIN_SHELF__TOKEN or SHELF_TOKEN" in unset.err

@@ -1,4 +1,4 @@
-"""Hands the password of the staging database to a new colleague: a link that opens once, within a day."""
+"""Share the password of the staging database with a new colleague: a link that opens once, within a day."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sealpipe import Client, Field, Secret
 
 
 def hand_over(client: Client, user: str, password: str | Secret) -> Secret:
-    """The link to send to them."""
+    """Share the password and return the link."""
     share = client.share(
         [Field("User", user, type="text"), Field("Password", password)],
         title=f"Staging database for {user}",
@@ -21,7 +21,7 @@ def hand_over(client: Client, user: str, password: str | Secret) -> Secret:
 
 
 def main() -> None:
-    """`handover USER`: the password comes from DB_PASSWORD, the link goes to stdout."""
+    """Run `handover USER`: read the password from DB_PASSWORD, print the link."""
     password = Secret(os.environ["DB_PASSWORD"])
     with Client.from_settings() as client:
         print(hand_over(client, sys.argv[1], password).reveal())

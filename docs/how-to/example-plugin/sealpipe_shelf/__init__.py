@@ -1,4 +1,4 @@
-"""What sealpipe is to know of Shelf. Imported for every list of plugins: nothing heavy is imported here."""
+"""Register the plugins. Every list of plugins imports this module, so it imports nothing heavy."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,10 @@ SETTINGS = "sealpipe_shelf.shelf:ShelfSettings"
 
 @hookimpl
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
-    register(SourceInfo("shelf", "things on a shelf, by name", "sealpipe_shelf.source:ShelfSource", SETTINGS))
+    register(SourceInfo("shelf", "an item on a shelf: shelf:NAME", "sealpipe_shelf.source:ShelfSource", SETTINGS))
 
 
 @hookimpl
 def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
-    about = "a note to somebody who has a shelf"
+    about = "a note to the owner of a shelf"
     register(ChannelInfo("shelf", about, "sealpipe_shelf.channel:ShelfChannel", SETTINGS, to="PERSON"))

@@ -1,4 +1,4 @@
-"""Shelf's settings and its HTTP interface, once for the source and the channel."""
+"""The settings and the HTTP client of Shelf, for the source and the channel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sealpipe.plugin.settings import PluginSettings
 
 
 class ShelfSettings(PluginSettings):
-    """Where Shelf is, and the token that opens it."""
+    """The address of Shelf and the token for it."""
 
     url: str
     token: Secret
@@ -28,23 +28,22 @@ class ShelfSettings(PluginSettings):
 
 
 REFUSALS: dict[int, tuple[type[PluginError], str, str]] = {
-    401: (BackendAuthError, "Shelf does not take the token", "get a new one, and set SHELF_TOKEN"),
-    403: (AccessDeniedError, "the token may not do that", "ask whose shelf it is"),
-    404: (SecretNotFoundError, "there is no such thing on the shelf", "check the name"),
+    401: (BackendAuthError, "Shelf refused the token", "get a new one, and set SHELF_TOKEN"),
+    403: (AccessDeniedError, "the token is not allowed to do that", "ask the owner of the shelf"),
+    404: (SecretNotFoundError, "no such item on the shelf", "check the name"),
 }
-"""What a status means: the error, the reason, and what to do. Never anything of the answer itself."""
+"""For each status: the error, the reason and what to do. Never text from the response."""
 
 
 class Shelf:
-    """Calls Shelf, and says in errors of the contract what came of it."""
+    """A client for Shelf that raises the errors of the contract."""
 
     def __init__(self, settings: ShelfSettings, context: Context) -> None:
         self._settings = settings
         self._context = context
 
     def call(self, method: str, path: str, json: Any = None) -> httpx.Response:
-        """One request. What writes is UnknownOutcomeError, not UnavailableError, where nobody knows whether it was
-        taken."""
+        """Send one request. If a write has an unknown outcome, raise UnknownOutcomeError, not UnavailableError."""
         headers = {"authorization": f"Bearer {self._settings.token.reveal()}"}
         try:
             http = self._context.network.http()  # with the user's proxy and certificates
@@ -53,15 +52,13 @@ class Shelf:
             raise UnavailableError("Shelf cannot be reached", remedy="check its address") from None
         except httpx.TransportError:
             lost = UnavailableError if method == "GET" else UnknownOutcomeError
-            raise lost("Shelf did not answer to the end") from None
+            raise lost("Shelf did not respond completely") from None
         if answer.status_code in REFUSALS:
             error, reason, remedy = REFUSALS[answer.status_code]
             raise error(reason, remedy=remedy)
         if answer.status_code in (429, 503):
             wait = answer.headers.get("retry-after", "")
-            raise UnavailableError(
-                "Shelf asks to come back later", retry_after=float(wait) if wait.isdecimal() else None
-            )
+            raise UnavailableError("Shelf is busy", retry_after=float(wait) if wait.isdecimal() else None)
         if not answer.is_success:
-            raise PluginError(f"Shelf answered with {answer.status_code}")
+            raise PluginError(f"Shelf responded with status {answer.status_code}")
         return answer

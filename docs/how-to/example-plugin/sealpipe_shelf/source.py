@@ -1,4 +1,4 @@
-"""shelf:NAME, what is on the shelf under that name."""
+"""shelf:NAME, an item on the shelf."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sealpipe_shelf.shelf import Shelf
 
 
 class ShelfSource(Source):
-    """Reads one thing. The core does the rest: it selects keys, decodes, retries, and reads nothing twice."""
+    """Read one item. The core selects keys, decodes, retries and caches."""
 
     concurrency = 4
 
@@ -21,11 +21,11 @@ class ShelfSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         if locator.body in ("", ".", ".."):
-            raise ReferenceValueError("a thing on the shelf has a name", remedy="write shelf:NAME")
+            raise ReferenceValueError("the name is missing", remedy="write shelf:NAME")
         answer = self._shelf.call("GET", "/things/" + quote(locator.body, safe=""))
         is_map = answer.headers["content-type"] == "application/json"
         return Document(answer.json() if is_map else answer.content)
 
     def check(self) -> Health:
         self._shelf.call("GET", "/whoami")
-        return Health(ok=True, detail=f"{self.settings.url} takes the token")
+        return Health(ok=True, detail=f"{self.settings.url} accepts the token")

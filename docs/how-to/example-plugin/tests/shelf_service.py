@@ -1,4 +1,4 @@
-"""Shelf itself, as far as the plugin uses it, on a port of this machine."""
+"""The parts of Shelf that the plugin uses, on a local port."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 class ShelfService(ThreadingHTTPServer):
-    """What is on the shelf, and the notes: (person, text)."""
+    """The items on the shelf, and the notes: (person, text)."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -58,7 +58,7 @@ class ShelfService(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def put(self, content: bytes | Mapping[str, bytes]) -> str:
-        """Put something on the shelf; its name."""
+        """Put an item on the shelf and return its name."""
         name = f"thing/{len(self.things)}"
         if isinstance(content, bytes):
             self.things[name] = content, "application/octet-stream"

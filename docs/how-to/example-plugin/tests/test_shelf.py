@@ -1,4 +1,4 @@
-"""The conformance kit on both plugins, and what the kit cannot know."""
+"""The contract tests of both plugins, and what the contract cannot know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpipe.testing import ChannelContract, SourceContract
 
 
 class OnShelf:
-    """A Shelf for each test, and the variables that lead to it."""
+    """A Shelf for each test, and the variables for it."""
 
     @pytest.fixture(autouse=True)
     def service(self) -> Iterator[None]:

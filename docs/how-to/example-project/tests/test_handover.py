@@ -1,4 +1,4 @@
-"""No account, no network, nothing made up: `sealpipe_rehearsal` is the whole service, on this machine."""
+"""`sealpipe_rehearsal` is the whole service on this machine: no account, no network, no mocks."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def test_the_colleague_sees_who_they_are_and_the_password(sealpipe_rehearsal: Re
 def test_the_link_opens_once(sealpipe_rehearsal: Rehearsal) -> None:
     link = handover.hand_over(sealpipe_rehearsal.client(), "ada", PASSWORD)
     sealpipe_rehearsal.recipient.open_link(link)
-    with pytest.raises(LinkRefusedError) as told:
+    with pytest.raises(LinkRefusedError) as caught:
         sealpipe_rehearsal.recipient.open_link(link)
-    assert told.value.reason == "views"
+    assert caught.value.reason == "views"
 
 
 def test_after_a_day_the_link_is_dead(sealpipe_rehearsal: Rehearsal) -> None:
     link = handover.hand_over(sealpipe_rehearsal.client(), "ada", PASSWORD)
     sealpipe_rehearsal.advance(timedelta(days=1))
-    with pytest.raises(LinkRefusedError) as told:
+    with pytest.raises(LinkRefusedError) as caught:
         sealpipe_rehearsal.recipient.open_link(link)
-    assert told.value.reason == "time"
+    assert caught.value.reason == "time"
 
 
 def test_the_service_never_sees_the_password(sealpipe_rehearsal: Rehearsal) -> None:
