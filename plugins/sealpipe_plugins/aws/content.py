@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sealpipe.plugin import Locator, Mode, UnsupportedError, WriteConflictError
-from sealpipe_plugins.confirm import text
 from sealpipe_plugins.json_members import members, value, with_members
+from sealpipe_plugins.sink_values import decode_text
 
 LARGEST: Final = 65536
 """Bytes of a secret."""
@@ -51,7 +51,7 @@ def content_of(before: str | None, wanted: Mapping[str, bytes], locator: Locator
     if "" in wanted:
         content: Content = _whole(wanted[""], locator)
     else:
-        values = {key: text(data, locator) for key, data in wanted.items()}
+        values = {key: decode_text(data, locator) for key, data in wanted.items()}
         found = members(before or "{}") or []
         if len({member.name for member in found}) < len(found):
             raise UnsupportedError(f"{locator} is a JSON object with two members of one name", remedy="mend it first")

@@ -24,7 +24,8 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.aws.client import OnAws
 from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
-from sealpipe_plugins.confirm import Place, given, marked, same, settle, text, with_marker
+from sealpipe_plugins.confirm import Snapshot, add_marker, has_marker, require_same, store_and_confirm
+from sealpipe_plugins.sink_values import decode_text, values_by_key
 
 TAG: Final = "sealpipe.dev/submissions"
 """The tag that holds the markers, newest last."""
@@ -79,23 +80,23 @@ class _Parameter:
     def check(self) -> None:
         """WriteConflictError where the mode does not allow what is there, UnsupportedError where AWS would not take the
         value."""
-        place = self._look()
-        if missing(place.there, self._wanted, mode=self._mode, marked=marked(place.markers, self._marker)):
-            self._as_it_was(place)
+        snapshot = self._look()
+        if missing(snapshot.values, self._wanted, mode=self._mode, marked=has_marker(snapshot.markers, self._marker)):
+            self._as_it_was(snapshot)
 
     def store(self) -> Receipt:
         """Bring it to hold the value."""
-        settled = settle(self._look, self._write, self._wanted, self._locator, self._mode, self._marker)
-        if not self._made and not marked(settled.place.markers, self._marker):
-            markers = self._markers() if settled.wrote else settled.place.markers
+        outcome = store_and_confirm(self._look, self._write, self._wanted, self._locator, self._mode, self._marker)
+        if not self._made and not has_marker(outcome.snapshot.markers, self._marker):
+            markers = self._markers() if outcome.wrote else outcome.snapshot.markers
             about, tags = f"{self._locator} holds the value; its tag", self._tags(markers)
             self._ask("add_tags_to_resource", about, MARK, ResourceType="Parameter", ResourceId=self._name, Tags=tags)
-        return Receipt(self._locator, settled.version, already=not settled.wrote)
+        return Receipt(self._locator, outcome.version, already=not outcome.wrote)
 
-    def _look(self) -> Place:
+    def _look(self) -> Snapshot:
         answer = self._ask("get_parameter", self._locator, expected=_MISSING, Name=self._name, WithDecryption=True)
         if not answer:
-            return Place(None)
+            return Snapshot(None)
         found = answer.get("Parameter", {})
         if found.get("Type") != "SecureString":
             raise WriteConflictError(
@@ -103,11 +104,11 @@ class _Parameter:
                 remedy="AWS does not change a parameter's type: delete it, or name another one",
             )
         there = {self._name: str(found.get("Value", "")).encode("utf-8", "surrogatepass")}
-        return Place(there, str(found.get("Version", "")), self._markers())
+        return Snapshot(there, str(found.get("Version", "")), self._markers())
 
-    def _write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - one value
-        asked = {"Name": self._name, "Value": self._value, "Type": "SecureString", **self._as_it_was(place)}
-        if place.there is None:
+    def _write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - one value
+        asked = {"Name": self._name, "Value": self._value, "Type": "SecureString", **self._as_it_was(snapshot)}
+        if snapshot.values is None:
             done = self._ask(
                 "put_parameter",
                 self._locator,
@@ -126,10 +127,10 @@ class _Parameter:
         self._read_back(version)
         return version
 
-    def _as_it_was(self, place: Place) -> dict[str, str]:
+    def _as_it_was(self, snapshot: Snapshot) -> dict[str, str]:
         """What AWS would set anew, were it not told: the KMS key, and the tier. UnsupportedError for a value too
         long."""
-        if place.there is None:
+        if snapshot.values is None:
             self._fits(STANDARD)
             return {}
         asked = [{"Key": "Name", "Option": "Equals", "Values": [self._name]}]
@@ -151,20 +152,20 @@ class _Parameter:
         read = self._ask("get_parameter", self._locator, expected=_MISSING, Name=name, WithDecryption=True)
         if not read:
             raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
-        same(read.get("Parameter", {}).get("Value"), self._value, self._locator)
+        require_same(read.get("Parameter", {}).get("Value"), self._value, self._locator)
 
     def _markers(self) -> str:
         found = self._ask("list_tags_for_resource", self._locator, ResourceType="Parameter", ResourceId=self._name)
         return next((str(tag.get("Value", "")) for tag in found.get("TagList") or () if tag.get("Key") == TAG), "")
 
     def _tags(self, markers: str) -> list[dict[str, str]]:
-        return [{"Key": TAG, "Value": with_marker(markers, self._marker, TAG_LIMIT)}]
+        return [{"Key": TAG, "Value": add_marker(markers, self._marker, TAG_LIMIT)}]
 
 
 def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     """The values by the whole names of their parameters."""
     _check(locator)
-    wanted = given(fields, locator)
+    wanted = values_by_key(fields, locator)
     if not locator.body.endswith("/"):
         if len(wanted) != 1:
             raise ReferenceValueError(
@@ -204,7 +205,7 @@ def _good(name: str) -> bool:
 
 
 def _value(data: bytes, locator: Locator) -> str:
-    value = text(data, locator)
+    value = decode_text(data, locator)
     if not value:
         raise UnsupportedError(f"{locator}: AWS keeps no empty parameter", remedy="store it elsewhere")
     if _NESTED.search(value):

@@ -28,7 +28,8 @@ from sealpipe.plugin import (
 from sealpipe_plugins.aws.client import OnAws
 from sealpipe_plugins.aws.content import Content, content_of, next_one, there_in
 from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
-from sealpipe_plugins.confirm import Place, given, marked, same, settle, with_marker
+from sealpipe_plugins.confirm import Snapshot, add_marker, has_marker, require_same, store_and_confirm
+from sealpipe_plugins.sink_values import values_by_key
 
 TAG: Final = "sealpipe.dev/submissions"
 """The tag that holds the markers, newest last."""
@@ -59,17 +60,17 @@ class AwsSmSink(OnAws, Sink):
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
         """Store, read the version back, and keep the marker in a tag."""
         _check(locator)
-        wanted = given(fields, locator)
+        wanted = values_by_key(fields, locator)
         if "" in wanted and len(wanted) > 1:
             raise ReferenceValueError(
                 f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none"
             )
         content_of(None, wanted, locator)  # what cannot be stored is told before anything is asked
         secret = _Secret(self, locator, wanted, mode, marker)
-        settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
+        outcome = store_and_confirm(secret.look, secret.write, wanted, locator, mode, marker)
         if not secret.made:
             self._mark(locator, marker)
-        return Receipt(locator, settled.version, already=not settled.wrote)
+        return Receipt(locator, outcome.version, already=not outcome.wrote)
 
     def ask(
         self, operation: str, locator: Locator, doing: Doing = READ, about: str = "", **more: Any
@@ -82,7 +83,7 @@ class AwsSmSink(OnAws, Sink):
 
     def _mark(self, locator: Locator, marker: str) -> None:
         markers = _markers(self.ask("describe_secret", locator))
-        if not marked(markers, marker):
+        if not has_marker(markers, marker):
             about = f"{locator} holds the value; its tag"
             self.ask("tag_resource", locator, MARK, about, Tags=_tags(markers, marker))
 
@@ -94,11 +95,11 @@ class _Secret:
         self._sink, self._locator, self._wanted, self._mode, self._marker = sink, locator, wanted, mode, marker
         self.made = False
 
-    def look(self) -> Place:
+    def look(self) -> Snapshot:
         """The current version, and the tag."""
         found = self._ask("describe_secret", expected=_MISSING)
         if not found:
-            return Place(None)
+            return Snapshot(None)
         if found.get("DeletedDate") is not None:
             raise WriteConflictError(
                 f"{self._locator} is marked for deletion",
@@ -107,13 +108,13 @@ class _Secret:
         # There is none where nobody gave it a value.
         content = self._ask("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
         there = there_in(content, whole="" in self._wanted) if content else None
-        return Place(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
+        return Snapshot(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
 
-    def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
+    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
         """A new version, which becomes the current one only in place of the one that it was made from."""
-        if place.raw is None:
+        if snapshot.raw is None:
             return self._create()
-        base, sent = place.version, next_one(place.raw["content"], self._wanted, self._mode, self._locator)
+        base, sent = snapshot.version, next_one(snapshot.raw["content"], self._wanted, self._mode, self._locator)
         token = self._token(base, tries)
         stages = {"VersionStages": [STAGE], "ClientRequestToken": token}
         if not self._ask("put_secret_value", WRITE, expected=_EXISTS, **stages, **sent):
@@ -155,7 +156,7 @@ class _Secret:
         read = self._ask("get_secret_value", VersionId=version, expected=_MISSING)
         if not read:
             raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
-        same({name: read.get(name) for name in sent}, dict(sent), self._locator)
+        require_same({name: read.get(name) for name in sent}, dict(sent), self._locator)
 
     def _token(self, base: str, tries: int) -> str:
         # Of nothing that is secret: it is the version's id, which many may read. The version that a value is made
@@ -180,7 +181,7 @@ def _markers(described: Mapping[str, Any]) -> str:
 
 
 def _tags(markers: str, marker: str) -> list[dict[str, str]]:
-    return [{"Key": TAG, "Value": with_marker(markers, marker, TAG_LIMIT)}]
+    return [{"Key": TAG, "Value": add_marker(markers, marker, TAG_LIMIT)}]
 
 
 def _stages(described: Mapping[str, Any]) -> dict[str, str]:

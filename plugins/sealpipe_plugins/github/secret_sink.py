@@ -26,7 +26,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
 from sealpipe_plugins.github.secrets_api import Owner, Secrets
-from sealpipe_plugins.texts import texts
+from sealpipe_plugins.sink_values import variable_values
 
 LIMIT: Final = 48 * 1024
 """Bytes of a value that GitHub stores."""
@@ -121,7 +121,7 @@ def _confirmed(secrets: Secrets, name: str) -> str:
 
 
 def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, str]:
-    given = texts(locator, fields, _NAME, _RULE)
+    given = variable_values(locator, fields, _NAME, _RULE)
     wanted = {name.upper(): value for name, value in given.items()}  # as GitHub keeps them
     if len(wanted) < len(given):
         raise ReferenceValueError(f"{locator} names one secret twice", remedy="capitals do not tell secrets apart")

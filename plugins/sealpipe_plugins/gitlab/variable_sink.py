@@ -15,7 +15,7 @@ from sealpipe.plugin import Context, Health, Locator, Mode, Receipt, ReferenceVa
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
 from sealpipe_plugins.gitlab.variable_writing import Ask, members, store
 from sealpipe_plugins.gitlab.variables import Owner, Variables
-from sealpipe_plugins.texts import texts
+from sealpipe_plugins.sink_values import variable_values
 
 _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
 _PROJECT: Final = re.compile(rf"(?!groups/){_PART}(?:/{_PART}){{1,20}}")
@@ -44,7 +44,7 @@ class GitLabVariableSink(Sink):
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
         """Store with the marker, in one call each, and read back."""
         variables, flags = Variables(self._gitlab, _owner(locator), _scope(locator)), _flags(locator)
-        wanted = texts(locator, fields, _KEY, _RULE)
+        wanted = variable_values(locator, fields, _KEY, _RULE)
         asks = [Ask(key, value, mode, marker, flags) for key, value in wanted.items()]
         found = [variables.look(ask.key) for ask in asks]
         for ask, there in zip(asks, found, strict=True):

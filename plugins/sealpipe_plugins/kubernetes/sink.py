@@ -25,11 +25,12 @@ from sealpipe.plugin import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe_plugins.confirm import TRIES, Place, given, marked, same, settle, with_marker
+from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same, store_and_confirm
 from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.kubernetes.client import Cluster
 from sealpipe_plugins.kubernetes.secret_objects import no_namespace, parts, path, rights, values
 from sealpipe_plugins.kubernetes.settings import K8sSettings
+from sealpipe_plugins.sink_values import values_by_key
 
 ANNOTATION: Final = "sealpipe.dev/submissions"
 """The annotation that holds the markers, newest last."""
@@ -64,10 +65,10 @@ class K8sSink(Sink):
         space, name = parts(locator)
         wanted = _wanted(locator, fields)
         secret = _Secret(self._cluster, locator, space or self._cluster.namespace, name, marker)
-        settled = settle(secret.look, secret.write, wanted, locator, mode, marker)
-        if not settled.wrote:
-            secret.mark(settled.place)
-        return Receipt(locator, already=not settled.wrote)
+        outcome = store_and_confirm(secret.look, secret.write, wanted, locator, mode, marker)
+        if not outcome.wrote:
+            secret.mark(outcome.snapshot)
+        return Receipt(locator, already=not outcome.wrote)
 
     def check(self) -> Health:
         """Whether the cluster knows us, and lets us store Secrets in the namespace. Changes nothing."""
@@ -84,11 +85,11 @@ class _Secret:
     def __init__(self, cluster: Cluster, locator: Locator, space: str, name: str, marker: str) -> None:
         self._cluster, self._locator, self._space, self._name, self._marker = cluster, locator, space, name, marker
 
-    def look(self) -> Place:
+    def look(self) -> Snapshot:
         """The values, the annotation, and the object itself."""
         reply = self._cluster.ask("GET", path(self._space, self._name))
         if reply.status == 404:
-            return Place(None)
+            return Snapshot(None)
         if reply.status != 200:
             raise self._refused(reply, "get")
         found, meta = reply.json, _meta(reply)
@@ -97,34 +98,34 @@ class _Secret:
                 f"{self._locator} is being deleted", remedy="wait until it is gone, then run it again"
             )
         markers = (meta.get("annotations") or {}).get(ANNOTATION, "")
-        return Place(values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), found)
+        return Snapshot(values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), found)
 
-    def write(self, place: Place, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
+    def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
         """All in one: values and marker, if it still is what was seen."""
         if sum(len(data) for data in after.values()) > LARGEST:
             raise UnsupportedError(
                 f"{self._locator}: Kubernetes keeps {LARGEST} bytes in a Secret, and this is more",
                 remedy="name another Secret, or store it elsewhere",
             )
-        if place.there is None:
+        if snapshot.values is None:
             return self._settled(self._create(after), after)
-        if place.raw.get("immutable") is True:
+        if snapshot.raw.get("immutable") is True:
             raise WriteConflictError(
                 f"{self._locator} is immutable: Kubernetes lets nobody change it",
                 remedy="name another Secret, or delete this one and make it anew",
             )
-        new = {key: _coded(value) for key, value in after.items() if place.there.get(key) != value}
-        gone = dict.fromkeys(place.there.keys() - after.keys())
-        return self._settled(self._patch(place, {"data": {**gone, **new}}), after)
+        new = {key: _coded(value) for key, value in after.items() if snapshot.values.get(key) != value}
+        gone = dict.fromkeys(snapshot.values.keys() - after.keys())
+        return self._settled(self._patch(snapshot, {"data": {**gone, **new}}), after)
 
-    def mark(self, place: Place) -> None:
+    def mark(self, snapshot: Snapshot) -> None:
         """Only the annotation, where it has not the marker yet."""
         for _ in range(TRIES):
-            if marked(place.markers, self._marker) or place.there is None:
+            if has_marker(snapshot.markers, self._marker) or snapshot.values is None:
                 return
-            if self._patch(place, {}) is not None:
+            if self._patch(snapshot, {}) is not None:
                 return
-            place = self.look()
+            snapshot = self.look()
         raise UnavailableError(
             f"{self._locator} cannot be marked now: others keep writing there", remedy="run it again later"
         )
@@ -140,13 +141,13 @@ class _Secret:
             raise no_namespace(self._cluster, self._locator, self._space)
         return self._done(reply, "create", "Opaque")
 
-    def _patch(self, place: Place, change: Mapping[str, Any]) -> Reply | None:
+    def _patch(self, snapshot: Snapshot, change: Mapping[str, Any]) -> Reply | None:
         # With resourceVersion in it, the patch is refused (409) where the Secret has changed since.
-        meta = {"resourceVersion": place.version, "annotations": self._annotations(place.markers)}
+        meta = {"resourceVersion": snapshot.version, "annotations": self._annotations(snapshot.markers)}
         reply = self._cluster.ask("PATCH", path(self._space, self._name), {**change, "metadata": meta}, writes=True)
         if reply.status in (404, 409):
             return None
-        return self._done(reply, "patch", str(place.raw.get("type", "Opaque")))
+        return self._done(reply, "patch", str(snapshot.raw.get("type", "Opaque")))
 
     def _done(self, reply: Reply, verb: str, kind: str) -> Reply:
         if reply.status not in (200, 201):
@@ -158,12 +159,14 @@ class _Secret:
         if reply is None:
             return None
         version = _meta(reply).get("resourceVersion")
-        place = self.look()
-        same(place.there if place.version == version else values(reply, self._locator), dict(after), self._locator)
+        snapshot = self.look()
+        require_same(
+            snapshot.values if snapshot.version == version else values(reply, self._locator), dict(after), self._locator
+        )
         return str(version)
 
     def _annotations(self, markers: str) -> dict[str, str]:
-        return {ANNOTATION: with_marker(markers, self._marker, ANNOTATION_LIMIT)}
+        return {ANNOTATION: add_marker(markers, self._marker, ANNOTATION_LIMIT)}
 
     def _refused(self, reply: Reply, verb: str, kind: str = "") -> PluginError:
         where, status = self._locator, reply.status
@@ -186,7 +189,7 @@ class _Secret:
 
 
 def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
-    wanted = given(fields, locator)
+    wanted = values_by_key(fields, locator)
     if "" in wanted:
         raise ReferenceValueError(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")
     if not all(_KEY.fullmatch(key) and key != "." and not key.startswith("..") for key in wanted):

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from hvac.exceptions import VaultError
 
 from sealpipe.plugin import PluginError, UnavailableError
+from sealpipe_plugins.confirm import add_marker, has_marker
 from sealpipe_plugins.vault.adapter import Number, VaultAdapter, member
 from sealpipe_plugins.vault.errors import has
-from sealpipe_plugins.vault.writing import Plain
+from sealpipe_plugins.vault.writing import Kv1Target
 
 ENTRY: Final = "sealpipe"
 """The entry's name."""
 ROOM: Final = 512
-"""Bytes of an entry's value: Vault's own limit."""
+"""Bytes of an entry's value, which is ASCII: Vault's own limit."""
 ENTRIES: Final = 64
 """Entries of one key's custom metadata: Vault's own limit, which a patch can break, and nobody afterwards mend."""
 TRIES: Final = 8
@@ -32,78 +33,65 @@ class _Seen(NamedTuple):
     version: str | None = None
 
 
-def marks(custom: Mapping[str, str] | None) -> list[str]:
-    """The marks in a key's custom metadata."""
-    return str((custom or {}).get(ENTRY, "")).split()
-
-
-def listed(there: Sequence[str], marker: str) -> str:
-    """The entry's value with one more mark: as many of the newest as there is room for."""
-    kept = [*(each for each in there if each != marker), marker]
-    while len(" ".join(kept).encode()) > ROOM:
-        kept.pop(0)
-    return " ".join(kept)
-
-
-def mark(kept: Plain, marker: str, custom: Mapping[str, str]) -> bool:
+def mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
     """Put a mark beside what is stored; False where the token may not, or there is no room. Raises UnavailableError.
 
     `custom` is what was last seen. With check-and-set where the server has it for metadata; elsewhere the mark is
     looked for afterwards, so that of two that write at once one may still lose the other's.
     """
     for _ in range(TRIES):
-        seen = _look(kept) or _Seen(custom)
-        if marker in marks(seen.custom):
+        seen = _look(target) or _Seen(custom)
+        if has_marker(seen.custom.get(ENTRY, ""), marker):
             return True
         if len(seen.custom.keys() | {ENTRY}) > ENTRIES:
             return False
-        done = _send(kept, seen, listed(marks(seen.custom), marker))
+        done = _send(target, seen, add_marker(seen.custom.get(ENTRY, ""), marker, ROOM))
         if done is False:
             return False
         if done and seen.version is not None:
             return True
-        now = kept.look().custom
+        now = target.look().custom
         if now is None:
             return False  # a Vault from before there was any custom metadata
-        if marker in marks(now):
+        if has_marker(now.get(ENTRY, ""), marker):
             return True
         custom = now
     raise UnavailableError(
-        f"{kept.place.where}: it is stored, and others change its metadata all the time",
+        f"{target.place.where}: it is stored, and others change its metadata all the time",
         remedy="run it again: it is not stored twice",
     )
 
 
-def _send(kept: Plain, seen: _Seen, value: str) -> bool | None:
+def _send(target: Kv1Target, seen: _Seen, value: str) -> bool | None:
     """Write the entry. False where that is refused, None where another was quicker."""
     cas = {} if seen.version is None else {"metadata_cas": Number(seen.version)}
     only = _body({ENTRY: value}, cas)
-    done = _tried(kept, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=only))
+    done = _tried(target, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=only))
     if done is not False:
         return done
     # Without the capability `patch`, or a server that knows it: all of it, as it was just read.
     whole = {**seen.custom, ENTRY: value}
-    return _tried(kept, lambda adapter, url: adapter.post(url, json=_body(whole, cas)))
+    return _tried(target, lambda adapter, url: adapter.post(url, json=_body(whole, cas)))
 
 
 def _body(custom: Mapping[str, str], cas: Mapping[str, str]) -> dict[str, Any]:
     return {"custom_metadata": dict(custom), **cas}
 
 
-def _tried(kept: Plain, call: Callable[[VaultAdapter, str], Any]) -> bool | None:
-    url = _url(kept)
+def _tried(target: Kv1Target, call: Callable[[VaultAdapter, str], Any]) -> bool | None:
+    url = _url(target)
     try:
-        kept.vault.asked(kept.place, "", lambda adapter: call(adapter, url), through=_REFUSED)
+        target.vault.asked(target.place, "", lambda adapter: call(adapter, url), through=_REFUSED)
     except VaultError as error:
         return None if has(error, "check-and-set parameter does not match") else False
     return True
 
 
-def _look(kept: Plain) -> _Seen | None:
+def _look(target: Kv1Target) -> _Seen | None:
     """The metadata as its own path tells it; None where the token may not read that."""
-    url = _url(kept)
+    url = _url(target)
     try:
-        found = kept.vault.asked(kept.place, "", lambda adapter: adapter.get(url), through=_REFUSED)
+        found = target.vault.asked(target.place, "", lambda adapter: adapter.get(url), through=_REFUSED)
     except VaultError:
         return None
     except UnavailableError:
@@ -114,5 +102,5 @@ def _look(kept: Plain) -> _Seen | None:
     return _Seen(custom if isinstance(custom, dict) else {}, member(found, "data", "current_metadata_version"))
 
 
-def _url(kept: Plain) -> str:
-    return f"/v1/{quote(kept.mount)}/metadata/{quote(kept.path)}"
+def _url(target: Kv1Target) -> str:
+    return f"/v1/{quote(target.mount)}/metadata/{quote(target.path)}"

@@ -31,10 +31,10 @@ class Found(NamedTuple):
     custom: Mapping[str, str] | None = None
 
 
-class Plain:
+class Kv1Target:
     """A place in an engine without versions. Nothing keeps two writers apart there."""
 
-    marks: ClassVar[bool] = False
+    has_markers: ClassVar[bool] = False
     """Whether there is a place beside it for the marks of submissions."""
 
     def __init__(self, vault: Vault, place: Place, mount: str) -> None:
@@ -129,10 +129,10 @@ class Plain:
         raise failure
 
 
-class Versioned(Plain):
+class Kv2Target(Kv1Target):
     """A place in an engine with versions: a write names the version that it comes after."""
 
-    marks = True
+    has_markers = True
 
     def look(self) -> Found:
         """The newest version: one that is deleted counts as nothing there, and keeps its number."""
@@ -171,11 +171,11 @@ class Versioned(Plain):
         return None if answer is None else number(member(answer, "data", "version"))
 
 
-def keeper(vault: Vault, place: Place) -> Plain:
-    """The engine that a place is in, for writing. UnsupportedError where it is not a key-value engine."""
+def open_target(vault: Vault, place: Place) -> Kv1Target:
+    """Return a place for writing. UnsupportedError where its engine is not a key-value engine."""
     mount = vault.mount(place)
     if mount.kind in ("kv", "generic"):
-        return (Versioned if mount.versioned else Plain)(vault, place, mount.path)
+        return (Kv2Target if mount.versioned else Kv1Target)(vault, place, mount.path)
     if mount.kind == "cubbyhole":
         raise UnsupportedError(
             f"{place.where}: a cubbyhole ends with its token, and nobody else can read it",

@@ -11,7 +11,13 @@ import pytest
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import Front, values
 from plugins.vault.storing import marks, metadata, newest, place, put, refusal, rights, versions
-from sealpipe.errors import ReferenceValueError, SecretNotFoundError, UnsupportedError, WriteConflictError
+from sealpipe.errors import (
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnavailableError,
+    UnsupportedError,
+    WriteConflictError,
+)
 from sealpipe.plugin import Mode
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
@@ -254,13 +260,13 @@ def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front:
 def test_writing_against_somebody_who_never_stops_ends(
     registry_of: Registries, bao: Bao, front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sealpipe_plugins.vault.sink._LONGEST", 0.0)
+    monkeypatch.setattr("sealpipe_plugins.confirm.LONGEST_PAUSE", 0.0)
     body = place()
     another_first(front, bao, body, 1000)
     registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
     found = refusal(registry, body, {"ours": "1"}, "merge")
-    assert isinstance(found, WriteConflictError)
-    assert "others write there all the time" in found.message
+    assert isinstance(found, UnavailableError)
+    assert "others keep writing there" in found.message
     assert "ours" not in newest(bao, body)
 
 

@@ -1,0 +1,65 @@
+"""The values that a sink is given, in the form that its store takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sealpipe.plugin import Locator, ReferenceValueError, Stored, UnsupportedError
+
+_AS_BASE64: Final = "have it sent as base64 text, store that, and read it with decode=base64"
+
+
+def values_by_key(fields: Sequence[Stored], locator: Locator) -> dict[str, bytes]:
+    """Return the values by key. ReferenceValueError for a repeated key, UnsupportedError for a lone surrogate."""
+    found: dict[str, bytes] = {}
+    for key, value in fields:
+        if key in found:
+            raise ReferenceValueError(f"{locator}: a key is named twice", remedy="name each key once")
+        try:
+            found[key] = value.reveal_bytes()
+        except UnicodeEncodeError:
+            break
+    if len(found) < len(fields):
+        raise UnsupportedError(f"{locator}: a value is not Unicode text", remedy=_AS_BASE64)
+    return found
+
+
+def decode_text(value: bytes, locator: Locator) -> str:
+    """Return a value for a store of text. Raises UnsupportedError."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        pass
+    raise UnsupportedError(f"{locator} holds text only, and a value is not UTF-8", remedy=_AS_BASE64)
+
+
+def variable_values(locator: Locator, fields: Sequence[Stored], name: re.Pattern[str], rule: str) -> dict[str, str]:
+    """Return what becomes environment variables of jobs, by name. `rule` says for people what `name` matches.
+
+    Raises ReferenceValueError for an invalid name, UnsupportedError for a value that no variable can hold.
+    """
+    found: dict[str, str] = {}
+    for key, value in fields:
+        if not key:
+            raise ReferenceValueError(
+                f"{locator} names nothing to store it under", remedy=f"name it: {locator}#PASSWORD=PROMPT"
+            )
+        if not name.fullmatch(key):
+            raise ReferenceValueError(f"{locator}: {key!a} is no name for it", remedy=rule)
+        found[key] = _variable_text(value.reveal_bytes(), f"the value for {key} of {locator}")
+    return found
+
+
+def _variable_text(value: bytes, what: str) -> str:
+    if b"\0" in value:
+        raise UnsupportedError(f"{what} has a NUL character, which no variable of a job can hold", remedy=_ELSEWHERE)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        pass
+    raise UnsupportedError(f"{what} is not UTF-8 text", remedy=_ELSEWHERE)
+
+
+_ELSEWHERE: Final = "ask for it as base64, or store it in a file or a vault"
