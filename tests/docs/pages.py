@@ -35,31 +35,31 @@ the service tag.
 
 `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR` apply; `SSLKEYLOGFILE` does not. `http://` is allowed to
 loopback only, and loopback never uses a proxy. Redirects are not followed. The same rules apply to every source, sink
-and channel, for the address in use, wherever it is configured (`OP_CONNECT_HOST`, `AWS_ENDPOINT_URL`, a profile in AWS's
-config file, a kubeconfig). Loopback is `localhost`, `::1` and a complete `127.x.y.z`; other spellings (`127.1`,
+and channel, for the address in use, wherever it is configured (`OP_CONNECT_HOST`, `AWS_ENDPOINT_URL`, a profile in
+AWS's config file, a kubeconfig). Loopback is `localhost`, `::1` and a complete `127.x.y.z`; other spellings (`127.1`,
 `0.0.0.0`, `::ffff:127.0.0.1`, numbers) count as other hosts.
 
-`--deadline` limits each call of the service, retries included, and each exchange with any other peer: a request with its
-response (including name lookup, TLS and the proxy), the conversation with a mail server, the run of a program that a
-source starts. A peer that sends very slowly exceeds it like a silent one. After the deadline there are no retries. A
-program's own `timeout` can be longer, and time that you ask to wait (`--wait`, a prompt) does not count. AWS's SDK calls
-the metadata service of a cloud machine with its own timeouts.
+`--deadline` limits each call of the service, retries included, and each exchange with any other peer: a request with
+its response (including name lookup, TLS and the proxy), the conversation with a mail server, the run of a program that
+a source starts. A peer that sends very slowly exceeds it like a silent one. After the deadline there are no retries. A
+program's own `timeout` can be longer, and time that you ask to wait (`--wait`, a prompt) does not count. AWS's SDK
+calls the metadata service of a cloud machine with its own timeouts.
 
 ## Secrets in the environment and in files
 
 In a CI system a secret reaches stdout only with `--print` ([CI systems](ci-systems.md)).
 
 The command line removes the credential from the environment block that the system shows of its process
-(`/proc/PID/environ`). On Linux the process is not dumpable: it leaves no core file, and other processes of the same user,
-including programs that it starts, cannot read its variables or memory. Root can read everything: the memory of any
-process, and variables in the configuration of a container or CI. A program that uses the library is not changed.
+(`/proc/PID/environ`). On Linux the process is not dumpable: it leaves no core file, and other processes of the same
+user, including programs that it starts, cannot read its variables or memory. Root can read everything: the memory of
+any process, and variables in the configuration of a container or CI. A program that uses the library is not changed.
 
-A credential file, config file or state directory that others can write is an error that prints the `chmod` to fix it. The
-same holds if others can replace it because they can write to a folder above it (unless that is sticky, like `/tmp`).
-A credential file that others can read causes a warning. Root's group and a user's own group are not others. Files that a
-CI system, Docker, Kubernetes or systemd created for the job are accepted: GitLab's file variables and temporary folder,
-`RUNNER_TEMP`, `AGENT_TEMPDIRECTORY`, `/run/secrets`, volumes of Kubernetes, `CREDENTIALS_DIRECTORY`. As root, sealpipe
-accepts folders of other users, because containers mount them.
+A credential file, config file or state directory that others can write is an error that prints the `chmod` to fix it.
+The same holds if others can replace it because they can write to a folder above it (unless that is sticky, like
+`/tmp`). A credential file that others can read causes a warning. Root's group and a user's own group are not others.
+Files that a CI system, Docker, Kubernetes or systemd created for the job are accepted: GitLab's file variables and
+temporary folder, `RUNNER_TEMP`, `AGENT_TEMPDIRECTORY`, `/run/secrets`, volumes of Kubernetes, `CREDENTIALS_DIRECTORY`.
+As root, sealpipe accepts folders of other users, because containers mount them.
 
 The state directory holds the outbox. It is `SEALPIPE_STATE_DIR`, else `$XDG_STATE_HOME/sealpipe`, else the CI system's
 temporary folder, else `~/.local/state/sealpipe`.
@@ -96,8 +96,8 @@ SYSTEMS = """# CI systems
 
 Generated from the table in `sealpipe/ci_systems.py` by `python tests/docs/pages.py`.
 
-Many people can read what a CI job prints. So in a CI job the link of a share, a value that `collect` decrypts and a link
-that `unseal` opens go to stdout only with `--print`, which says that you capture stdout.
+Many people can read what a CI job prints. So in a CI job the link of a share, a value that `collect` decrypts and a
+link that `unseal` opens go to stdout only with `--print`, which says that you capture stdout.
 
 ```sh
 link=$(sealpipe share -f env:DB_PASSWORD --print)                                         # captured: not in the log
@@ -108,27 +108,28 @@ sealpipe collect acme.json --to 'vault:secret/vendor/acme#password=Staging passw
 ```
 
 Otherwise the command ends with exit code 2 before it sends or fetches anything, and names these options. `resume` needs
-its own `--print` for a share whose link would go to stdout. A dry run shows no secret and says where the run itself would
-be refused. `SEALPIPE_SHARE_PRINT=true` (`_COLLECT_`, `_UNSEAL_`, `_RESUME_`) has the same effect as `--print`.
+its own `--print` for a share whose link would go to stdout. A dry run shows no secret and says where the run itself
+would be refused. `SEALPIPE_SHARE_PRINT=true` (`_COLLECT_`, `_UNSEAL_`, `_RESUME_`) has the same effect as `--print`.
 
 You need no `--print` for a collect link (it opens nothing), for a sealed link, and for a share's link in a
 [rehearsal](rehearsal.md) (both the API and the link are on loopback).
 
 ## Masks
 
-If the system has a command that masks a value, `--print` first writes it to stderr, for the whole link, its fragment and
-each line of a value. It then waits 0.25 s, because a runner reads stdout and stderr in two threads, and writes the value.
-A mask never goes to stdout. If stderr is closed, a file, the null device or an unread pipe, the mask would be lost, so
-`--print` ends with exit code 2. Do not capture stderr together with stdout (`2>&1`), and keep `failOnStderr` of Azure
-Pipelines off. Other systems only mask values that they knew before the job began, so `--print` does not need stderr there.
+If the system has a command that masks a value, `--print` first writes it to stderr, for the whole link, its fragment
+and each line of a value. It then waits 0.25 s, because a runner reads stdout and stderr in two threads, and writes the
+value. A mask never goes to stdout. If stderr is closed, a file, the null device or an unread pipe, the mask would be
+lost, so `--print` ends with exit code 2. Do not capture stderr together with stdout (`2>&1`), and keep `failOnStderr`
+of Azure Pipelines off. Other systems only mask values that they knew before the job began, so `--print` does not need
+stderr there.
 
 A mask hides a value in the log, not in uploaded files. The wait makes it very likely that the mask comes first, but a
 runner that is suspended longer can still be late. Always capture what you print.
 
 ## How a system is recognised
 
-One variable is enough, and the first matching row counts. Empty, `0`, `false`, `no` and `off` count as unset. `CI=false`
-turns off only the last row: a system with its own variable is still recognised.
+One variable is enough, and the first matching row counts. Empty, `0`, `false`, `no` and `off` count as unset.
+`CI=false` turns off only the last row: a system with its own variable is still recognised.
 
 | system | variables | mask |
 | --- | --- | --- |
