@@ -20,7 +20,7 @@ _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)$")
 _SCALARS = (str, int, float, date, time)  # bool is an int, datetime a date
 
 
-def parsed(path: Path, what: str) -> dict[str, Any]:
+def parse_toml(path: Path, what: str) -> dict[str, Any]:
     """The file as a table. SettingError says where it stops being TOML, with nothing of its text; OSError as it is."""
     content = path.read_bytes()
     try:
@@ -37,34 +37,34 @@ def parsed(path: Path, what: str) -> dict[str, Any]:
     raise SettingError(f"{what} {path} is not TOML, at {place}", remedy="mend it there; it says `name = value`")
 
 
-class Wrong(NamedTuple):
+class Flaw(NamedTuple):
     """A name in the file that cannot be used, as its path from the top, and why."""
 
     names: tuple[str, ...]
     error: SettingError
 
 
-def problems(path: Path, config: Mapping[str, Any]) -> Iterator[Wrong]:
+def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
     """Every setting that does not exist, or holds another kind of value than it takes."""
     known = {setting.name: setting for setting in GLOBAL if not setting.secret}
     for name, value in config.items():
         if name in OWN_TABLES:  # `plugins` is a table of its own, not the settings of the command of that name
             continue
         if name in ("api_key", "api_key_previous"):
-            yield Wrong((name,), _credential(path))
+            yield Flaw((name,), _credential(path))
         elif name in known:
             yield from _kind(path, (name,), known[name], value)
         elif name not in COMMANDS:
-            yield Wrong((name,), _strange(path, name, _near_top(name, known)))
+            yield Flaw((name,), _strange(path, name, _near_top(name, known)))
         elif not isinstance(value, dict):
-            yield Wrong((name,), _of_kind(path, name, "a table", f"write [{name}], and its settings below"))
+            yield Flaw((name,), _of_kind(path, name, "a table", f"write [{name}], and its settings below"))
         else:
             yield from _table(path, name, value)
 
 
-def usable(config: Mapping[str, Any], wrong: list[Wrong]) -> dict[str, Any]:
+def without_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any]:
     """The table without what is wrong in it."""
-    out = {each.names for each in wrong}
+    out = {each.names for each in flaws}
     return {
         name: {key: held for key, held in value.items() if (name, key) not in out} if isinstance(value, dict) else value
         for name, value in config.items()
@@ -72,23 +72,23 @@ def usable(config: Mapping[str, Any], wrong: list[Wrong]) -> dict[str, Any]:
     }
 
 
-def _table(path: Path, command: str, table: Mapping[str, Any]) -> Iterator[Wrong]:
+def _table(path: Path, command: str, table: Mapping[str, Any]) -> Iterator[Flaw]:
     inner = {setting.name: setting for setting in COMMANDS[command]}
     for name, value in table.items():
         if name in inner:
             yield from _kind(path, (command, name), inner[name], value)
         else:
-            yield Wrong((command, name), _strange(path, f"{command}.{name}", _near_inner(name, inner)))
+            yield Flaw((command, name), _strange(path, f"{command}.{name}", _near_inner(name, inner)))
 
 
-def _kind(path: Path, names: tuple[str, ...], setting: Setting, value: object) -> Iterator[Wrong]:
+def _kind(path: Path, names: tuple[str, ...], setting: Setting, value: object) -> Iterator[Flaw]:
     if setting.multiple:
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
         wanted, remedy = "a list of texts", f'write {setting.name} = ["..."]'
     else:
         fits, wanted, remedy = isinstance(value, _SCALARS), "one value", f'write {setting.name} = "..."'
     if not fits:
-        yield Wrong(names, _of_kind(path, ".".join(names), wanted, remedy))
+        yield Flaw(names, _of_kind(path, ".".join(names), wanted, remedy))
 
 
 def _credential(path: Path) -> SettingError:

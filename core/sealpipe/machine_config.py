@@ -41,7 +41,7 @@ _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
 }
 
 
-def service(
+def enforce_service(
     machine: Mapping[str, Any], given: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
     """Base address, link address and CA file: as `given`, filled in with what the machine fixes.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ValidationError, create_model
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from sealpipe.config import api_key, previous_api_key, read_config
+from sealpipe.config import Config
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.settings import GLOBAL, Setting
 
@@ -19,14 +18,18 @@ _CLIENT = ("base_url", "link_base_url", "service_tag", "ca_file", "deadline")
 class _ConfigFile(PydanticBaseSettingsSource):
     """The user's config file, as the command line reads it."""
 
+    settings_cls: type[_Base]
+
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - its signature
-        return read_config(os.environ).get(field_name), field_name, False
+        return self.settings_cls.config.user.get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        return {name: value for name, value in read_config(os.environ).items() if not isinstance(value, dict)}
+        return {name: value for name, value in self.settings_cls.config.user.items() if not isinstance(value, dict)}
 
 
 class _Base(BaseSettings):
+    config: ClassVar[Config]
+
     model_config = SettingsConfigDict(
         env_prefix="SEALPIPE_", env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
     )
@@ -62,8 +65,8 @@ def _validator(setting: Setting) -> Callable[[object], object]:
     return validate
 
 
-def model() -> type[BaseSettings]:
-    """The model: one field for each global setting that is no secret."""
+def model(config: Config) -> type[BaseSettings]:
+    """Make the model: one field for each global setting that is no secret."""
     fields: dict[str, Any] = {
         setting.name: (
             Annotated[Any, BeforeValidator(_validator(setting))],
@@ -72,19 +75,20 @@ def model() -> type[BaseSettings]:
         for setting in GLOBAL
         if not setting.secret
     }
-    return create_model("SealpipeSettings", __base__=_Base, **fields)
+    made = create_model("SealpipeSettings", __base__=_Base, **fields)
+    made.config = config
+    return made
 
 
-def load() -> dict[str, Any]:
+def load(config: Config) -> dict[str, Any]:
     """The arguments of a client. SettingError names the setting that is wrong, never its value."""
     try:
-        found = model()().model_dump()
+        found = model(config)().model_dump()
     except ValidationError as error:
         # Only location, message and remedy, all ours: the error's other parts hold the input.
         first = error.errors(include_input=False, include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         remedy = getattr(first.get("ctx", {}).get("error"), "remedy", None)
         raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}", remedy=remedy) from None
-    key = api_key(os.environ, found["api_key_file"])
-    own = {"api_key": key, "api_key_previous": previous_api_key(os.environ)}
+    own = {"api_key": config.api_key(found["api_key_file"]), "api_key_previous": config.previous_api_key}
     return {**own, **{name: found[name] for name in _CLIENT}}

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from sealpipe.config import read_config, read_machine_config
+from sealpipe.config import Config
 from sealpipe.flows.session import Session, open_session
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
-from sealpipe.registry.policy import PolicyHook, read_policy_hooks
+from sealpipe.registry.policy import read_policy_hooks
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.secret_scan import CustodyGate
 from sealpipe.times import as_seconds
@@ -73,7 +73,7 @@ def registry(
     """
     network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file), gate, deadline))
     return Registry(
-        config=config or (lambda: read_config(os.environ)),
+        config=config or (lambda: Config(os.environ).user),
         network=network,
         new_file=new_file,
         replace_file=replace_file,
@@ -93,14 +93,6 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
     from sealpipe.state import files
 
     return files.replace(path, content, was)
-
-
-def overseeing(
-    machine: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None
-) -> tuple[PolicyHook, ...]:
-    """Policies and observers, by the machine's config file and the user's. Raises SettingError, NotConfiguredError."""
-    user = read_config(os.environ) if config is None else config
-    return read_policy_hooks(user, read_machine_config() if machine is None else machine)
 
 
 def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:
@@ -128,6 +120,7 @@ class ClientSetup:
         api_key_previous: str | Secret | None = None,
     ) -> None:
         self.session: Session = _session(
+            Config(os.environ),
             api_key=api_key,
             base_url=base_url,
             link_base_url=link_base_url,
@@ -143,7 +136,8 @@ class ClientSetup:
         """A client from SEALPIPE_* of the environment and the user's config file. Raises SettingError."""
         from sealpipe.settings_model import load
 
-        return cls.of_session(_session(**load()))
+        config = Config(os.environ)
+        return cls.of_session(_session(config, **load(config)))
 
     @classmethod
     def of_session(cls, session: Session) -> Self:
@@ -154,6 +148,7 @@ class ClientSetup:
 
 
 def _session(
+    config: Config,
     *,
     api_key: str | Secret | None,
     base_url: str | None,
@@ -168,10 +163,11 @@ def _session(
         api_key=api_key,
         base_url=base_url,
         link_base_url=link_base_url,
-        registry=registry,
+        registry=partial(registry, config=lambda: config.user),
         service_tag=service_tag,
         deadline=as_seconds(deadline),
         ca_file=ca_file,
-        overseers=overseeing,
+        overseers=lambda machine: read_policy_hooks(config.user, machine),
         previous=api_key_previous,
+        config=config,
     )

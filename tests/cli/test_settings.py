@@ -92,7 +92,7 @@ def test_the_config_file_holds_the_global_settings_too(user: Terminal) -> None:
         ('[share]\ntitel = "c4nary"', "did you mean title?"),
         ('[shar]\ntitle = "c4nary"', "did you mean share?"),
         ('[share]\ndeadline = "c4nary"', "write deadline above the first table"),
-        ('titel = "c4nary"\n[share]\nxyz = 1\nveiws = 3', "2 more are wrong: see `sealpipe doctor`"),
+        ('titel = "c4nary"\n[share]\nxyz = 1\nveiws = 3', "run `sealpipe doctor` to see 2 more"),
         ('share = "c4nary"', "sets 'share', which is not a table"),
         ("deadline = ['c4nary']", "sets 'deadline', which is not one value"),
         ("[base_url]\nx = 'c4nary'", "sets 'base_url', which is not one value"),
@@ -111,6 +111,26 @@ def test_a_config_file_that_is_wrong_is_told_and_nothing_is_sent(
     assert says in done.err
     assert "svc_sk_live_x" not in done.err
     assert "c4nary" not in done.err or "is not a duration" in says
+
+
+_COUNTS_READS = """
+import os, sys
+
+def count(event, arguments):
+    if event == "open" and str(arguments[0]) == os.environ["SEALPIPE_CONFIG"]:
+        os.write(2, b"read the config file\\n")
+
+sys.addaudithook(count)
+"""
+
+
+@pytest.mark.parametrize("ci", [{}, {"CI": "true"}])
+@pytest.mark.parametrize("words", [["share", "-f", "env:DB_PASSWORD", "--print"], ["doctor"], ["unknown"], ["share"]])
+def test_a_run_reads_the_config_file_once(bare: Terminal, words: list[str], ci: dict[str, str]) -> None:
+    bare.file("site/sitecustomize.py", _COUNTS_READS)
+    config = bare.file("config.toml", 'base_url = "http://127.0.0.1:9/v1"\n')
+    done = bare.sealpipe(*words, PYTHONPATH=str(bare.here / "site"), SEALPIPE_CONFIG=str(config), **SECRET, **ci)
+    assert done.err.count("read the config file") == 1, done
 
 
 def test_a_config_file_that_is_named_must_be_there(user: Terminal, service: Running) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe import Client, CredentialError, SettingError, StateError
-from sealpipe.config import api_key, config_path, read_config, unknown_variables
+from sealpipe.config import Config
 from sealpipe.state.directory import current_run, state_folder
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
@@ -25,36 +25,39 @@ def home(tmp_path: Path) -> Path:
 
 def test_the_config_file_is_the_named_one_else_that_of_xdg_else_that_of_the_home(home: Path) -> None:
     environ = {"HOME": str(home)}
-    assert read_config(environ) == {"base_url": "https://home.example/v1"}
+    assert Config(environ).user == {"base_url": "https://home.example/v1"}
     environ["XDG_CONFIG_HOME"] = str(home / "xdg")
-    assert read_config(environ) == {"base_url": "https://xdg.example/v1"}
+    assert Config(environ).user == {"base_url": "https://xdg.example/v1"}
     environ["SEALPIPE_CONFIG"] = str(home / "named.toml")
-    assert read_config(environ) == {"base_url": "https://named.example/v1"}
+    assert Config(environ).user == {"base_url": "https://named.example/v1"}
 
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"XDG_CONFIG_HOME": "xdg"}, {"HOME": "."}])
 def test_a_relative_place_is_none(home: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
     monkeypatch.chdir(home)
-    assert config_path(environ) is None
+    assert Config(environ).path is None
 
 
 def test_stores_and_plugins_are_left_to_whom_they_belong(home: Path) -> None:
     file = home / "named.toml"
     file.write_text('[stores.prod-vault]\nplugin = "vault"\n[plugins]\nprefer = "x"\n[share]\nviews = 3\n')
-    assert read_config({"SEALPIPE_CONFIG": str(file)})["share"] == {"views": 3}
+    assert Config({"SEALPIPE_CONFIG": str(file)}).user["share"] == {"views": 3}
 
 
 def test_the_credential_is_the_variable_or_the_file_and_never_both(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(f"{GOOD}\n")
     file.chmod(0o600)
-    assert api_key({}, None) is None
-    assert api_key({"SEALPIPE_API_KEY": ""}, None) is None
-    for found in (api_key({"SEALPIPE_API_KEY": GOOD}, None), api_key({"SEALPIPE_API_KEY": ""}, str(file))):
+    assert Config({}).api_key(None) is None
+    assert Config({"SEALPIPE_API_KEY": ""}).api_key(None) is None
+    for found in (
+        Config({"SEALPIPE_API_KEY": GOOD}).api_key(None),
+        Config({"SEALPIPE_API_KEY": ""}).api_key(str(file)),
+    ):
         assert found is not None
         assert found.reveal() == GOOD
     with pytest.raises(SettingError, match="both"):
-        api_key({"SEALPIPE_API_KEY": GOOD}, str(file))
+        Config({"SEALPIPE_API_KEY": GOOD}).api_key(str(file))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_one_final_newline_of_the_file_is_dropped_and_nothing_else(tmp_path: Pat
     file = tmp_path / "key"
     file.write_text(content, newline="")
     file.chmod(0o600)
-    found = api_key({}, str(file))
+    found = Config({}).api_key(str(file))
     assert found is not None
     assert found.reveal() == read
 
@@ -83,7 +86,7 @@ def test_a_file_that_is_not_plain_text_is_refused_without_its_content(tmp_path: 
     file.write_bytes(content)
     file.chmod(0o600)
     with pytest.raises(CredentialError, match="not plain text") as caught:
-        api_key({}, str(file))
+        Config({}).api_key(str(file))
     assert caught.value.__context__ is None
 
 
@@ -92,14 +95,14 @@ def test_a_file_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
     file.write_text(GOOD)
     file.chmod(0o602)
     with pytest.raises(CredentialError, match="everybody may write"):
-        api_key({}, str(file))
+        Config({}).api_key(str(file))
 
 
 def test_a_long_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(GOOD * 1000)
     file.chmod(0o600)
-    found = api_key({}, str(file))
+    found = Config({}).api_key(str(file))
     assert found is not None
     assert len(found.reveal()) <= 4096
 
@@ -107,8 +110,8 @@ def test_a_long_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 def test_unknown_names_come_with_the_nearest_known_one() -> None:
     far = "SEALPIPE_" + "XQ" * 20
     environ = {"SEALPIPE_DEADLIN": "1s", far: "", "SEALPIPE_DEADLINE": "1s", "SEALPIPE_STORE__X__Y": "z"}
-    assert unknown_variables(environ) == [("SEALPIPE_DEADLIN", "SEALPIPE_DEADLINE"), (far, None)]
-    assert unknown_variables({"PATH": "/bin", "HOME": "/"}) == []
+    assert Config(environ).unknown_variables() == [("SEALPIPE_DEADLIN", "SEALPIPE_DEADLINE"), (far, None)]
+    assert Config({"PATH": "/bin", "HOME": "/"}).unknown_variables() == []
 
 
 # -- the state folder and the CI run ------------------------------------------------------------

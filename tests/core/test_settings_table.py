@@ -11,7 +11,7 @@ import pytest
 from sealpipe import UsageError
 from sealpipe import setting_values as values
 from sealpipe.cli.main import cli
-from sealpipe.config import known_variables
+from sealpipe.config import Config, known_variables
 from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe.settings_model import model
@@ -77,7 +77,7 @@ def test_every_default_is_what_its_own_parser_takes() -> None:
 
 
 def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
-    fields = model().model_fields
+    fields = model(Config({})).model_fields
     plain = {setting.name: setting for setting in GLOBAL if not setting.secret}
     assert fields.keys() == plain.keys()
     for name, setting in plain.items():

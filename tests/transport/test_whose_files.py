@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.config import api_key, read_config, read_machine_config
+from sealpipe.config import Config
 from sealpipe.errors import CredentialError, SettingError, StateError
 from sealpipe.permissions import folder_flaw
 from sealpipe.state.directory import private_folder
@@ -33,7 +33,7 @@ def key_in(folder: Path, mode: int = 0o600) -> Path:
 
 
 def read_key(file: Path, **environ: str) -> str:
-    found = api_key(environ, str(file))
+    found = Config(environ).api_key(str(file))
     assert found is not None
     return found.reveal()
 
@@ -161,13 +161,13 @@ def test_a_config_that_others_can_write_is_refused(tmp_path: Path, loose: str) -
     config.parent.mkdir()
     config.write_text('base_url = "https://api.example/v1"\n')
     config.chmod(0o644)
-    assert read_config({"SEALPIPE_CONFIG": str(config)})
+    assert Config({"SEALPIPE_CONFIG": str(config)}).user
     wrong = config if loose == "file" else config.parent
     wrong.chmod(0o777)
     with pytest.raises(SettingError, match="everybody may write") as refused:
-        read_config({"SEALPIPE_CONFIG": str(config)})
+        _ = Config({"SEALPIPE_CONFIG": str(config)}).user
     os.system(refused.value.remedy)  # noqa: S605
-    assert read_config({"SEALPIPE_CONFIG": str(config)})
+    assert Config({"SEALPIPE_CONFIG": str(config)}).user
 
 
 def test_a_machines_config_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_a_machines_config_that_others_can_write_is_refused(tmp_path: Path, monk
     monkeypatch.setattr("sealpipe.config.MACHINE", machine)
     machine.chmod(0o666)
     with pytest.raises(SettingError, match="everybody may write the machine's config file"):
-        read_machine_config()
+        _ = Config({}).machine
 
 
 def test_every_folder_on_the_way_to_the_state_is_looked_at(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sealpipe.cli import render
+from sealpipe.cli import context, render
 from sealpipe.cli.options import OFFLINE, Command, SettingsGroup, options
 from sealpipe.errors import AuditError, UsageError
 
@@ -30,7 +29,6 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     Every line that was changed, removed or added is told; with --head, as every command that writes the log tells it
     on stderr, lines cut off at the end, too. The key is the one of the config that names this log, or --key.
     """
-    from sealpipe.config import read_config, read_machine_config
     from sealpipe.registry import policy
 
     if head is not None and not _HEAD.fullmatch(head):
@@ -39,8 +37,9 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
         )
     path = Path(log).absolute()
     if key is None:
-        machine = read_machine_config().get("enforce", {})
-        key = policy.audit_key(path, machine, read_config(os.environ))
+        config = context.run_config()
+        machine = config.machine.get("enforce", {})
+        key = policy.audit_key(path, machine, config.user)
     try:
         seen = policy.verify_audit(path, key, head)
     except OSError as error:

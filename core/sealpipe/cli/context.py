@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from sealpipe.api.models import Page
     from sealpipe.client import Client
+    from sealpipe.config import Config
     from sealpipe.credential import Credential
     from sealpipe.flows.session import Session
+    from sealpipe.registry import Registry
     from sealpipe.state.outbox import Outbox
 
 T = TypeVar("T")
@@ -33,31 +35,53 @@ COMMON = (
 """The options of every command that calls the service."""
 
 
+def run_config() -> Config:
+    """Return the configuration of this run, which the first command or check that needs it makes."""
+    import click
+
+    run = click.get_current_context().find_root().ensure_object(dict)
+    if "config" not in run:
+        from sealpipe.config import Config
+
+        run["config"] = Config(os.environ)
+    config: Config = run["config"]
+    return config
+
+
 def make_session(values: Mapping[str, Any]) -> Session:
     """Make the session that the global options and the environment describe."""
     from pathlib import Path
 
     from sealpipe import permissions
     from sealpipe.cli import render
-    from sealpipe.config import api_key, previous_api_key
     from sealpipe.flows.session import open_session
-    from sealpipe.setup import overseeing, registry
+    from sealpipe.registry.policy import read_policy_hooks
 
     file = values["api_key_file"]
-    key = api_key(os.environ, file)
-    if file and permissions.readable_by_others(Path(file), os.environ):
+    config = run_config()
+    key = config.api_key(file)
+    if file and permissions.readable_by_others(Path(file), config.environ):
         render.print_note(f"sealpipe: other users can read the credential file {file}: chmod 600 {file}")
     return open_session(
         api_key=key,
         base_url=values["base_url"],
         link_base_url=values["link_base_url"],
-        registry=registry,
+        registry=make_registry,
         service_tag=values["service_tag"],
         deadline=values["deadline"],
         ca_file=values["ca_file"],
-        overseers=overseeing,
-        previous=previous_api_key(os.environ),
+        overseers=lambda machine: read_policy_hooks(config.user, machine),
+        previous=config.previous_api_key,
+        config=config,
     )
+
+
+def make_registry(*arguments: Any) -> Registry:
+    """Make a registry of plugins on this run's config file; the arguments are those of `setup.registry`."""
+    from sealpipe.setup import registry
+
+    config = run_config()
+    return registry(*arguments, config=lambda: config.user)
 
 
 def open_client(values: Mapping[str, Any]) -> Client:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
 
-from sealpipe.cli import render
+from sealpipe.cli import context, render
 from sealpipe.cli.options import Command, SettingsGroup, options
 from sealpipe.errors import CredentialError
 
@@ -26,11 +25,10 @@ def public_key(**values: Any) -> None:
     """
     import hashlib
 
-    from sealpipe.config import api_key
     from sealpipe.flows.session import open_credential
     from sealpipe.wire import encoding, keys
 
-    credential = open_credential(api_key(os.environ, values["api_key_file"]), values["service_tag"])
+    credential = open_credential(context.run_config().api_key(values["api_key_file"]), values["service_tag"])
     if credential.custody_secret is None:
         raise CredentialError(
             "the credential has two parts: the custody secret, the third, is missing",

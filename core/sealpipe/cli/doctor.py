@@ -54,9 +54,8 @@ def _one(name: str) -> Iterator[Finding]:
     from contextlib import closing
 
     from sealpipe.doctor.plugins import check_plugin
-    from sealpipe.setup import registry
 
-    with closing(registry()) as found:
+    with closing(context.make_registry()) as found:
         yield from check_plugin(found, name)
 
 
@@ -64,24 +63,25 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     """Every check. What ends one of them is told, and the rest goes on."""
     from functools import partial
 
-    from sealpipe.config import look_at_config
     from sealpipe.doctor import failure, run_check
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
     from sealpipe.doctor.settings import check_credential, check_settings, check_values
     from sealpipe.doctor.state_directory import check_state_directory
-    from sealpipe.setup import overseeing, registry
+    from sealpipe.registry.policy import read_policy_hooks
+    from sealpipe.setup import registry
 
-    config, wrong = look_at_config(os.environ)
-    plugins = registry(config=lambda: config)
-    yield from check_settings(settings, os.environ)
-    yield from (failure("config file", error) for error in wrong)
-    yield from check_values(os.environ, config, {given.place for given in settings.values()})
-    credential, told = check_credential(settings, os.environ)
+    config = context.run_config()
+    plugins = registry(config=lambda: config.usable)
+    yield from check_settings(settings, config)
+    yield from (failure("config file", error) for error in config.errors)
+    yield from check_values(config, {given.place for given in settings.values()})
+    credential, told = check_credential(settings, config)
     yield from told
     yield from check_state_directory(settings, os.environ, credential)
     yield from run_check("plugins", partial(check_plugins, plugins))
     yield from run_check("stores", partial(check_stores, plugins))
-    yield from run_check("oversight", partial(check_policies, plugins, partial(overseeing, config=config)))
+    found = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable, config.machine))
+    yield from run_check("oversight", found)
     yield from _link_address(settings)
     yield from _service(settings, credential, roundtrip=roundtrip)
 
@@ -99,23 +99,22 @@ def _link_address(settings: Settings) -> Iterator[Finding]:
 def _service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
     """The network, as far as what is set leads."""
     from dataclasses import replace
-    from functools import partial
     from pathlib import Path
 
     from sealpipe import machine_config
-    from sealpipe.config import read_machine_config
     from sealpipe.doctor import failure, run_check, warning
     from sealpipe.doctor.connectivity import ServiceConnection, check_route
     from sealpipe.doctor.roundtrip import check_round_trip
     from sealpipe.doctor.scopes import ScopeResults, check_scopes
     from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
-    from sealpipe.setup import overseeing, registry
+    from sealpipe.registry.policy import read_policy_hooks
 
+    config = context.run_config()
     given = {name: settings[name].usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:
-        machine = read_machine_config()
-        given = machine_config.service(machine, given, os.environ)
+        machine = config.machine
+        given = machine_config.enforce_service(machine, given, os.environ)
     except SealpipeError as error:  # the credential goes nowhere else than the machine allows
         yield failure("service", error)
         return
@@ -129,13 +128,15 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     # Links are not made here but for a test share that nobody gets: their address may be missing.
     link_base_url = given["link_base_url"] or base_url
     deadline = settings["deadline"].usable() or 60.0
-    session = Session(credential, base_url, link_base_url, registry, deadline, trusted)
+    session = Session(credential, base_url, link_base_url, context.make_registry, deadline, trusted)
     line, asked = ServiceConnection(session), ScopeResults()
     try:
         yield from check_scopes(line, asked)
         if roundtrip and "shares:write" in asked.granted and not asked.stopped:
-            watched = partial(overseeing, machine)
-            yield from run_check("roundtrip", lambda: check_round_trip(replace(session, overseers=watched()), line))
+            yield from run_check(
+                "roundtrip",
+                lambda: check_round_trip(replace(session, overseers=read_policy_hooks(config.user, machine)), line),
+            )
         elif roundtrip:
             yield warning("roundtrip", "not tried: what comes before it has to work first")
     finally:
@@ -171,13 +172,12 @@ def _members(finding: Finding) -> dict[str, Any]:
 
 
 def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSetting]:
-    from sealpipe.config import config_path
     from sealpipe.doctor.settings import GivenSetting
 
     def given(option: click.Option) -> GivenSetting:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")
         if source is ParameterSource.DEFAULT_MAP:
-            return GivenSetting(values[name], f"config file {config_path(os.environ)}", f"config file's {name}")
+            return GivenSetting(values[name], f"config file {context.run_config().path}", f"config file's {name}")
         if source is ParameterSource.ENVIRONMENT:
             return GivenSetting(values[name], str(option.envvar), f"variable {option.envvar}")
         return GivenSetting(values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default")

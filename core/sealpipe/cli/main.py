@@ -112,13 +112,14 @@ def run(arguments: Sequence[str]) -> int:
     _occupy_standard_streams()
     as_json = _wants_json(arguments)
     _listen_to_signals()
+    shared: dict[str, Any] = {}  # what commands keep for this run (`context.run_config`)
     try:
         try:
-            code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False)
+            code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
         finally:
             _tell_audit()
     except SealpipeError as error:
-        _show_in_ci(error)
+        _show_in_ci(error, shared)
         render.print_error(error, as_json=as_json)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -128,7 +129,7 @@ def run(arguments: Sequence[str]) -> int:
         hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
         # A missing choice is told on several lines, of which one is made.
         wrong = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
-        _show_in_ci(wrong)
+        _show_in_ci(wrong, shared)
         render.print_error(wrong, as_json=as_json)
         return 2
     except Interrupted as interruption:
@@ -158,14 +159,15 @@ def _tell_audit() -> None:
             render.print_note(f"audit: {render.escape(str(file))} head {head}")
 
 
-def _show_in_ci(error: SealpipeError) -> None:
+def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
     from sealpipe.ci_systems import ci_system
 
     if ci_system(os.environ) is not None:
         from sealpipe.cli import disclosure
         from sealpipe.setup import registry
 
-        disclosure.annotate_error(registry, error)
+        config = shared.get("config")
+        disclosure.annotate_error(lambda: registry(config=(lambda: config.user) if config else None), error)
 
 
 def _listen_to_signals() -> None:
@@ -181,19 +183,19 @@ def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
 
 def _configure(ctx: click.Context) -> None:
     """Read the user's config file, and warn of names that mean nothing."""
-    from sealpipe.config import look_at_config, read_config, unknown_variables
+    from sealpipe.cli.context import run_config
 
-    for name, near in unknown_variables(os.environ):
+    config = run_config()
+
+    for name, near in config.unknown_variables():
         render.print_note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
-    if ctx.invoked_subcommand == "doctor":
-        config, _ = look_at_config(os.environ)  # it tells what is wrong itself, and goes on
-    else:
-        config = read_config(os.environ)
-    if config:
-        common = {name: value for name, value in config.items() if not isinstance(value, dict)}
+    # The doctor reports what is wrong itself, and goes on.
+    user = config.usable if ctx.invoked_subcommand == "doctor" else config.user
+    if user:
+        common = {name: value for name, value in user.items() if not isinstance(value, dict)}
         from sealpipe.config_file import OWN_TABLES
 
-        own = {name: config.get(name, {}) for name in COMMANDS if name not in OWN_TABLES}
+        own = {name: user.get(name, {}) for name in COMMANDS if name not in OWN_TABLES}
         ctx.default_map = {name: {**common, **own.get(name, {})} for name in COMMANDS}
 
 

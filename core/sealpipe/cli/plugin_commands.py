@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sealpipe.cli import render
+from sealpipe.cli import context, render
 from sealpipe.errors import PluginError, SealpipeError
 from sealpipe.registry import Registry
 
@@ -24,9 +24,7 @@ def find_commands(registry: Registry) -> dict[str, Any]:
 
 def find_command(name: str) -> click.Command | None:
     """The one of that name; None where there is none, and then the plugins that are broken are told."""
-    from sealpipe.setup import registry as make
-
-    registry = make()
+    registry = context.make_registry()
     found = find_commands(registry).get(name)
     if found is not None:
         known: click.Command = found.command

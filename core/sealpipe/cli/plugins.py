@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sealpipe.cli import render
+from sealpipe.cli import context, render
 from sealpipe.cli.options import OFFLINE, Command, options
 
 
@@ -18,9 +18,8 @@ def plugins(**values: Any) -> None:
     Looks them up, but imports no backend and calls nobody; `sealpipe doctor NAME` tries one.
     """
     from sealpipe.cli import plugin_commands
-    from sealpipe.setup import registry as make
 
-    registry = make()
+    registry = context.make_registry()
     rows = [_members(each) for each in registry.listing()]
     rows += [_command(name, each) for name, each in sorted(plugin_commands.find_commands(registry).items())]
     if values["output"] == "json":

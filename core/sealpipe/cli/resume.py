@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,11 +116,10 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _credential(values: dict[str, Any]) -> Credential | None:
-    from sealpipe.config import api_key
     from sealpipe.flows.session import open_credential
 
     try:
-        key = api_key(os.environ, values["api_key_file"])
+        key = context.run_config().api_key(values["api_key_file"])
         return open_credential(key, values["service_tag"]) if key else None
     except SealpipeError:
         return None  # the list needs none

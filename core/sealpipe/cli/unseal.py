@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from sealpipe.cli import render
+from sealpipe.cli import context, render
 from sealpipe.cli.options import Command, options
 
 if TYPE_CHECKING:
@@ -34,12 +33,10 @@ def unseal(sealed: str, **values: Any) -> None:
     SEALPIPE_SEALED_LINK is read.
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.config import api_key, previous_api_key
     from sealpipe.errors import DeliveryError, EnvelopeError
     from sealpipe.flows.session import open_credential, open_previous
     from sealpipe.flows.share import sealed_link
     from sealpipe.secret_scan import CustodyGate
-    from sealpipe.setup import registry
     from sealpipe.wire.code import names
 
     leave = disclosure.plan_disclosure(
@@ -49,8 +46,9 @@ def unseal(sealed: str, **values: Any) -> None:
         elsewhere=values["link_file"] is not None,
     )
     to = deliver.check_targets(values["link_file"], None)
-    credential = open_credential(api_key(os.environ, values["api_key_file"]), values["service_tag"])
-    previous = previous_api_key(os.environ)
+    config = context.run_config()
+    credential = open_credential(config.api_key(values["api_key_file"]), values["service_tag"])
+    previous = config.previous_api_key
     code = sealed_link.read_short_code(sealed)
     keys = [credential, *([open_previous(previous)] if previous else [])]
 
@@ -64,9 +62,9 @@ def unseal(sealed: str, **values: Any) -> None:
         return sealed_link.unseal(sealed, *keys, bind=values["bind"])
 
     gate = CustodyGate(*keys)
-    link = _overseen(partial(registry, values["ca_file"]), gate, code, opening)
+    link = _overseen(partial(context.make_registry, values["ca_file"]), gate, code, opening)
     path = to["link_file"]
-    registered = partial(registry, values["ca_file"])
+    registered = partial(context.make_registry, values["ca_file"])
     if path is not None:
         disclosure.mask(registered, disclosure.link_parts(link))
         try:
@@ -86,9 +84,10 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     from sealpipe.client import run
     from sealpipe.flows import policy
     from sealpipe.plugin import Outgoing
-    from sealpipe.setup import overseeing
+    from sealpipe.registry.policy import read_policy_hooks
 
-    watching = overseeing()
+    config = context.run_config()
+    watching = read_policy_hooks(config.user, config.machine)
     if not watching:
         return opened()
 

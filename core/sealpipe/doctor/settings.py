@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sealpipe import permissions
 from sealpipe._version import __version__
-from sealpipe.config import api_key, config_path, unknown_variables
+from sealpipe.config import Config
 from sealpipe.config_file import OWN_TABLES
 from sealpipe.credential import Credential
 from sealpipe.doctor import Finding, failure, ok, warning
@@ -46,16 +46,15 @@ Settings = Mapping[str, GivenSetting]
 """By name, one for each global setting that is no secret."""
 
 
-def check_settings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_settings(settings: Settings, config: Config) -> Iterator[Finding]:
     """Program and settings. What is optional and not set is left out."""
     version = platform.python_version()
     yield ok("sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}")
-    path = config_path(environ)
-    yield ok("config file", "there is none" if path is None else str(path))
+    yield ok("config file", "there is none" if config.path is None else str(config.path))
     for setting in GLOBAL:
         if setting.name in settings:
-            yield from _setting(setting.name, settings[setting.name], environ, setting.variable())
-    for name, near in unknown_variables(environ):
+            yield from _setting(setting.name, settings[setting.name], config.environ, setting.variable())
+    for name, near in config.unknown_variables():
         yield warning(f"variable {name}", "it means nothing", f"did you mean {near}?" if near else "unset it")
 
 
@@ -78,12 +77,12 @@ class _Value(NamedTuple):
     where: str
 
 
-def check_values(environ: Mapping[str, str], config: Mapping[str, Any], told: Collection[str]) -> Iterator[Finding]:
+def check_values(config: Config, told: Collection[str]) -> Iterator[Finding]:
     """Each that is wrong, with its name and never its value; then how many are right.
 
     `told` are the places of values that the report has told already.
     """
-    found = [each for each in _set_values(environ, config) if each.where not in told]
+    found = [each for each in _set_values(config.environ, config.usable) if each.where not in told]
     right = []
     for each in found:
         try:
@@ -118,16 +117,16 @@ _PARTS = {
 }
 
 
-def check_credential(settings: Settings, environ: Mapping[str, str]) -> tuple[Credential | None, list[Finding]]:
+def check_credential(settings: Settings, config: Config) -> tuple[Credential | None, list[Finding]]:
     """The credential, where there is one that can be used, and what there is to tell."""
     file = settings["api_key_file"].usable()
     try:
-        credential = open_credential(api_key(environ, file), settings["service_tag"].usable())
+        credential = open_credential(config.api_key(file), settings["service_tag"].usable())
     except SettingError as error:
-        return None, [failure("credential", error), *_rest(file, environ)]
+        return None, [failure("credential", error), *_rest(file, config.environ)]
     origin = "SEALPIPE_API_KEY" if not file else f"{file}, {settings['api_key_file'].origin}"
     found = ok("credential", f"{_form(credential)} ({origin})")
-    return credential, [found, *_rest(file, environ)]
+    return credential, [found, *_rest(file, config.environ)]
 
 
 def _form(credential: Credential) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealpipe import setting_values
-from sealpipe.config import read_machine_config
+from sealpipe.config import Config
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.flows.retry import Budget
@@ -122,13 +122,14 @@ def open_session(
     ca_file: str | Path | None = None,
     overseers: Callable[[Mapping[str, Any]], tuple[PolicyHook, ...]] = lambda _: (),
     previous: str | Secret | None = None,
+    config: Config | None = None,
 ) -> Session:
     """A session from what was set, and from what the machine's config file enforces, whoever asks for it.
 
     `registry` is given the CA file, the gate and the deadline, `overseers` the machine's config. SettingError names
     what is missing or wrong, and never a value; PolicyError what the machine fixes otherwise.
     """
-    machine = read_machine_config()
+    machine = (config or Config(os.environ)).machine
     watching = overseers(machine)
     given = {
         "base_url": base_url,
@@ -139,7 +140,7 @@ def open_session(
         from sealpipe import machine_config  # most machines enforce nothing
 
         try:
-            given = machine_config.service(machine, given, os.environ)
+            given = machine_config.enforce_service(machine, given, os.environ)
         except PolicyError as error:
             _report_refusal(watching, partial(registry, None, CustodyGate(), deadline), error)
             raise
