@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
-from sealpipe.api.refusals import refusal
+from sealpipe.api.refusals import service_error
 from sealpipe.credential import Credential
 from sealpipe.http.exchange import Gathering
 from sealpipe.http.redaction import Echo
@@ -78,8 +78,8 @@ def searched(body: bytes) -> Answer:
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
 def test_an_echo_in_another_encoding_than_utf_8_is_not_read(encoding: str) -> None:
     said = json.dumps({"message": KEY.header().reveal(), "error_code": 19})
-    assert "[withheld]" in refusal(searched(said.encode())).message
-    error = refusal(searched(said.encode(encoding)))
+    assert "[withheld]" in service_error(searched(said.encode())).message
+    error = service_error(searched(said.encode(encoding)))
     assert error.error_code is None
     assert KEY.auth_secret.reveal() not in error.message
 

@@ -137,7 +137,7 @@ def test_the_log_is_walked_by_its_cursor_to_the_end(client: Client, faulty: Faul
 def test_a_log_of_other_types_breaks_the_protocol(client: Client, faulty: Faulty, change: dict[str, Any]) -> None:
     faulty.plan(then=says(200, json.dumps({**PAGE, **change})))
     with pytest.raises(ProtocolError):
-        hasty(client, account.access_log("abc"))
+        hasty(client, account.get_access_log("abc"))
 
 
 def test_the_log_on_the_command_line(user: Terminal, faulty: Faulty) -> None:
@@ -186,7 +186,7 @@ def test_capabilities_are_told_as_they_are(client: Client, faulty: Faulty) -> No
     for wrong in ('{"key": []}', '{"api_version": 1}', "[]"):
         faulty.plan(then=says(200, wrong))
         with pytest.raises(ProtocolError):
-            hasty(client, account.capabilities())
+            hasty(client, account.get_capabilities())
 
 
 def test_who_shares_imports_none_of_this() -> None:

@@ -94,7 +94,7 @@ def test_what_is_missing_is_none_and_what_is_unknown_is_kept(client: Client, fau
 def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: str) -> None:
     faulty.plan(then=says(200, body))
     with pytest.raises(ProtocolError):
-        hasty(client, account.stats())
+        hasty(client, account.get_stats())
 
 
 def test_elsewhere_than_on_a_terminal_there_is_a_line_a_day(user: Terminal, service: Running) -> None:

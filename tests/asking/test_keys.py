@@ -99,7 +99,7 @@ def test_its_seed_is_in_a_file_before_the_request_is_made_and_opens_it(
     nothing_shown(done, seed)
     (body,) = creates(server.received())
     assert body["public_key"] == encode_base64url(pair_of(seed).public_key)
-    found = receipts.read(job.terminal.here / "r.json")
+    found = receipts.read_receipt(job.terminal.here / "r.json")
     assert (found.key, found.seed, found.public_key) == ("new", "file:seed", body["public_key"])
     assert seed not in (job.terminal.here / "r.json").read_text()
     answer(job, done.out)
@@ -126,7 +126,7 @@ def test_its_seed_goes_to_the_vault_under_a_key(job: Job, bao: Bao, beside: dict
     assert done.code == 0, done
     found = bao.call("GET", f"secret/data/{where}")["data"]
     assert found == {**beside, "seed": found["seed"]}
-    assert receipts.read(job.terminal.here / "r.json").seed == f"vault:secret/{where}#seed"
+    assert receipts.read_receipt(job.terminal.here / "r.json").seed == f"vault:secret/{where}#seed"
     nothing_shown(done, found["seed"])
     answer(job, done.out)
     assert read(job, codes(job)[0], pair_of(found["seed"])) == [ANSWERS]

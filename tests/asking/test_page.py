@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sealpipe.prompts import parse_prompt
 from sealpipe.settings import COMMANDS
-from sealpipe.state.receipt import load
+from sealpipe.state.receipt import parse_receipt
 from sealpipe.wire.field import TYPES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/request-secrets.md").read_text(encoding="utf-8")
@@ -30,4 +30,4 @@ def test_it_names_every_type_and_every_option_that_is_there() -> None:
 
 def test_its_receipt_is_one() -> None:
     (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    assert load(text).dump() == text
+    assert parse_receipt(text).dump() == text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import UsageError
 from sealpipe.prompts import Prompt
-from sealpipe.state.receipt import LIMIT, Receipt, load, read
+from sealpipe.state.receipt import MAX_SIZE, Receipt, parse_receipt, read_receipt
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.field import TYPES
 
@@ -45,7 +45,7 @@ RECEIPTS = st.builds(
 @given(RECEIPTS)
 def test_what_is_dumped_is_loaded_again(receipt: Receipt) -> None:
     text = receipt.dump()
-    assert load(text) == receipt
+    assert parse_receipt(text) == receipt
     members = json.loads(text)
     assert (members["schema"], members["kind"]) == (1, "request")
     assert text.endswith("\n")
@@ -63,15 +63,15 @@ GOOD = Receipt("abc", encode_base64url(bytes(65)), (Prompt("pw", "Password"),)).
 @given(st.text() | JSON.map(json.dumps))
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not the receipt of a request"):
-        load(text)
+        parse_receipt(text)
 
 
 @given(st.sampled_from(sorted(GOOD.keys() - {"title", "expires_at"})), JSON)
 def test_a_member_of_another_kind_is_refused_or_harmless(name: str, value: Any) -> None:
     receipt = None
     with suppress(UsageError):
-        receipt = load(json.dumps({**GOOD, name: value}))
-    assert receipt is None or load(receipt.dump()) == receipt
+        receipt = parse_receipt(json.dumps({**GOOD, name: value}))
+    assert receipt is None or parse_receipt(receipt.dump()) == receipt
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ def test_a_hostile_receipt_is_refused_and_nothing_of_it_is_shown(changes: dict[s
     file = tmp_path / "r.json"
     file.write_text(json.dumps({**GOOD, **changes}))
     with pytest.raises(UsageError) as refused:
-        read(file)
+        read_receipt(file)
     assert refused.value.message == f"{file}: this is not the receipt of a request"
     assert CANARY not in repr(refused.value) + str(vars(refused.value))
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema":' + b"1" * 5000 + b"}", b" " * (LIMIT + 1)], ids=len
+    "content", [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema":' + b"1" * 5000 + b"}", b" " * (MAX_SIZE + 1)], ids=len
 )
 def test_a_file_that_is_no_receipt_at_all_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     file.write_bytes(content)
     with pytest.raises(UsageError, match="not the receipt of a request"):
-        read(file)
+        read_receipt(file)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nowhere\.json cannot be read"):
-        read(tmp_path / "nowhere.json")
+        read_receipt(tmp_path / "nowhere.json")

@@ -152,7 +152,7 @@ def test_the_receipt_holds_what_collect_needs_and_neither_link_nor_secret(job: J
     done = job.run(*ASK, "--receipt", "acme.json", "--passcode-from", "env:CODE", CODE=CODE)
     file = job.terminal.here / "acme.json"
     text = file.read_text()
-    found = receipts.read(file)
+    found = receipts.read_receipt(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert (found.short_code, found.key, found.seed) == (codes(job)[0], "credential", None)
     assert [tuple(each) for each in found.prompts] == [
@@ -192,7 +192,7 @@ def test_a_file_that_turns_up_meanwhile_is_not_replaced_and_the_request_is_finis
     (job.terminal.here / "acme.json").unlink()
     again = job.resume()
     assert (again.code, again.out) == (0, f"{job.service.link_base_url}/r/{codes(job)[0]}\n")
-    assert receipts.read(job.terminal.here / "acme.json").short_code == codes(job)[0]
+    assert receipts.read_receipt(job.terminal.here / "acme.json").short_code == codes(job)[0]
     assert job.left() == []
 
 
@@ -234,7 +234,7 @@ def test_what_did_not_get_out_is_sent_by_resume(job: Job, receiver: Receiver) ->
     again = job.resume(**secret)
     assert (again.code, again.out, codes(job), job.left()) == (0, "", [code], [])
     assert receiver.secrets[-1].endswith(f"/r/{code}")
-    assert receipts.read(job.terminal.here / "r.json").short_code == code
+    assert receipts.read_receipt(job.terminal.here / "r.json").short_code == code
 
 
 def test_a_wrong_recipient_is_refused_before_anything_is_made(job: Job) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sealpipe import Client, CredentialError, SettingError, StateError
 from sealpipe.config import Config
-from sealpipe.state.directory import current_run, state_folder
+from sealpipe.state.directory import current_run, state_directory
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 
@@ -133,13 +133,13 @@ GITLAB = {"GITLAB_CI": "true", "CI_PROJECT_DIR": "/builds/o/r", "HOME": "/home/m
     ],
 )
 def test_the_state_folder_is_the_first_that_is_known(environ: dict[str, str], named: str | None, folder: str) -> None:
-    assert state_folder(environ, named) == Path(folder)
+    assert state_directory(environ, named) == Path(folder)
 
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "home"}])
 def test_without_any_place_there_is_an_error_with_the_next_step(environ: dict[str, str]) -> None:
     with pytest.raises(StateError, match="no place for the state folder") as caught:
-        state_folder(environ, None)
+        state_directory(environ, None)
     assert "SEALPIPE_STATE_DIR" in caught.value.remedy
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpipe import StateError
-from sealpipe.state.journal import PIECE, Journal, read_header
+from sealpipe.state.journal import CHUNK_SIZE, Journal, read_header
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 HEADER = {"schema": 1, "id": "0123456789ab"}
@@ -81,14 +81,14 @@ def test_no_payload_stands_in_the_file_and_no_nonce_twice(path: Path) -> None:
     assert len({content[begin + 4 : begin + 16] for begin in begins}) == len(begins) == 53
 
 
-@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE + 5])
+@pytest.mark.parametrize("size", [0, 1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 2 * CHUNK_SIZE + 5])
 def test_a_payload_of_any_size_comes_back_whole(path: Path, size: int) -> None:
     payload = bytes(index % 251 for index in range(size))
     written(path, [(b"B", payload), (b"E", b"after")])
     records = read(path)
     assert b"".join(part for tag, part in records if tag == b"B") == payload
     assert records[-1] == (b"E", b"after")
-    assert max(len(part) for _, part in records) <= PIECE
+    assert max(len(part) for _, part in records) <= CHUNK_SIZE
 
 
 def test_a_record_torn_off_at_any_byte_counts_as_never_written(path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sealpipe import CredentialError, Outbox, Secret, StateError
 from sealpipe.credential import Credential
-from sealpipe.state.entry import RESENDABLE, Entry
+from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 
 KEY_ID, AUTH = "CImPemhu0OnFu67o", "qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 CUSTODY = "NNY6bLKghJislAP-sRWdHiSlgw1UB3x7ui3diYhA2Z4"
@@ -247,8 +247,8 @@ def test_an_id_is_never_a_path(outbox: Outbox, name: str) -> None:
     ("age", "too_old"),
     [
         (timedelta(0), False),
-        (RESENDABLE, False),
-        (RESENDABLE + timedelta(seconds=1), True),
+        (MAX_RESEND_AGE, False),
+        (MAX_RESEND_AGE + timedelta(seconds=1), True),
         (-timedelta(minutes=9), False),
         (-timedelta(hours=1), True),
     ],
@@ -256,5 +256,5 @@ def test_an_id_is_never_a_path(outbox: Outbox, name: str) -> None:
 def test_an_entry_is_resent_for_23_hours_by_a_clock_that_was_not_set_back(
     outbox: Outbox, age: timedelta, *, too_old: bool
 ) -> None:
-    assert timedelta(hours=23) == RESENDABLE
-    assert outbox.add(META, BODY, NOW).too_old(NOW + age) is too_old
+    assert timedelta(hours=23) == MAX_RESEND_AGE
+    assert outbox.add(META, BODY, NOW).is_too_old(NOW + age) is too_old

@@ -17,7 +17,7 @@ from faults.conftest import Lost
 from sealpipe import Client, Field, errors
 from sealpipe.credential import Credential
 from sealpipe.flows.share import post as sharing
-from sealpipe.state.entry import RESENDABLE, Entry
+from sealpipe.state.entry import MAX_RESEND_AGE, Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire import link as links
 from support import faulty
@@ -359,7 +359,7 @@ def left_behind(job: Job, server: Faulty, age: timedelta) -> None:
 def test_an_entry_older_than_23_hours_or_from_the_future_is_never_sent_again(
     age: timedelta, proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    assert timedelta(hours=23) == RESENDABLE
+    assert timedelta(hours=23) == MAX_RESEND_AGE
     server = proxied(faulty.reset_after, then=faulty.unauthorized)
     job = job_at(server)
     left_behind(job, server, age)

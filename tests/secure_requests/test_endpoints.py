@@ -113,7 +113,7 @@ def test_a_request_is_read_and_tells_the_services_clock(call: Caller, job: Job) 
     code = made(job, expires_at=IN_AN_HOUR)
     seen = call("get_request", code)
     assert (seen.short_code, seen.expires_at, seen.public_key) == (code, IN_AN_HOUR, PUBLIC_KEY)
-    assert abs(seen.told_at - datetime.now(UTC)) < timedelta(minutes=1)
+    assert abs(seen.answered_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 @pytest.mark.usefixtures("extended")

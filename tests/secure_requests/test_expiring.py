@@ -25,7 +25,7 @@ from sealpipe import (
     errors,
 )
 from sealpipe.flows.request import expire as expiring
-from sealpipe.state.ledger import Record, Sent
+from sealpipe.state.ledger import Ledger, PendingDelete
 from sealpipe.times import format_time
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says
@@ -452,10 +452,10 @@ def test_a_task_that_is_cancelled_while_the_delete_is_noted_sends_none_and_leave
 ) -> None:
     server, code = proxied(), made(job)
     noted, going_on = threading.Event(), threading.Event()
-    note_sending = Record.note_sending
+    note_delete = Ledger.note_delete
 
-    def slow(record: Record, sent: Sent) -> None:
-        note_sending(record, sent)
+    def slow(record: Ledger, sent: PendingDelete) -> None:
+        note_delete(record, sent)
         noted.set()
         going_on.wait(PATIENCE)
 
@@ -464,7 +464,7 @@ def test_a_task_that_is_cancelled_while_the_delete_is_noted_sends_none_and_leave
             api_key=job.api_key, base_url=server.base_url, link_base_url=job.service.link_base_url
         ) as client:
             with monkeypatch.context() as patched:
-                patched.setattr(Record, "note_sending", slow)
+                patched.setattr(Ledger, "note_delete", slow)
                 task = asyncio.create_task(client.expire_request(code, keep=tmp_path / "kept"))
                 await asyncio.to_thread(noted.wait, PATIENCE)
                 task.cancel()

@@ -12,10 +12,10 @@ import pytest
 
 from sealpipe import StateError
 from sealpipe.api.models import Submission
-from sealpipe.state.ledger import Record, Sent, open_record
+from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 
 BASE_URL, CODE = "https://api.example/v1", "AbC/1"
-SENT = Sent(datetime(2026, 11, 21, 12, 0, 0, 250000, UTC), datetime(2026, 11, 21, 12, tzinfo=UTC))
+SENT = PendingDelete(datetime(2026, 11, 21, 12, 0, 0, 250000, UTC), datetime(2026, 11, 21, 12, tzinfo=UTC))
 ONE, TWO = Submission("s1", "b25l"), Submission("s2", "dHdv")
 
 
@@ -24,8 +24,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
     return tmp_path / "requests" if request.param == "on disk" else None
 
 
-def opened(folder: Path | None, code: str = CODE) -> Record:
-    record = open_record(folder, BASE_URL, code)
+def opened(folder: Path | None, code: str = CODE) -> Ledger:
+    record = open_ledger(folder, BASE_URL, code)
     assert record is not None
     return record
 
@@ -39,44 +39,44 @@ def written(tmp_path: Path) -> Path:
     """A record with a submission and a DELETE in it."""
     record = opened(tmp_path)
     record.keep([ONE])
-    record.note_sending(SENT)
+    record.note_delete(SENT)
     record.close()
     return file_of(tmp_path)
 
 
 def test_a_delete_that_was_noted_is_known_to_the_next_one_until_it_is_settled(folder: Path | None) -> None:
     record = opened(folder)
-    record.note_sending(SENT)
+    record.note_delete(SENT)
     record.close()
     record = opened(folder)
-    assert record.sent == SENT
+    assert record.pending == SENT
     record.settle("expired")
     record.close()
     record = opened(folder)
-    assert record.sent is None
+    assert record.pending is None
     record.close()
 
 
 def test_settling_a_delete_that_expires_says_nothing_of_one_that_destroys(folder: Path | None) -> None:
     record = opened(folder)
-    record.note_sending(SENT)
-    record.note_purging()
+    record.note_delete(SENT)
+    record.note_purge()
     record.settle("expired")
     record.close()
     record = opened(folder)
-    assert (record.sent, record.purging) == (None, True)
-    record.note_purged()
+    assert (record.pending, record.is_purging) == (None, True)
+    record.note_purge_result()
     record.close()
     record = opened(folder)
-    assert not record.purging
+    assert not record.is_purging
     record.close()
 
 
 def test_a_record_belongs_to_one_at_a_time_and_each_request_has_its_own(folder: Path | None) -> None:
     record = opened(folder)
-    assert open_record(folder, BASE_URL, CODE) is None
+    assert open_ledger(folder, BASE_URL, CODE) is None
     opened(folder, "another").close()
-    other_service = open_record(folder, "https://other.example/v1", CODE)
+    other_service = open_ledger(folder, "https://other.example/v1", CODE)
     assert other_service is not None
     other_service.close()
     record.close()
@@ -84,7 +84,7 @@ def test_a_record_belongs_to_one_at_a_time_and_each_request_has_its_own(folder: 
 
 
 def test_a_record_that_is_dropped_lets_go_of_its_lock(folder: Path | None) -> None:
-    record: Record | None = opened(folder)
+    record: Ledger | None = opened(folder)
     assert record is not None
     record = None
     gc.collect()
@@ -118,11 +118,11 @@ def test_a_line_that_a_kill_tore_off_counts_as_never_written(left: int, tmp_path
     *whole, last = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(whole) + last[:left])
     record = opened(tmp_path)
-    assert record.sent is None
+    assert record.pending is None
     record.keep([TWO])
     record.close()
     assert path.read_bytes().splitlines(keepends=True)[:-1] == whole
-    assert opened(tmp_path).sent is None
+    assert opened(tmp_path).pending is None
 
 
 STRANGE = {
@@ -144,7 +144,7 @@ def test_a_strange_line_stops_everything_because_it_may_have_told_of_a_delete(li
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*whole[:-1], line, whole[-1]]))
     with pytest.raises(StateError, match=f"line 3 of {path} is not one of ours"):
-        open_record(tmp_path, BASE_URL, CODE)
+        open_ledger(tmp_path, BASE_URL, CODE)
     path.unlink()
     opened(tmp_path).close()
 
@@ -153,7 +153,7 @@ def test_the_record_of_another_request_is_not_taken_for_ours(tmp_path: Path) -> 
     path = written(tmp_path)
     path.write_bytes(path.read_bytes().replace(b"AbC/1", b"AbC/2"))
     with pytest.raises(StateError, match="line 1"):
-        open_record(tmp_path, BASE_URL, CODE)
+        open_ledger(tmp_path, BASE_URL, CODE)
 
 
 def test_a_link_in_the_records_place_is_not_followed(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_link_in_the_records_place_is_not_followed(tmp_path: Path) -> None:
     path.symlink_to(target)
     before = target.read_bytes()
     with pytest.raises(StateError):
-        open_record(tmp_path / "requests", BASE_URL, CODE)
+        open_ledger(tmp_path / "requests", BASE_URL, CODE)
     assert target.read_bytes() == before
 
 
@@ -177,7 +177,7 @@ def test_a_note_that_may_not_have_reached_the_disk_does_not_count_next_time(
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         with pytest.raises(StateError, match="No space left"):
-            record.note_sending(SENT)
-    assert record.sent is None
+            record.note_delete(SENT)
+    assert record.pending is None
     record.close()
-    assert opened(tmp_path).sent is None
+    assert opened(tmp_path).pending is None

@@ -57,7 +57,7 @@ def test_the_schedules_notice_a_delete_to_a_request_about_to_end(
 
 
 def test_the_schedules_notice_a_delete_before_anything_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealpipe.state.ledger.Record.keep", lambda *_: None)
+    monkeypatch.setattr("sealpipe.state.ledger.Ledger.keep", lambda *_: None)
     assert breaks("a DELETE before everything that was read was kept", tmp_path)
 
 

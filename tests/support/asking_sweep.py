@@ -96,7 +96,7 @@ class Asking:
             resumed.code,
             list(dict.fromkeys((killed.out + resumed.out).split())),
             codes(job),
-            receipts.read(here / RECEIPT) if (here / RECEIPT).exists() else None,
+            receipts.read_receipt(here / RECEIPT) if (here / RECEIPT).exists() else None,
             (here / SEED).read_text() if (here / SEED).exists() else None,
             job.left(),
             killed.err + resumed.err,

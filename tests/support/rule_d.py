@@ -29,7 +29,7 @@ from sealpipe.flows.request.purge import purge_request
 from sealpipe.flows.retry import Budget
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Send, Wait
-from sealpipe.state.ledger import Record
+from sealpipe.state.ledger import Ledger
 
 CODE = "AbC/1"
 BASE_URL = "https://api.example/v1"
@@ -131,7 +131,7 @@ class Command:
         self.deletes = 0
         self.read: set[str] | None = None
         """What the service has handed out to it."""
-        self.record: Record | None = None
+        self.record: Ledger | None = None
         self.ended: EndedRequest | SealpipeError | None = None
         self.killed = False
 
@@ -234,7 +234,7 @@ class Schedule:
             result = work()
         except SealpipeError as failed:
             error = failed
-        if isinstance(result, Record):
+        if isinstance(result, Ledger):
             command.record = result
         if command.faults and 0 < size < self.size() and self.random.random() < 0.03:
             self.kill(command, torn_after=size)

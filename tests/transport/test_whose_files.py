@@ -12,7 +12,7 @@ import pytest
 from sealpipe.config import Config
 from sealpipe.errors import CredentialError, SettingError, StateError
 from sealpipe.permissions import folder_flaw
-from sealpipe.state.directory import private_folder
+from sealpipe.state.directory import make_private_directory
 from support.terminal import Terminal
 
 KEY = "svc_sk_live_x"
@@ -119,7 +119,7 @@ def test_what_the_system_made_so_is_taken(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_key(file, **job) == KEY
     for name, value in job.items():
         monkeypatch.setenv(name, value)
-    assert private_folder(made / "sealpipe" / "outbox").is_dir()
+    assert make_private_directory(made / "sealpipe" / "outbox").is_dir()
 
 
 def test_where_a_gitlab_job_works_may_hold_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +129,10 @@ def test_where_a_gitlab_job_works_may_hold_the_state(tmp_path: Path, monkeypatch
     for folder in (project, project.parent):
         folder.chmod(0o777)
     with pytest.raises(StateError, match="everybody may write"):
-        private_folder(project / ".sealpipe" / "outbox")
+        make_private_directory(project / ".sealpipe" / "outbox")
     monkeypatch.setenv("GITLAB_CI", "true")
     monkeypatch.setenv("CI_PROJECT_DIR", str(project))
-    assert private_folder(project / ".sealpipe" / "outbox").is_dir()
+    assert make_private_directory(project / ".sealpipe" / "outbox").is_dir()
     with pytest.raises(CredentialError, match="everybody may write the credential file"):
         read_key(key_in(project, 0o666), GITLAB_CI="true", CI_PROJECT_DIR=str(project))
 
@@ -182,18 +182,18 @@ def test_a_machines_config_that_others_can_write_is_refused(tmp_path: Path, monk
 def test_every_folder_on_the_way_to_the_state_is_looked_at(tmp_path: Path) -> None:
     loose = tmp_path / "loose"
     state = loose / "a" / "sealpipe" / "outbox"
-    assert private_folder(state).is_dir()
+    assert make_private_directory(state).is_dir()
     loose.chmod(0o777)
     with pytest.raises(StateError, match=r"everybody may write .*/loose, and so replace") as refused:
-        private_folder(state)
+        make_private_directory(state)
     assert refused.value.remedy.startswith(f"chmod o-w {loose}, or set SEALPIPE_STATE_DIR")
     loose.chmod(0o1777)
-    assert private_folder(state).is_dir()
+    assert make_private_directory(state).is_dir()
 
 
 def test_nobody_is_told_to_change_a_device_that_was_named_as_the_state() -> None:
     with pytest.raises(StateError, match=r"/dev/null/outbox cannot be made or read: Not a directory") as refused:
-        private_folder(Path("/dev/null/outbox"))
+        make_private_directory(Path("/dev/null/outbox"))
     assert "chmod" not in refused.value.remedy
 
 

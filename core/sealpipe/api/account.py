@@ -70,7 +70,7 @@ class Capabilities:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def access_log(
+def get_access_log(
     short_code: str,
     *,
     limit: int | None = None,
@@ -96,7 +96,7 @@ def access_log(
     )
 
 
-def capabilities() -> Operation[Capabilities | None]:
+def get_capabilities() -> Operation[Capabilities | None]:
     """GET /v1/capabilities (no scope); None where it is not offered."""
     return Operation(
         "read the capabilities", "GET", "/capabilities", Resend.READ, _if_offered(_capabilities), settles=_settles
@@ -110,7 +110,7 @@ def _settles(answer: Answer) -> bool:
 
 def _if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Answer], T | None]:
     def read(answer: Answer) -> T | None:
-        return decode(codec.json_object(answer)) if succeeded(answer) else None
+        return decode(codec.parse_object(answer)) if succeeded(answer) else None
 
     return read
 
@@ -120,33 +120,33 @@ def _log(members: dict[str, Any]) -> AccessLog:
         raise ProtocolError("the service's access log has no entries")
     known = ("short_code", "entries", "next_cursor", "retention_days", "effective_from", "effective_to")
     return AccessLog(
-        codec.short_code(members),
-        tuple(map(_access, codec.rows(members, "entries"))),
-        codec.text(members, "next_cursor") or None,
-        codec.whole(members, "retention_days"),
-        codec.moment(members, "effective_from"),
-        codec.moment(members, "effective_to"),
-        codec.rest(members, *known),
+        codec.read_short_code(members),
+        tuple(map(_access, codec.read_rows(members, "entries"))),
+        codec.read_text(members, "next_cursor") or None,
+        codec.read_int(members, "retention_days"),
+        codec.read_time(members, "effective_from"),
+        codec.read_time(members, "effective_to"),
+        codec.unknown_members(members, *known),
     )
 
 
 def _access(row: dict[str, Any]) -> Access:
     known = ("accessed_at", "accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
     return Access(
-        codec.moment(row, "accessed_at"),
-        codec.text(row, "accessed_ip"),
-        codec.text(row, "platform"),
-        codec.text(row, "user_agent"),
-        codec.flag(row, "failed_passcode"),
-        codec.flag(row, "signed_in"),
-        codec.rest(row, *known),
+        codec.read_time(row, "accessed_at"),
+        codec.read_text(row, "accessed_ip"),
+        codec.read_text(row, "platform"),
+        codec.read_text(row, "user_agent"),
+        codec.read_bool(row, "failed_passcode"),
+        codec.read_bool(row, "signed_in"),
+        codec.unknown_members(row, *known),
     )
 
 
 def _capabilities(members: dict[str, Any]) -> Capabilities:
-    key, plan, limits, features = (codec.mapping(members, name) for name in ("key", "plan", "limits", "features"))
-    unknown = codec.rest(members, "api_version", "key", "plan", "limits", "features")
-    return Capabilities(codec.text(members, "api_version"), key, plan, limits, features, unknown)
+    key, plan, limits, features = (codec.read_object(members, name) for name in ("key", "plan", "limits", "features"))
+    unknown = codec.unknown_members(members, "api_version", "key", "plan", "limits", "features")
+    return Capabilities(codec.read_text(members, "api_version"), key, plan, limits, features, unknown)
 
 
 class DailyViews(NamedTuple):
@@ -170,26 +170,26 @@ class Stats:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def stats() -> Operation[Stats]:
+def get_stats() -> Operation[Stats]:
     """GET /v1/stats."""
     return Operation("read the stats", "GET", "/stats", Resend.READ, _stats)
 
 
 def _stats(answer: Answer) -> Stats:
-    members = codec.json_object(answer)
-    shares = codec.mapping(members, "shares")
-    unknown = codec.rest(shares, "active", "expired", "total_viewed")
+    members = codec.parse_object(answer)
+    shares = codec.read_object(members, "shares")
+    unknown = codec.unknown_members(shares, "active", "expired", "total_viewed")
     return Stats(
-        codec.whole(shares, "active"),
-        codec.whole(shares, "expired"),
-        codec.whole(shares, "total_viewed"),
-        tuple(DailyViews(_day(row), codec.whole(row, "count")) for row in codec.rows(members, "daily_views")),
-        {**codec.rest(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
+        codec.read_int(shares, "active"),
+        codec.read_int(shares, "expired"),
+        codec.read_int(shares, "total_viewed"),
+        tuple(DailyViews(_day(row), codec.read_int(row, "count")) for row in codec.read_rows(members, "daily_views")),
+        {**codec.unknown_members(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
     )
 
 
 def _day(row: Mapping[str, Any]) -> date | None:
-    text = codec.text(row, "date")
+    text = codec.read_text(row, "date")
     if text is None:
         return None
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def json_object(answer: Answer) -> dict[str, Any]:
+def parse_object(answer: Answer) -> dict[str, Any]:
     """The body as a JSON object. NaN, duplicate members and endless nesting are refused."""
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
@@ -36,7 +36,7 @@ def json_object(answer: Answer) -> dict[str, Any]:
     return value
 
 
-def short_code(members: Mapping[str, Any]) -> str:
+def read_short_code(members: Mapping[str, Any]) -> str:
     """An opaque short code: never empty, `.` or `..`, and without control characters."""
     value = members.get("short_code")
     if not isinstance(value, str) or value in ("", ".", "..") or not value.isprintable():
@@ -44,7 +44,7 @@ def short_code(members: Mapping[str, Any]) -> str:
     return value
 
 
-def moment(members: Mapping[str, Any], name: str) -> datetime | None:
+def read_time(members: Mapping[str, Any], name: str) -> datetime | None:
     """An RFC 3339 time, or None for null or absent."""
     value = members.get(name)
     if value is None:
@@ -55,7 +55,7 @@ def moment(members: Mapping[str, Any], name: str) -> datetime | None:
         raise ProtocolError(f"the service's answer has a {name} that is no time") from None
 
 
-def text(members: Mapping[str, Any], name: str) -> str | None:
+def read_text(members: Mapping[str, Any], name: str) -> str | None:
     """A string, or None for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, str):
@@ -63,7 +63,7 @@ def text(members: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
-def whole(members: Mapping[str, Any], name: str) -> int | None:
+def read_int(members: Mapping[str, Any], name: str) -> int | None:
     """A whole number, or None for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
@@ -71,7 +71,7 @@ def whole(members: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
-def flag(members: Mapping[str, Any], name: str) -> bool | None:
+def read_bool(members: Mapping[str, Any], name: str) -> bool | None:
     """True or false, or None for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, bool):
@@ -79,7 +79,7 @@ def flag(members: Mapping[str, Any], name: str) -> bool | None:
     return value
 
 
-def mapping(members: Mapping[str, Any], name: str) -> dict[str, Any]:
+def read_object(members: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An object's members; none for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, dict):
@@ -87,7 +87,7 @@ def mapping(members: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value or {}
 
 
-def rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """An array of objects; empty for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
@@ -95,18 +95,18 @@ def rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return value or []
 
 
-def page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
+def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, Any]], T]) -> Page[T]:
     """One page of a list whose rows stand under `name`; the figures of its pagination where there are any."""
     from sealpipe.api.models import Page, Pagination  # most commands list nothing
 
     if not isinstance(members.get(name), list):
         raise ProtocolError(f"the service's list has no array of {name}")
-    paging = mapping(members, "pagination")
-    figures = (whole(paging, figure) for figure in ("page", "limit", "total_pages", "total"))
-    return Page(tuple(map(item, rows(members, name))), Pagination(*figures))
+    paging = read_object(members, "pagination")
+    figures = (read_int(paging, figure) for figure in ("page", "limit", "total_pages", "total"))
+    return Page(tuple(map(item, read_rows(members, name))), Pagination(*figures))
 
 
-def rest(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
+def unknown_members(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The members that we do not know, kept as they are."""
     return {name: value for name, value in members.items() if name not in known}
 
@@ -127,7 +127,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def compact(members: Mapping[str, object]) -> bytes:
+def dump(members: Mapping[str, object]) -> bytes:
     """The members that are not None, as a browser's JSON.stringify writes them. UsageError for half a character."""
     given = {name: value for name, value in members.items() if value is not None}
     try:

@@ -10,11 +10,11 @@ from typing import Any
 
 from sealpipe.api import codec
 from sealpipe.api.operation import Answer
-from sealpipe.api.refusals import printable
+from sealpipe.api.refusals import escape_text
 from sealpipe.errors import ProtocolError, ServiceError, ToolError, UsageError
 
 
-def messages(stream: bytes) -> Iterator[bytes]:
+def read_events(stream: bytes) -> Iterator[bytes]:
     """The data of each message, in order. Comments, other kinds of events and empty ones are passed by.
 
     An event that the stream ends in the middle of is none, unless a line end closed its last line.
@@ -36,7 +36,7 @@ def messages(stream: bytes) -> Iterator[bytes]:
             kind = value
 
 
-def encoded(message: Mapping[str, Any]) -> bytes:
+def encode(message: Mapping[str, Any]) -> bytes:
     """A message as bytes. UsageError for what JSON has no form for."""
     try:
         return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
@@ -49,15 +49,15 @@ def _is_stream(answer: Answer) -> bool:
     return answer.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
 
 
-def response(answer: Answer, number: int) -> dict[str, Any] | None:
+def find_response(answer: Answer, number: int) -> dict[str, Any] | None:
     """The message of an answer that is the response to request `number`. What else a stream has is passed by."""
     if not _is_stream(answer):
-        return _ours(codec.json_object(answer), number)
+        return _ours(codec.parse_object(answer), number)
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
-    for data in messages(answer.body):
+    for data in read_events(answer.body):
         with suppress(ProtocolError):  # what is no message of ours may be anything
-            found = _ours(codec.json_object(Answer(answer.status, {}, data)), number)
+            found = _ours(codec.parse_object(Answer(answer.status, {}, data)), number)
             if found is not None:
                 return found
     return None
@@ -74,24 +74,24 @@ def _ours(message: dict[str, Any], number: int) -> dict[str, Any] | None:
 
 def is_streamed(answer: Answer, number: int) -> bool:
     """Whether a stream, as far as it came, has the response to request `number`: nothing after it matters."""
-    return _is_stream(answer) and response(answer, number) is not None
+    return _is_stream(answer) and find_response(answer, number) is not None
 
 
-def refused(answer: Answer, number: int) -> bool:
+def is_error_response(answer: Answer, number: int) -> bool:
     """Whether a status that is no success carries a JSON-RPC error: then that tells more than the status."""
     if not 400 <= answer.status < 500 or answer.status in (401, 403, 429):
         return False
     try:
-        found = response(answer, number)
+        found = find_response(answer, number)
     except ProtocolError:
         return False
     return found is not None and "error" in found
 
 
-def error(told: object, status: int) -> ServiceError:
+def response_error(told: object, status: int) -> ServiceError:
     """The exception for the error of a response."""
     members = told if isinstance(told, dict) else {}
     code, said = members.get("code"), members.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(said, str):
         return ProtocolError("the service's answer has an error that is none of JSON-RPC", status=status)
-    return ToolError(f"the tool endpoint refused ({code}): {printable(said)}", status=status, error_code=code)
+    return ToolError(f"the tool endpoint refused ({code}): {escape_text(said)}", status=status, error_code=code)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from sealpipe._version import __version__
 from sealpipe.api import codec, jsonrpc
 from sealpipe.api.operation import Answer, Operation, Resend, succeeded
-from sealpipe.api.refusals import printable
+from sealpipe.api.refusals import escape_text
 from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _SCOPE = re.compile(r"\b(?:shares|requests|stats|webhooks|audit):(?:read|write|m
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class McpSession:
     """What every message after `initialize` carries. `number` is the id of the next request."""
 
     revision: str = ""
@@ -45,7 +45,7 @@ class Line:
             headers["mcp-session-id"] = self.session_id
         return headers
 
-    def next(self) -> Line:
+    def next(self) -> McpSession:
         """The line after a request: its id is used up."""
         return replace(self, number=self.number + 1)
 
@@ -80,17 +80,17 @@ def is_text(block: Mapping[str, Any]) -> bool:
     return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def initialize() -> Operation[Line]:
+def initialize() -> Operation[McpSession]:
     """The first request. What comes back is the line on which the service speaks: check its revision."""
     params = {
         "protocolVersion": REVISIONS[0],
         "capabilities": {},
         "clientInfo": {"name": "sealpipe", "version": __version__},
     }
-    return _request("initialize", params, Line(), Resend.READ, _line)
+    return _request("initialize", params, McpSession(), Resend.READ, _session)
 
 
-def initialized(line: Line) -> Operation[None]:
+def initialized(line: McpSession) -> Operation[None]:
     """The notification that ends the handshake. Nothing comes back."""
     return Operation(
         "reach the tools",
@@ -98,17 +98,17 @@ def initialized(line: Line) -> Operation[None]:
         "/mcp",
         Resend.READ,
         lambda _: None,
-        body=jsonrpc.encoded({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        body=jsonrpc.encode({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         headers=line.headers(),
     )
 
 
-def list_page(line: Line, cursor: str | None) -> Operation[tuple[tuple[Tool, ...], str | None]]:
+def list_page(line: McpSession, cursor: str | None) -> Operation[tuple[tuple[Tool, ...], str | None]]:
     """tools/list: a page of tools, and the cursor of the next one."""
     return _request("tools/list", {} if cursor is None else {"cursor": cursor}, line, Resend.READ, _tools)
 
 
-def call(line: Line, name: str, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
+def call(line: McpSession, name: str, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
     """tools/call. Never sent twice: a tool may change something."""
 
     def read(members: dict[str, Any], _: Answer) -> ToolResult:
@@ -123,17 +123,17 @@ _NAMES = {"initialize": "reach the tools", "tools/list": "list the tools", "tool
 def _request(
     method: str,
     params: Mapping[str, Any],
-    line: Line,
+    line: McpSession,
     resend: Resend,
     read: Callable[[dict[str, Any], Answer], T],
 ) -> Operation[T]:
     def decode(answer: Answer) -> T:
-        response = jsonrpc.response(answer, line.number)
+        response = jsonrpc.find_response(answer, line.number)
         if response is None:
             raise ProtocolError("the service's answer has no response to our request", status=answer.status)
         if "error" in response:
-            raise jsonrpc.error(response["error"], answer.status)
-        return read(codec.mapping(response, "result"), answer)
+            raise jsonrpc.response_error(response["error"], answer.status)
+        return read(codec.read_object(response, "result"), answer)
 
     return Operation(
         _NAMES[method],
@@ -141,55 +141,55 @@ def _request(
         "/mcp",
         resend,
         decode,
-        body=jsonrpc.encoded({"jsonrpc": "2.0", "id": line.number, "method": method, "params": dict(params)}),
+        body=jsonrpc.encode({"jsonrpc": "2.0", "id": line.number, "method": method, "params": dict(params)}),
         headers=line.headers(),
-        settles=lambda answer: succeeded(answer) or jsonrpc.refused(answer, line.number),
+        settles=lambda answer: succeeded(answer) or jsonrpc.is_error_response(answer, line.number),
         whole=lambda answer: jsonrpc.is_streamed(answer, line.number),
     )
 
 
-def _line(members: dict[str, Any], answer: Answer) -> Line:
-    revision = codec.text(members, "protocolVersion")
+def _session(members: dict[str, Any], answer: Answer) -> McpSession:
+    revision = codec.read_text(members, "protocolVersion")
     if revision is None:
         raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
     session_id = answer.headers.get("mcp-session-id")
     if session_id is not None and not _SESSION_ID.fullmatch(session_id):
         raise ProtocolError("the service's answer has a session id that is none")
-    return Line(revision, session_id, number=2)
+    return McpSession(revision, session_id, number=2)
 
 
 def _tools(members: dict[str, Any], _: Answer) -> tuple[tuple[Tool, ...], str | None]:
     if "tools" not in members:
         raise ProtocolError("the service's answer has no tools")
-    return tuple(map(_tool, codec.rows(members, "tools"))), codec.text(members, "nextCursor") or None
+    return tuple(map(_tool, codec.read_rows(members, "tools"))), codec.read_text(members, "nextCursor") or None
 
 
 def _tool(row: dict[str, Any]) -> Tool:
-    name = codec.text(row, "name")
+    name = codec.read_text(row, "name")
     if not name:
         raise ProtocolError("the service's answer has a tool without a name")
     known = ("name", "title", "description", "inputSchema")
     return Tool(
         name,
-        codec.text(row, "title"),
-        codec.text(row, "description"),
-        codec.mapping(row, "inputSchema"),
-        codec.rest(row, *known),
+        codec.read_text(row, "title"),
+        codec.read_text(row, "description"),
+        codec.read_object(row, "inputSchema"),
+        codec.unknown_members(row, *known),
     )
 
 
 def _result(members: dict[str, Any], name: str) -> ToolResult:
     known = ("content", "structuredContent", "isError")
-    structured = codec.mapping(members, "structuredContent") if "structuredContent" in members else None
-    result = ToolResult(tuple(codec.rows(members, "content")), structured, codec.rest(members, *known))
-    if codec.flag(members, "isError"):
+    structured = codec.read_object(members, "structuredContent") if "structuredContent" in members else None
+    result = ToolResult(tuple(codec.read_rows(members, "content")), structured, codec.unknown_members(members, *known))
+    if codec.read_bool(members, "isError"):
         raise _failed(name, result.text)
     return result
 
 
 def _failed(name: str, text: str) -> ServiceError:
     """A tool's own error. A missing scope is told in its text, with the tool's name (specification: POST /v1/mcp)."""
-    said = f"the tool {printable(name, 100)} failed" + (f": {printable(text)}" if text else "")
+    said = f"the tool {escape_text(name, 100)} failed" + (f": {escape_text(text)}" if text else "")
     scope = _SCOPE.search(text)
     if scope is not None and name in text:
         return MissingScopeError(said, remedy=f"mint a key that has the scope {scope[0]}, and revoke this one")

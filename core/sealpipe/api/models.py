@@ -47,13 +47,13 @@ class RequestInfo:
     """A secure request's metadata (specification: Secure request metadata).
 
     Both `expires_at` and `public_key` (base64url of 65 bytes) are None once it has ended or was removed.
-    `told_at` is the service's clock when it told (HTTP `Date`), None where it did not say, and in lists.
+    `answered_at` is the service's clock when it told (HTTP `Date`), None where it did not say, and in lists.
     """
 
     short_code: str
     expires_at: datetime | None
     public_key: str | None
-    told_at: datetime | None = field(default=None, compare=False)
+    answered_at: datetime | None = field(default=None, compare=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -63,12 +63,12 @@ BY_STATUS: Mapping[int, type[ServiceError]] = {
 GATEWAY: Mapping[int, type[ServiceError]] = {401: AuthenticationError, 403: AuthenticationError, 407: ConnectError}
 """Without an `error_code`: the gateway's `message` (401) and `Message` (403), a proxy that wants a login (407)."""
 
-PROOF_OF_NOTHING = frozenset({19, 53, 61, 105})
+NOT_CARRIED_OUT = frozenset({19, 53, 61, 105})
 """Codes that are answered after the look for a replay: they prove that no earlier sending was carried out
 (`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
 
 
-def refusal(answer: Answer, scope: str | None = None) -> ServiceError:
+def service_error(answer: Answer, scope: str | None = None) -> ServiceError:
     """The exception for an answer that is not 2xx. `scope` is what the call needs: the service does not name it."""
     members = _members(answer.body)
     code = _code(members)
@@ -109,7 +109,7 @@ def _kind(status: int, code: int | None) -> type[ServiceError]:
 
 def _message(answer: Answer, members: Mapping[str, Any], code: int | None) -> str:
     said = members.get("message", members.get("Message"))
-    quoted = f": {printable(said)}" if isinstance(said, str) and said else ""
+    quoted = f": {escape_text(said)}" if isinstance(said, str) and said else ""
     if 300 <= answer.status < 400:
         return f"the service answered with a redirect ({answer.status}), which is never followed"
     if code is None and answer.status == 407:
@@ -135,7 +135,7 @@ def retry_after(text: str | None, now: datetime | None = None) -> float | None:
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
-def printable(text: str, limit: int = 500) -> str:
+def escape_text(text: str, limit: int = 500) -> str:
     """Text from outside with its control characters escaped, and cut to `limit` characters."""
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text[:limit])
     return shown + ("..." if len(text) > limit else "")

@@ -49,7 +49,7 @@ def build_body(
     if not fields:
         # The service would take it, and show whoever opens the link an error page.
         raise UsageError("the request asks for nothing", remedy="give it at least one field: a prompt and its type")
-    return codec.compact(
+    return codec.dump(
         {
             "title": title,
             "public_key": encode_base64url(public_key),
@@ -92,7 +92,7 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
         method="GET",
         path="/requests",
         resend=Resend.READ,
-        decode=lambda answer: codec.page(codec.json_object(answer), "requests", _item),
+        decode=lambda answer: codec.read_page(codec.parse_object(answer), "requests", _item),
         query=query if status is None else {**query, "status": status},
     )
 
@@ -122,8 +122,8 @@ def delete(short_code: str) -> Operation[DeletedRequest]:
 def _created(answer: Answer, sent: str) -> CreatedRequest:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
-    members = codec.json_object(answer)
-    told = codec.text(members, "public_key")
+    members = codec.parse_object(answer)
+    told = codec.read_text(members, "public_key")
     # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
     if told is not None and told != sent:
         swapped = PublicKeyMismatchError(
@@ -131,25 +131,25 @@ def _created(answer: Answer, sent: str) -> CreatedRequest:
             "be opened with the key in hand",
             status=answer.status,
         )
-        swapped.short_code = codec.short_code(members)
+        swapped.short_code = codec.read_short_code(members)
         raise swapped
     return CreatedRequest(
-        codec.short_code(members),
-        codec.moment(members, "expired_at"),
+        codec.read_short_code(members),
+        codec.read_time(members, "expired_at"),
         told,
         replayed=answer.status == 200,
-        extra=codec.rest(members, "short_code", "expired_at", "public_key"),
+        extra=codec.unknown_members(members, "short_code", "expired_at", "public_key"),
         expiry_known="expired_at" in members,
     )
 
 
-def _item(members: Mapping[str, Any], told_at: datetime | None = None) -> RequestInfo:
+def _item(members: Mapping[str, Any], answered_at: datetime | None = None) -> RequestInfo:
     return RequestInfo(
-        codec.short_code(members),
-        codec.moment(members, "expired_at"),
-        codec.text(members, "public_key"),
-        told_at,
-        codec.rest(members, "short_code", "expired_at", "public_key"),
+        codec.read_short_code(members),
+        codec.read_time(members, "expired_at"),
+        codec.read_text(members, "public_key"),
+        answered_at,
+        codec.unknown_members(members, "short_code", "expired_at", "public_key"),
     )
 
 
@@ -157,8 +157,8 @@ def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]
     """Decode an answer that must be about the request that was asked for: what follows may depend on it."""
 
     def decode(answer: Answer) -> T:
-        members = codec.json_object(answer)
-        if codec.short_code(members) != short_code:
+        members = codec.parse_object(answer)
+        if codec.read_short_code(members) != short_code:
             raise ProtocolError("the service answered about another request than the one asked for")
         return read(members, answer.headers)
 
@@ -179,33 +179,35 @@ def _clock(headers: Mapping[str, str]) -> datetime | None:
 
 
 def _submissions(answer: Answer) -> Submissions:
-    members = codec.json_object(answer)
+    members = codec.parse_object(answer)
     if not isinstance(members.get("submissions"), list):
         raise ProtocolError("the service's answer has no array of submissions")
     if len(members["submissions"]) > SUBMISSIONS:
         raise ProtocolError(f"the service's answer has more than {SUBMISSIONS} submissions")
-    items = tuple(map(_submission, codec.rows(members, "submissions")))
-    count = codec.whole(members, "count")
-    skipped = codec.whole(members, "skipped_not_end_to_end_encrypted")
+    items = tuple(map(_submission, codec.read_rows(members, "submissions")))
+    count = codec.read_int(members, "count")
+    skipped = codec.read_int(members, "skipped_not_end_to_end_encrypted")
     if count is not None and count > len(items) + (skipped or 0):
         # It is all in one answer; one that is cut must not pass for all there is.
         raise ProtocolError(f"the service tells of {count} submissions and hands out {len(items)}")
     known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
-    return Submissions(items, count, skipped, codec.rest(members, *known))
+    return Submissions(items, count, skipped, codec.unknown_members(members, *known))
 
 
 def _submission(row: Mapping[str, Any]) -> Submission:
     return Submission(
-        codec.text(row, "short_code"),
-        codec.text(row, "data"),
-        codec.moment(row, "created_at"),
-        codec.text(row, "encryption_type"),
-        codec.rest(row, "short_code", "data", "created_at", "encryption_type"),
+        codec.read_text(row, "short_code"),
+        codec.read_text(row, "data"),
+        codec.read_time(row, "created_at"),
+        codec.read_text(row, "encryption_type"),
+        codec.unknown_members(row, "short_code", "data", "created_at", "encryption_type"),
     )
 
 
 def _deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
-    outcome = codec.text(members, "outcome")
+    outcome = codec.read_text(members, "outcome")
     if outcome not in OUTCOMES:
         raise ProtocolError("the service answered a DELETE and does not say what it did")
-    return DeletedRequest(codec.short_code(members), outcome, codec.rest(members, "short_code", "outcome"))
+    return DeletedRequest(
+        codec.read_short_code(members), outcome, codec.unknown_members(members, "short_code", "outcome")
+    )

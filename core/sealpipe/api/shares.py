@@ -70,7 +70,7 @@ def build_body(
     body = bytearray(b'{"encryption_type":"%s","data":"' % ENCRYPTION_TYPE.encode())
     append_data(body)
     body += b'",'
-    body += codec.compact(members)[1:]
+    body += codec.dump(members)[1:]
     if item_key_wrap is None:
         return body, None
     wrap_at = len(body) - 1
@@ -125,36 +125,36 @@ def expire(short_code: str) -> Operation[None]:
 def _created(answer: Answer) -> CreatedShare:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
-    members = codec.json_object(answer)
+    members = codec.parse_object(answer)
     return CreatedShare(
-        codec.short_code(members),
-        codec.moment(members, "expired_at"),
-        codec.text(members, "custody"),
+        codec.read_short_code(members),
+        codec.read_time(members, "expired_at"),
+        codec.read_text(members, "custody"),
         replayed=answer.status == 200,
-        extra=codec.rest(members, "short_code", "expired_at", "custody"),
+        extra=codec.unknown_members(members, "short_code", "expired_at", "custody"),
         expiry_known="expired_at" in members,
     )
 
 
 def _info(answer: Answer) -> ShareInfo:
-    return _item(codec.json_object(answer))
+    return _item(codec.parse_object(answer))
 
 
 def _item(members: Mapping[str, object]) -> ShareInfo:
     from sealpipe.api.models import ShareInfo  # who shares needs none of it
 
     return ShareInfo(
-        codec.short_code(members),
-        codec.moment(members, "expired_at"),
-        codec.rest(members, "short_code", "expired_at"),
+        codec.read_short_code(members),
+        codec.read_time(members, "expired_at"),
+        codec.unknown_members(members, "short_code", "expired_at"),
         expiry_known="expired_at" in members,
     )
 
 
 def _page(answer: Answer) -> Page[ShareInfo]:
-    return codec.page(codec.json_object(answer), "shares", _item)
+    return codec.read_page(codec.parse_object(answer), "shares", _item)
 
 
 def _expired(answer: Answer) -> None:
-    if codec.json_object(answer).get("success") is not True:
+    if codec.parse_object(answer).get("success") is not True:
         raise ProtocolError("the service answered 200 to expiring and does not say that it succeeded")

@@ -21,7 +21,7 @@ from sealpipe.flows.share.post import DEFAULT_EXPIRY, Custody, Share
 from sealpipe.flows.steps import Flow
 from sealpipe.plugin.policy import LITERAL
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry, kept
+from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 from sealpipe.wire.fields import Field
 
@@ -178,6 +178,6 @@ def with_mail(session: Session, making: Flow[Made], *, resend: bool) -> Flow[Mad
     if made.deliveries is not None:
         from sealpipe.flows.deliver.send import deliver  # most shares are sent nowhere
 
-        with kept(made.entry):
+        with keep_entry_on_error(made.entry):
             yield from deliver(session, made, resend=resend)
     return made

@@ -127,4 +127,4 @@ def _request(word: str) -> str | Receipt:
         return word
     from sealpipe.state import receipt
 
-    return receipt.read(Path(word))
+    return receipt.read_receipt(Path(word))

@@ -103,7 +103,7 @@ def state_folder(values: Mapping[str, Any], name: str) -> Path:
     """Return a folder of the state directory. StateError where there is none."""
     from sealpipe.state import directory
 
-    return directory.state_folder(os.environ, values["state_dir"]) / name
+    return directory.state_directory(os.environ, values["state_dir"]) / name
 
 
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:

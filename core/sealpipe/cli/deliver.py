@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sealpipe.cli import disclosure, render
 from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.state import files
-from sealpipe.state.entry import kept
+from sealpipe.state.entry import keep_entry_on_error
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_js
     A share's link goes to stdout by `leave` alone. What cannot be delivered does not stop the rest; it is raised last,
     and the entry is kept.
     """
-    with kept(share.entry):
+    with keep_entry_on_error(share.entry):
         announce(share)
         disclosure.set_step_outputs(client.session.registry, _outputs(share))
         unsent = send_messages(client, share, resend=resend)

@@ -65,7 +65,7 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
 def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, asked_for: bool) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.flows.resume import resume as resuming
-    from sealpipe.state.entry import kept
+    from sealpipe.state.entry import keep_entry_on_error
 
     entry = outbox.open(name)
     if isinstance(entry, str):
@@ -75,7 +75,7 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
         return
     to = entry.meta.get("deliver") or {}
     sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
-    with kept(entry):
+    with keep_entry_on_error(entry):
         leave = disclosure.plan_disclosure(
             f"the link of outbox entry {name}",
             "resume it outside CI",

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sealpipe.api import shares
 from sealpipe.api.operation import Failure, Operation
-from sealpipe.api.refusals import refusal
+from sealpipe.api.refusals import service_error
 from sealpipe.client import run
 from sealpipe.doctor import Finding, failure, ok, warning
 from sealpipe.doctor.connectivity import ServiceConnection
@@ -78,5 +78,5 @@ def _call(line: ServiceConnection, operation: Operation[T]) -> T:
         kind = OutcomeUnknownError if result.sent else ConnectError
         raise kind(f"could not {operation.name}: {result.detail}", remedy=_ENDS if result.sent else None)
     if not operation.settles(result):
-        raise refusal(result)
+        raise service_error(result)
     return operation.decode(result)

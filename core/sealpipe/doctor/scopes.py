@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sealpipe.api.codec import json_object
+from sealpipe.api.codec import parse_object
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
-from sealpipe.api.refusals import refusal
+from sealpipe.api.refusals import service_error
 from sealpipe.doctor import Finding, connectivity, failure, ok, warning
 from sealpipe.errors import (
     AuthenticationError,
@@ -121,10 +121,10 @@ def _refused(probe: Probe, answer: Answer) -> ServiceError | None:
         if probe.method == "POST":
             return ProtocolError("the service took a create without an Idempotency-Key", status=answer.status)
         with suppress(ProtocolError):
-            json_object(answer)
+            parse_object(answer)
             return None
         return ProtocolError("what answers is not the service: no JSON object came", status=answer.status)
-    error = refusal(answer)
+    error = service_error(answer)
     if probe.method == "POST" and isinstance(error, InvalidRequestError):
         return None  # 104, or 19: both are looked at after the scope
     if isinstance(error, OutcomeUnknownError):

@@ -14,7 +14,7 @@ from sealpipe.doctor import Finding, failure, ok, warning
 from sealpipe.doctor.settings import Settings
 from sealpipe.errors import StateError
 from sealpipe.state import files
-from sealpipe.state.directory import current_run, private_folder, state_folder
+from sealpipe.state.directory import current_run, make_private_directory, state_directory
 from sealpipe.state.outbox import Outbox
 
 _TRIAL = bytes(4096)
@@ -25,7 +25,7 @@ def check_state_directory(
 ) -> Iterator[Finding]:
     """Folder and outbox. What is missing is made and written for a try, and taken away: the first share makes it."""
     try:
-        folder = state_folder(environ, settings["state_dir"].usable())
+        folder = state_directory(environ, settings["state_dir"].usable())
         box = folder / "outbox"
         yield ok("state folder", f"{folder}, {_writable(box)}")
         left = Outbox(box, None).list(every_run=True)
@@ -70,7 +70,7 @@ def _try_beside(box: Path) -> None:
         raise StateError(f"{box} cannot be made: {there}: {error.strerror}") from None
     try:
         try:
-            folder = private_folder(trial / box.relative_to(there))
+            folder = make_private_directory(trial / box.relative_to(there))
         except StateError as error:
             raise StateError(f"{box} cannot be made: {error.message}", remedy=error.remedy) from None
         _try(folder, box)

@@ -15,7 +15,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.share.post import Posting, Share, build_link, post_after_storing, warn_of_custody
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
-from sealpipe.state.entry import Entry, kept
+from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.times import parse_time
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     if not session.overseers:
         unseen: Share | SecureRequest = yield from work
         return unseen
-    with kept(entry):
+    with keep_entry_on_error(entry):
         leaving: Outgoing = yield Do(partial(outgoing.describe_entry, session, entry.meta))
         made: Share | SecureRequest = yield from policy.run_under_policy(session, leaving, work, _told)
         return made
@@ -60,7 +60,7 @@ def _told(made: Share | SecureRequest) -> Mapping[str, object]:
 
 
 def _refuse_old(entry: Entry) -> None:
-    if entry.too_old(datetime.now(UTC)):
+    if entry.is_too_old(datetime.now(UTC)):
         entry.close()
         error = OutcomeUnknownError(
             f"outbox entry {entry.id} is older than 23 hours: sending it again could make a second one",
@@ -85,7 +85,7 @@ def _store_and_post(session: Session, posting: Posting, entry: Entry, *, resend:
     if entry.meta.get("also_to") and not entry.stored:
         from sealpipe.flows.share import store  # most shares are stored nowhere
 
-        with kept(entry):
+        with keep_entry_on_error(entry):
             told = yield from store.write_from_entry(session, entry, resend=resend)
     return (yield from post_after_storing(session, posting, told, unclear=True))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
-from sealpipe.api.refusals import PROOF_OF_NOTHING, refusal
+from sealpipe.api.refusals import NOT_CARRIED_OUT, service_error
 from sealpipe.errors import (
     ConnectError,
     OutcomeUnknownError,
@@ -98,7 +98,7 @@ def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _
     if isinstance(result, Failure):
         return _unanswered(operation, result)
     if not operation.settles(result):
-        return _refused(operation, refusal(result, operation.scope))
+        return _refused(operation, service_error(result, operation.scope))
     try:
         return _Settled(operation.decode(result))
     except ProtocolError as error:
@@ -134,7 +134,7 @@ def _wait(error: ServiceError, budget: Budget, tries: int) -> float:
 
 
 def _final(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
-    last.unclear = unclear and operation.resend is not Resend.READ and last.error_code not in PROOF_OF_NOTHING
+    last.unclear = unclear and operation.resend is not Resend.READ and last.error_code not in NOT_CARRIED_OUT
     if operation.resend is Resend.READ and isinstance(last, OutcomeUnknownError):
         return _as(RetriesExhaustedError, f"could not {operation.name}: {last.message}", last)
     if last.unclear and not isinstance(last, ProtocolError):

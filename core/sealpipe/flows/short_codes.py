@@ -79,7 +79,7 @@ def _is_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
         from sealpipe.state import directory
 
-        if (yield Do(partial(directory.noted, keep, session.base_url, code))):
+        if (yield Do(partial(directory.was_expired, keep, session.base_url, code))):
             return True
     try:
         yield from call(shares.get(code), session.budget())
@@ -92,7 +92,7 @@ def _is_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
         from sealpipe.state import ledger
 
-        if (yield Do(partial(ledger.known, keep, session.base_url, code))):
+        if (yield Do(partial(ledger.has_ledger, keep, session.base_url, code))):
             return True
     try:
         yield from call(requests.get(code), session.budget())

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sealpipe.api import mcp
-from sealpipe.api.mcp import Line, Tool, ToolResult
-from sealpipe.api.refusals import printable
+from sealpipe.api.mcp import McpSession, Tool, ToolResult
+from sealpipe.api.refusals import escape_text
 from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.resolve.fetch import Cache, resolve_value
@@ -25,7 +25,7 @@ from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 
 T = TypeVar("T")
-Talk = Callable[[Line, Budget], Flow[T]]
+Talk = Callable[[McpSession, Budget], Flow[T]]
 
 PAGES = 100
 """Pages of tools at most: a list without an end must not hold us for ever."""
@@ -34,7 +34,7 @@ PAGES = 100
 def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
     """Every tool, whatever the number of pages."""
 
-    def talk(line: Line, budget: Budget) -> Flow[tuple[Tool, ...]]:
+    def talk(line: McpSession, budget: Budget) -> Flow[tuple[Tool, ...]]:
         tools, _ = yield from _list(line, budget)
         return tools
 
@@ -43,7 +43,9 @@ def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
 
 def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow[ToolResult]:
     """Call a tool with arguments of the types that it takes."""
-    session.gate.check("the call of the tool", mcp.call(Line(), name, arguments).body or b"")  # before the handshake
+    session.gate.check(
+        "the call of the tool", mcp.call(McpSession(), name, arguments).body or b""
+    )  # before the handshake
     plan = outgoing.describe_tool_call(session, name, [None] if arguments else [])
     work = _with_session(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
     return (yield from policy.run_under_policy(session, plan, work))
@@ -68,7 +70,7 @@ def _with_references(session: Session, name: str, params: Sequence[tuple[str, Re
             values[param] = value
     session.check_clear(*(value.reveal() for value in values.values()))
 
-    def talk(line: Line, budget: Budget) -> Flow[ToolResult]:
+    def talk(line: McpSession, budget: Budget) -> Flow[ToolResult]:
         tools: tuple[Tool, ...] = ()
         if values:
             tools, line = yield from _list(line, budget)
@@ -96,7 +98,7 @@ def _with_session(session: Session, talk: Talk[T]) -> Flow[T]:
         raise
 
 
-def _greet(budget: Budget) -> Flow[Line]:
+def _greet(budget: Budget) -> Flow[McpSession]:
     try:
         line = yield from call(mcp.initialize(), budget)
     except ProtocolError as error:
@@ -105,7 +107,7 @@ def _greet(budget: Budget) -> Flow[Line]:
         raise
     if line.revision not in mcp.REVISIONS:
         raise ProtocolError(
-            f"the service speaks revision {printable(line.revision, 40)} of the Model Context Protocol, "
+            f"the service speaks revision {escape_text(line.revision, 40)} of the Model Context Protocol, "
             f"and we speak {', '.join(mcp.REVISIONS)}",
             remedy="a newer sealpipe may speak it",
         )
@@ -113,7 +115,7 @@ def _greet(budget: Budget) -> Flow[Line]:
     return line
 
 
-def _list(line: Line, budget: Budget) -> Flow[tuple[tuple[Tool, ...], Line]]:
+def _list(line: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool, ...], McpSession]]:
     """Every tool, and the line after the last page."""
     tools: list[Tool] = []
     cursor: str | None = None
@@ -153,7 +155,7 @@ def _convert(name: str, text: str, schema: object) -> Any:
         if value is not None:
             return value
     raise UsageError(
-        f"the argument {printable(name, 100)} is not {' or '.join(what for what, _ in readers)}",
+        f"the argument {escape_text(name, 100)} is not {' or '.join(what for what, _ in readers)}",
         remedy="see `sealpipe tools list --output json` for what the tool takes",
     )
 

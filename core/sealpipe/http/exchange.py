@@ -11,7 +11,7 @@ import httpx
 
 from sealpipe._version import __version__
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.api.refusals import printable
+from sealpipe.api.refusals import escape_text
 from sealpipe.errors import UsageError
 from sealpipe.http.tls import pool_proxy, proxy_for, tls_context
 from sealpipe.secret_scan import CustodyGate, credential_leak_error
@@ -155,7 +155,7 @@ def failure(error: Exception, watch: Watch) -> Failure | None:
 
 
 def _cause(error: Exception) -> str:
-    return printable(str(error) or type(error).__name__, 200)
+    return escape_text(str(error) or type(error).__name__, 200)
 
 
 _SAID: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], str]], ...] = (

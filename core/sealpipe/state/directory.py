@@ -21,7 +21,7 @@ _RUNS = (
 """What tells one CI run from another: the variable that must be there, and those that make the name."""
 
 
-def state_folder(environ: Mapping[str, str], named: str | None) -> Path:
+def state_directory(environ: Mapping[str, str], named: str | None) -> Path:
     """The state folder: the setting, else $XDG_STATE_HOME, else the CI's temporary folder, else the home's."""
     if named:
         return Path(named).absolute()
@@ -45,7 +45,7 @@ def current_run(environ: Mapping[str, str]) -> str:
     return ""
 
 
-def private_folder(path: Path) -> Path:
+def make_private_directory(path: Path) -> Path:
     """Make the folder (0700) where it is missing; refuse one that is another user's, a link, or others can replace."""
     flaw = permissions.folder_flaw(path.parent, os.environ, "the state")
     if flaw is not None:
@@ -67,10 +67,10 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def note(folder: Path, base_url: str, short_code: str) -> None:
+def note_expired(folder: Path, base_url: str, short_code: str) -> None:
     """A share has been expired, as the service has answered. Raises StateError."""
-    path, content = _place(folder, base_url, short_code)
-    private_folder(folder)
+    path, content = _expired_file(folder, base_url, short_code)
+    make_private_directory(folder)
     try:
         with suppress(FileExistsError):
             files.create(path, lambda: [content])
@@ -78,16 +78,16 @@ def note(folder: Path, base_url: str, short_code: str) -> None:
         raise StateError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def noted(folder: Path, base_url: str, short_code: str) -> bool:
+def was_expired(folder: Path, base_url: str, short_code: str) -> bool:
     """Whether that was noted. A file that does not say so, whole, says nothing."""
-    path, content = _place(folder, base_url, short_code)
+    path, content = _expired_file(folder, base_url, short_code)
     try:
         return path.is_file() and not path.is_symlink() and path.read_bytes() == content
     except OSError:
         return False
 
 
-def _place(folder: Path, base_url: str, short_code: str) -> tuple[Path, bytes]:
+def _expired_file(folder: Path, base_url: str, short_code: str) -> tuple[Path, bytes]:
     told = {"schema": 1, "kind": "expired-share", "base_url": base_url, "short_code": short_code}
     name = sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
     return folder / f"{name}.json", json.dumps(told).encode() + b"\n"

@@ -15,7 +15,7 @@ from sealpipe.secret import Secret
 from sealpipe.state import files
 from sealpipe.state.journal import Journal, Record
 
-RESENDABLE = timedelta(hours=23)
+MAX_RESEND_AGE = timedelta(hours=23)
 """Older entries are never resent: the service forgets an idempotency key after 24 hours."""
 
 _SKEW = timedelta(minutes=10)  # an entry from further in the future tells of a clock that was set back
@@ -25,7 +25,7 @@ _META, _BODY, _EVENT = b"M", b"B", b"E"
 
 
 @contextmanager
-def kept(entry: Entry | None) -> Iterator[None]:
+def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
     """Whatever ends the block early tells, as a note, that the entry is kept; its lock is let go."""
     try:
         yield
@@ -72,12 +72,12 @@ class Entry:
         self._note({"stored": True})
         self.stored = True
 
-    def placed(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
+    def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
         """How far it is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
         state = self.places.get(place, "")
         return state if state != "not stored" else ""
 
-    def note_place(self, marker: str, place: str, state: str) -> None:  # noqa: ARG002 - as above
+    def note_write(self, marker: str, place: str, state: str) -> None:  # noqa: ARG002 - as above
         """How far it is from now on. Raises StateError."""
         self._note({"place": [place, state]})
         self.places[place] = state
@@ -87,9 +87,9 @@ class Entry:
         self._note({"delivery": [number, state]})
         self.deliveries[number] = state
 
-    def too_old(self, now: datetime) -> bool:
+    def is_too_old(self, now: datetime) -> bool:
         """Whether the service may have forgotten the idempotency key."""
-        return not -_SKEW <= now - self.created_at <= RESENDABLE
+        return not -_SKEW <= now - self.created_at <= MAX_RESEND_AGE
 
     def end(self) -> None:
         """Nothing is left to do: the entry goes. Raises StateError where it cannot be removed."""
@@ -114,7 +114,7 @@ class Entry:
             raise StateError(f"outbox entry {self.id} cannot be written: {error.strerror}") from None
 
 
-def records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
+def initial_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
     """What a new entry's journal begins with."""
     return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
 

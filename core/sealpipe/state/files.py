@@ -37,14 +37,14 @@ def create_locked(path: Path, pieces: Pieces) -> int:
     """
     if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
         try:
-            return _written(path, None, pieces())
+            return _write_new(path, None, pieces())
         except OSError as error:
             if error.errno not in _NOT_THAT_WAY:
                 raise
-    return _written(path, path.with_name(f".{path.name}.new"), pieces())
+    return _write_new(path, path.with_name(f".{path.name}.new"), pieces())
 
 
-def _written(path: Path, temporary: Path | None, pieces: Iterable[bytes | memoryview]) -> int:
+def _write_new(path: Path, temporary: Path | None, pieces: Iterable[bytes | memoryview]) -> int:
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         descriptor = _unnamed(path) if temporary is None else _named(temporary)
@@ -86,16 +86,16 @@ def replace(path: Path, content: bytes, was: bytes | None = None) -> bool:
     False, with nothing written, where it does not hold `was` (None: anything, or nothing is there), or is a link
     or no plain file. All who replace files of one folder do so one after the other, by a lock on the folder that
     leaves nothing behind. A kill leaves the old file or the new one; one in between the new file's two names leaves
-    that with the name `aside`, which the next call for the same path clears away.
+    that with the name `temporary_path`, which the next call for the same path clears away.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _lock(folder)
         if not _holds(path.name, folder, was):
             return False
-        temporary = aside(path)
+        temporary = temporary_path(path)
         temporary.unlink(missing_ok=True)
-        descriptor, named = _beside(path, temporary)
+        descriptor, named = _create_temporary(path, temporary)
         try:
             os.fchmod(descriptor, 0o600)
             write_all(descriptor, content)
@@ -114,12 +114,12 @@ def replace(path: Path, content: bytes, was: bytes | None = None) -> bool:
         os.close(folder)  # and with it the lock goes
 
 
-def aside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """What a file that takes the place of `path` is called for a moment: no link can replace a file."""
     return path.with_name(f".{os.fsdecode(os.fsencode(path.name)[:200])}.sealpipe-new")
 
 
-def _beside(path: Path, temporary: Path) -> tuple[int, bool]:
+def _create_temporary(path: Path, temporary: Path) -> tuple[int, bool]:
     """A new file without a name; where the system knows none, with that one. And whether it has it."""
     if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
         try:

@@ -24,11 +24,11 @@ from cryptography.hazmat.primitives.ciphers.modes import GCM
 from sealpipe.errors import StateError
 from sealpipe.state import files
 
-PIECE = 1024 * 1024
+CHUNK_SIZE = 1024 * 1024
 """Bytes of a payload in one record: large payloads are cut, so that sealing them takes no second copy."""
 
 _LENGTH, _NONCE, _TAG = 4, 12, 16
-_TOO_LONG = _NONCE + 1 + PIECE + _TAG + 1
+_TOO_LONG = _NONCE + 1 + CHUNK_SIZE + _TAG + 1
 _LINE_LIMIT = 64 * 1024
 Record = tuple[bytes, bytes | memoryview]
 """One tag byte, and the payload."""
@@ -168,8 +168,8 @@ def _read(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]
 def _cut(records: Iterable[Record]) -> Iterator[Record]:
     for tag, payload in records:
         view = memoryview(payload)
-        for start in range(0, max(len(view), 1), PIECE):
-            yield tag, view[start : start + PIECE]
+        for start in range(0, max(len(view), 1), CHUNK_SIZE):
+            yield tag, view[start : start + CHUNK_SIZE]
 
 
 def _header(line: bytes) -> dict[str, Any]:

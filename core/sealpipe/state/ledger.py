@@ -23,21 +23,21 @@ from typing import Any, ClassVar
 from sealpipe.api.models import Submission
 from sealpipe.errors import StateError, UsageError
 from sealpipe.state import files
-from sealpipe.state.directory import private_folder
+from sealpipe.state.directory import make_private_directory
 from sealpipe.times import parse_time
 
 _REMEDY = "look at it, move it away if nothing in it matters, and run the command again"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class PendingDelete:
     """A DELETE whose outcome is not known: when it was sent, by our clock, and by the service's if that told."""
 
     at: datetime
-    told_at: datetime | None = None
+    answered_at: datetime | None = None
 
 
-class Record(ABC):
+class Ledger(ABC):
     """One request's record, open, and nobody else's until `close()`. What is told to it is safe before it returns."""
 
     place: Path | None = None
@@ -45,9 +45,9 @@ class Record(ABC):
 
     def __init__(self) -> None:
         self._turn = threading.RLock()  # whoever cancels a call may close its record while a thread still writes
-        self.sent: Sent | None = None
-        self.over = False  # a DELETE has expired it: whatever a look says later, another one would destroy
-        self.purging = False
+        self.pending: PendingDelete | None = None
+        self.is_expired = False  # a DELETE has expired it: whatever a look says later, another one would destroy
+        self.is_purging = False
         self._kept: set[str] = set()
         self._places: dict[tuple[str, str], str] = {}
 
@@ -56,32 +56,32 @@ class Record(ABC):
         rows = {_identity(row): row for row in map(_row, submissions)}
         self._note([{"submission": row} for identity, row in rows.items() if identity not in self._kept])
 
-    def note_sending(self, sent: Sent) -> None:
+    def note_delete(self, sent: PendingDelete) -> None:
         """A DELETE is about to be sent. Raises StateError: then it must not be."""
-        told = None if sent.told_at is None else sent.told_at.isoformat()
+        told = None if sent.answered_at is None else sent.answered_at.isoformat()
         self._note([{"sending": {"at": sent.at.isoformat(), "told_at": told}}])
 
-    def note_purging(self) -> None:
+    def note_purge(self) -> None:
         """A DELETE that destroys is about to be sent, as it was asked for. Raises StateError."""
         self._note([{"purging": True}])
 
-    def note_purged(self) -> None:
+    def note_purge_result(self) -> None:
         """What became of that DELETE is known. Raises StateError."""
         self._note([{"purging": False}])
 
-    def placed(self, marker: str, place: str) -> str:
+    def write_state(self, marker: str, place: str) -> str:
         """How far a submission is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
         state = self._places.get((marker, place), "")
         return state if state != "not stored" else ""
 
-    def note_place(self, marker: str, place: str, state: str) -> None:
+    def note_write(self, marker: str, place: str, state: str) -> None:
         """How far it is from now on. Raises StateError."""
         self._note([{"placing": {"marker": marker, "place": place, "state": state}}])
 
     def settle(self, outcome: str) -> None:
         """No DELETE that expires is under way any more. Raises StateError."""
         with self._turn:
-            if self.sent is not None:
+            if self.pending is not None:
                 self._note([{"settled": outcome}])
 
     @abstractmethod
@@ -103,19 +103,19 @@ class Record(ABC):
             case {"submission": dict(row)}:
                 self._kept.add(_identity(row))
             case {"sending": {"at": str(at), "told_at": told}}:
-                self.sent = Sent(parse_time(at), None if told is None else parse_time(told))
+                self.pending = PendingDelete(parse_time(at), None if told is None else parse_time(told))
             case {"purging": bool(purging)}:
-                self.purging = purging
+                self.is_purging = purging
             case {"settled": outcome}:
-                self.sent = None
-                self.over = self.over or outcome == "expired"
+                self.pending = None
+                self.is_expired = self.is_expired or outcome == "expired"
             case {"placing": {"marker": str(marker), "place": str(place), "state": str(state)}}:
                 self._places[marker, place] = state
             case _:
                 raise ValueError
 
 
-def known(folder: Path, base_url: str, short_code: str) -> bool:
+def has_ledger(folder: Path, base_url: str, short_code: str) -> bool:
     """Whether there is a record of that request: this machine has had to do with it."""
     return (folder / f"{_name(base_url, short_code)}.jsonl").exists()
 
@@ -124,16 +124,16 @@ def _name(base_url: str, short_code: str) -> str:
     return sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
 
 
-def open_record(folder: Path | None, base_url: str, short_code: str) -> Record | None:
+def open_ledger(folder: Path | None, base_url: str, short_code: str) -> Ledger | None:
     """The record of a request, locked; None where somebody else has it open. Raises StateError."""
     name = _name(base_url, short_code)
     if folder is None:
-        return _InMemory.open(name)
-    path = private_folder(folder) / f"{name}.jsonl"
+        return _MemoryLedger.open(name)
+    path = make_private_directory(folder) / f"{name}.jsonl"
     head = {"schema": 1, "kind": "request", "base_url": base_url, "short_code": short_code}
     try:
         descriptor = _opened(path, head)
-        return None if descriptor is None else _OnDisk(path, descriptor, head)
+        return None if descriptor is None else _FileLedger(path, descriptor, head)
     except OSError as error:
         raise StateError(f"the record {path} cannot be opened: {error.strerror}") from None
 
@@ -155,7 +155,7 @@ def _opened(path: Path, head: Mapping[str, Any]) -> int | None:
     return None
 
 
-class _OnDisk(Record):
+class _FileLedger(Ledger):
     def __init__(self, path: Path, descriptor: int, head: Mapping[str, Any]) -> None:
         super().__init__()
         self.place = path
@@ -218,7 +218,7 @@ class _OnDisk(Record):
             self._let_go()
 
 
-class _InMemory(Record):
+class _MemoryLedger(Ledger):
     _guard: ClassVar[threading.RLock] = threading.RLock()  # __del__ takes it, at any moment
     _busy: ClassVar[set[str]] = set()
     _events: ClassVar[dict[str, list[dict[str, Any]]]] = {}
@@ -231,7 +231,7 @@ class _InMemory(Record):
         self._open = True
 
     @classmethod
-    def open(cls, name: str) -> Record | None:
+    def open(cls, name: str) -> Ledger | None:
         with cls._guard:
             if name in cls._busy:
                 return None
@@ -246,9 +246,9 @@ class _InMemory(Record):
         if self._open:
             self._open = False
             with self._guard:
-                if self.sent is None and not self.purging and not self._places:
+                if self.pending is None and not self.is_purging and not self._places:
                     self._events.pop(self._name, None)
-                    if self.over:
+                    if self.is_expired:
                         self._events[self._name] = [{"settled": "expired"}]
                 self._busy.discard(self._name)
 

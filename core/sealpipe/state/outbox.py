@@ -19,8 +19,8 @@ from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.secret import strips_frames
 from sealpipe.state import files
-from sealpipe.state.directory import private_folder
-from sealpipe.state.entry import Entry, records, replay
+from sealpipe.state.directory import make_private_directory
+from sealpipe.state.entry import Entry, initial_records, replay
 from sealpipe.state.journal import Journal, read_header
 from sealpipe.times import format_time, parse_time
 from sealpipe.wire import derive
@@ -31,7 +31,7 @@ _SALT_SIZE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EntrySummary:
     """What can be told of an entry without opening it. `damage` says why it cannot be opened; empty where it can.
 
     Of a damaged entry only the id is sure: it is the file's name.
@@ -65,7 +65,7 @@ class Outbox:
 
     def ready(self) -> None:
         """Make the folder. StateError where that cannot be done."""
-        private_folder(self.folder)
+        make_private_directory(self.folder)
 
     def add(self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None) -> Entry:
         """Put a share away before it is sent. StateError where that cannot be done: then nothing may be sent."""
@@ -80,9 +80,9 @@ class Outbox:
             "run": self.run,
             "salt": base64.b64encode(salt).decode(),
         }
-        path = private_folder(self.folder) / f"{entry_id}.sealed"
+        path = make_private_directory(self.folder) / f"{entry_id}.sealed"
         try:
-            journal = Journal.create(path, self._key(salt), header, records(meta, body))
+            journal = Journal.create(path, self._key(salt), header, initial_records(meta, body))
             return Entry(entry_id, moment, meta, body, journal, path, key=meta["idempotency_key"])
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
@@ -90,17 +90,17 @@ class Outbox:
             path.unlink(missing_ok=True)  # interrupted before anything was sent: nothing to keep
             raise
 
-    def list(self, *, every_run: bool = False) -> list[Listed]:
+    def list(self, *, every_run: bool = False) -> list[EntrySummary]:
         """The entries of this run (or of every run), oldest first, damaged ones too.
 
         A file whose first line is none of ours is passed over.
         """
         if not self.folder.is_dir():
             return []
-        found: list[Listed] = []
+        found: list[EntrySummary] = []
         try:
             for path in self.folder.glob("*.sealed"):
-                listed = _listed(path)
+                listed = _summarize(path)
                 if listed is not None and (every_run or listed.damage or listed.run == self.run):
                     found.append(listed)
         except OSError as error:
@@ -117,7 +117,7 @@ class Outbox:
         path = self._path(entry_id)
         try:
             header = read_header(path)
-            damage = _damage(header, entry_id)
+            damage = _find_damage(header, entry_id)
             if damage:
                 raise StateError(
                     f"outbox entry {entry_id} is damaged: {damage}",
@@ -187,7 +187,7 @@ _MEMBERS: Mapping[str, Callable[[Any], object]] = {
 """The members of an entry's first line, and what each has to be."""
 
 
-def _damage(header: Mapping[str, Any], entry_id: str) -> str:
+def _find_damage(header: Mapping[str, Any], entry_id: str) -> str:
     """What is wrong with an entry's first line; empty for nothing."""
     for name, holds in _MEMBERS.items():
         try:
@@ -201,15 +201,15 @@ def _damage(header: Mapping[str, Any], entry_id: str) -> str:
     return ""
 
 
-def _listed(path: Path) -> Listed | None:
+def _summarize(path: Path) -> EntrySummary | None:
     try:
         header = read_header(path)
         if not _ID.fullmatch(path.stem) or not header.keys() & {"schema", "salt"}:
             return None
-        damage = _damage(header, path.stem)
+        damage = _find_damage(header, path.stem)
         if damage:
             changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            return Listed(path.stem, "", changed, "", damage)
-        return Listed(path.stem, header["key_id"], parse_time(header["created_at"]), header["run"])
+            return EntrySummary(path.stem, "", changed, "", damage)
+        return EntrySummary(path.stem, header["key_id"], parse_time(header["created_at"]), header["run"])
     except (OSError, StateError):
         return None

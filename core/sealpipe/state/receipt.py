@@ -17,7 +17,7 @@ from sealpipe.prompts import Prompt, check_prompt, check_prompts
 from sealpipe.times import format_time, parse_time
 from sealpipe.wire.encoding import decode_base64url
 
-LIMIT: Final = 1024 * 1024
+MAX_SIZE: Final = 1024 * 1024
 """Bytes of a receipt."""
 
 RequestKey = Literal["credential", "new", "given"]
@@ -53,14 +53,14 @@ class Receipt:
     @staticmethod
     def load(text: str) -> Receipt:
         """A receipt from what `dump` gave. Raises UsageError."""
-        return load(text)
+        return parse_receipt(text)
 
     def dump(self) -> str:
         """As a line of JSON."""
         return json.dumps(self.members()) + "\n"
 
 
-def load(text: str) -> Receipt:
+def parse_receipt(text: str) -> Receipt:
     """A receipt from its JSON. Raises UsageError; nothing of what it holds is shown."""
     try:
         members = json.loads(text)
@@ -82,12 +82,12 @@ def load(text: str) -> Receipt:
     )
 
 
-def read(path: Path) -> Receipt:
+def read_receipt(path: Path) -> Receipt:
     """A receipt from its file. Raises UsageError."""
     try:
         with path.open("rb") as file:
-            content = file.read(LIMIT + 1)
-        return load(_utf8(content) if len(content) <= LIMIT else "")
+            content = file.read(MAX_SIZE + 1)
+        return parse_receipt(_utf8(content) if len(content) <= MAX_SIZE else "")
     except OSError as error:
         raise UsageError(
             f"the receipt {path} cannot be read: {error.strerror}",

@@ -278,7 +278,10 @@ def test_a_link_that_comes_and_goes_is_never_written_through(tmp_path: Path) -> 
 def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_used(tmp_path: Path) -> None:
     path, precious = tmp_path / ("n" * 255), tmp_path / "precious"
     precious.write_text("precious")
-    for plant in (lambda: files.aside(path).write_text("left"), lambda: files.aside(path).symlink_to(precious)):
+    for plant in (
+        lambda: files.temporary_path(path).write_text("left"),
+        lambda: files.temporary_path(path).symlink_to(precious),
+    ):
         path.write_text("old")
         plant()
         put("file", str(path), {"": "new"}, "replace")

@@ -49,7 +49,7 @@ from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.store.write import SinkWrite, describe_writes, write_to_sink
 
 if TYPE_CHECKING:  # most answers go to stdout, and leave no record
-    from sealpipe.state.ledger import Record
+    from sealpipe.state.ledger import Ledger
 
 
 class Collection:
@@ -123,7 +123,7 @@ class Collection:
         ours."""
         self._asks_at = inf
         if info.expires_at is not None:
-            left = info.expires_at - (info.told_at or datetime.now(UTC))
+            left = info.expires_at - (info.answered_at or datetime.now(UTC))
             self._asks_at = self._clock() + max(0.0, left.total_seconds())
         check_key(self.short_code, info.public_key, self._job.receipt, self._keys)
         return info.public_key is None and info.expires_at is None
@@ -157,7 +157,7 @@ class Collection:
             record.close()
         return made
 
-    def _keep(self, record: Record, made: Collected, items: Sequence[Submission]) -> Flow[None]:
+    def _keep(self, record: Ledger, made: Collected, items: Sequence[Submission]) -> Flow[None]:
         """The ciphertext of what cannot be used, or has not got where it belongs."""
         try:
             yield Do(partial(record.keep, items))
@@ -165,7 +165,7 @@ class Collection:
         except StateError as error:  # they are at the service, too: no reason to keep the others from their places
             made.warnings += (error.message,)
 
-    def _store(self, record: Record, wanted: Iterable[SinkWrite], made: Collected) -> Flow[None]:
+    def _store(self, record: Ledger, wanted: Iterable[SinkWrite], made: Collected) -> Flow[None]:
         stored, failures, left = list(made.stored), list(made.failures), set()
         for write in wanted:
             try:
@@ -182,7 +182,7 @@ class Collection:
         if left:
             yield from self._keep(record, made, self._answers.locked_up(left))
 
-    def _end(self, record: Record, made: Collected) -> Flow[None]:
+    def _end(self, record: Ledger, made: Collected) -> Flow[None]:
         from sealpipe.flows.request.expire import RequestExpiry
 
         try:
@@ -225,7 +225,7 @@ class Collection:
                 record.close()
         return made
 
-    def _locked(self) -> Flow[Record]:
+    def _locked(self) -> Flow[Ledger]:
         from sealpipe.flows.request.expire import lock_record
 
         return (yield from lock_record(self._session, self.short_code, self._plan.state))

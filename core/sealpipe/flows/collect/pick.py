@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sealpipe.api.refusals import printable
+from sealpipe.api.refusals import escape_text
 from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collect.result import OpenedSubmission, describe_no_match
 
@@ -83,6 +83,6 @@ def _name_submissions(named: Sequence[OpenedSubmission]) -> str:
     # Should one code ever stand for two, the marker tells them apart.
     clear = [each.short_code is not None and codes.count(each.short_code) == 1 for each in shown]
     names = [
-        printable(str(each.short_code), 60) if told else each.marker for each, told in zip(shown, clear, strict=True)
+        escape_text(str(each.short_code), 60) if told else each.marker for each, told in zip(shown, clear, strict=True)
     ]
     return ", ".join(names) + (", ..." if len(named) > _SHOWN else "")

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from sealpipe.api.refusals import printable
+from sealpipe.api.refusals import escape_text
 from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
 from sealpipe.flows.steps import Flow, Tell
 from sealpipe.wire.field import Field
@@ -133,7 +133,7 @@ class Collected:
 def describe_no_match(answers: int, named: str) -> str:
     """That a request has answers, and none of them is the one that `pick` names."""
     those = f"none of its {answers} answers is" if answers > 1 else "its one answer is not"
-    return f"{those} {printable(named, 60)}"
+    return f"{those} {escape_text(named, 60)}"
 
 
 _RANK = (1, 11, 14, 13)

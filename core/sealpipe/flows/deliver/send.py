@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from sealpipe.api.refusals import printable
+from sealpipe.api.refusals import escape_text
 from sealpipe.errors import (
     NOT_TAKEN,
     DeliveryError,
@@ -205,7 +205,7 @@ def _summarize_failures(share: Deliverable, left: Sequence[tuple[Delivery, Sealp
         said = problem.message.removeprefix(f"{recipient.shown}: ")
         next_step = f" ({problem.remedy})" if problem.remedy else ""
         did = "may not have reached" if perhaps else "did not reach"
-        lines.append(printable(f"the {recipient.what} {did} {recipient.shown}: {said}{next_step}", 600))
+        lines.append(escape_text(f"the {recipient.what} {did} {recipient.shown}: {said}{next_step}", 600))
     again = "; ask whether it arrived: `sealpipe resume ID --resend` sends it once more" if unclear else ""
     rest = f"the {share.kind} exists; `sealpipe resume ID` delivers what is left{again}"
     return _delivery_error(share, "; ".join(lines), rest)
@@ -214,6 +214,6 @@ def _summarize_failures(share: Deliverable, left: Sequence[tuple[Delivery, Sealp
 def _delivery_error(share: Deliverable, message: str, remedy: str) -> DeliveryError:
     entry = None if share.entry is None else share.entry.id
     remedy = remedy.replace("ID", entry) if entry else f"the {share.kind} exists: its link is in the error's `share`"
-    error = DeliveryError(printable(message, 4000), remedy=remedy, outbox_id=entry)
+    error = DeliveryError(escape_text(message, 4000), remedy=remedy, outbox_id=entry)
     error.share = share
     return error

@@ -35,7 +35,7 @@ from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry, kept
+from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 from sealpipe.times import format_time
 from sealpipe.wire import link
@@ -124,7 +124,7 @@ def post(
     unclear: bool = False,
 ) -> Flow[SecureRequest]:
     """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
-    with kept(entry), settle_entry(entry, unclear=unclear):
+    with keep_entry_on_error(entry), settle_entry(entry, unclear=unclear):
         key = decode_base64url(meta["public_key"])
         try:
             created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)

@@ -41,7 +41,7 @@ from sealpipe.flows import outgoing, policy
 from sealpipe.flows.retry import TRIES, Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Wait
-from sealpipe.state.ledger import Record, Sent, open_record
+from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 from sealpipe.times import format_time
 from sealpipe.wire.code import encoded
 
@@ -101,13 +101,13 @@ def _expire(session: Session, short_code: str, keep: Path | None, now: Clock) ->
         record.close()
 
 
-def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Record]:
+def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Ledger]:
     """The request's record, once no other command has it. StateError where one has it for too long."""
     api.get(short_code)  # UsageError for what is no short code, before there is a file for it
     session.check_clear(short_code)
     budget = session.budget()
     while True:
-        record: Record | None = yield Do(partial(open_record, keep, session.base_url, short_code))
+        record: Ledger | None = yield Do(partial(open_ledger, keep, session.base_url, short_code))
         if record is not None:
             return record
         if budget.left() <= _POLL:
@@ -120,7 +120,7 @@ def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Re
 class RequestExpiry:
     """One command's work on one request. The record is the caller's to close."""
 
-    def __init__(self, session: Session, short_code: str, record: Record, now: Clock = utc_now) -> None:
+    def __init__(self, session: Session, short_code: str, record: Ledger, now: Clock = utc_now) -> None:
         self._session = session
         self._code = short_code
         self._record = record
@@ -137,9 +137,9 @@ class RequestExpiry:
         seen = yield from self._look(budget)
         if seen.expires_at is None:
             return (yield from self._over("already-expired", (yield from self._keep_late()), before))
-        if self._too_soon(seen.expires_at, seen.told_at):
+        if self._too_soon(seen.expires_at, seen.answered_at):
             return self._ended("expiring", before, before, seen.expires_at)
-        yield from self._end(seen.told_at, started)
+        yield from self._end(seen.answered_at, started)
         return (yield from self._over("expired", (yield from self._keep_late()), before))
 
     def _look(self, budget: Budget) -> Flow[RequestInfo]:
@@ -165,17 +165,17 @@ class RequestExpiry:
                 "what is left",
             ) from None
 
-    def _too_soon(self, ends: datetime, told_at: datetime | None) -> bool:
+    def _too_soon(self, ends: datetime, answered_at: datetime | None) -> bool:
         """Whether a DELETE might arrive when the request is over already: then it would destroy."""
-        return ends - self._now() <= MARGIN_BY_OUR_CLOCK if told_at is None else ends - told_at <= MARGIN
+        return ends - self._now() <= MARGIN_BY_OUR_CLOCK if answered_at is None else ends - answered_at <= MARGIN
 
-    def _end(self, told_at: datetime | None, started: datetime) -> Flow[None]:
-        earlier = self._record.sent
-        if self._record.over or (earlier is not None and self._left_of(earlier, told_at) > timedelta(0)):
+    def _end(self, answered_at: datetime | None, started: datetime) -> Flow[None]:
+        earlier = self._record.pending
+        if self._record.is_expired or (earlier is not None and self._left_of(earlier, answered_at) > timedelta(0)):
             yield from self._learn(None)
             return
         try:
-            yield Do(partial(self._record.note_sending, Sent(self._now(), told_at)))
+            yield Do(partial(self._record.note_delete, PendingDelete(self._now(), answered_at)))
         except BaseException:  # whoever goes away at this moment, by a signal or cancelled, sends nothing
             with suppress(StateError):
                 self._record.settle("not sent")
@@ -226,10 +226,10 @@ class RequestExpiry:
         raise self._unknown(error, trouble)
 
     def _unknown(self, error: ServiceError | None, trouble: str) -> OutcomeUnknownError:
-        sent = self._record.sent
+        sent = self._record.pending
         until = "" if sent is None else f" before {format_time(sent.at + GRACE)}"
         first = "it is not known whether a DELETE that was sent before has arrived" if error is None else error.message
-        if self._record.over:
+        if self._record.is_expired:
             first = "the service told before that it has expired, and now tells otherwise"
         unknown = OutcomeUnknownError(
             f"request {self._code}: {first}; at the last look, {trouble}",
@@ -242,10 +242,10 @@ class RequestExpiry:
         unknown.unclear = True
         return unknown
 
-    def _left_of(self, sent: Sent, told_at: datetime | None) -> timedelta:
+    def _left_of(self, sent: PendingDelete, answered_at: datetime | None) -> timedelta:
         """What is left of the time in which an earlier DELETE may arrive: by one clock, the service's if it told."""
-        if sent.told_at is not None and told_at is not None:
-            return GRACE - (told_at - sent.told_at)
+        if sent.answered_at is not None and answered_at is not None:
+            return GRACE - (answered_at - sent.answered_at)
         return GRACE - (self._now() - sent.at)
 
     def _over(self, outcome: Outcome, found: Submissions, before: Submissions) -> Flow[EndedRequest]:

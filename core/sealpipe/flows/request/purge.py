@@ -14,7 +14,7 @@ from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, lo
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.state.ledger import Record
+from sealpipe.state.ledger import Ledger
 from sealpipe.times import format_time
 from sealpipe.wire.code import encoded
 
@@ -47,22 +47,22 @@ def purge_command(short_code: str) -> str:
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
-def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flow[EndedRequest]:
-    before = record.purging
+def _purge(session: Session, short_code: str, record: Ledger, now: Clock) -> Flow[EndedRequest]:
+    before = record.is_purging
     try:
         ended = yield from RequestExpiry(session, short_code, record, now).run()
     except NotFoundError:
         if not before:
             raise
         # "Not there" after a DELETE of an earlier purge that may have got through: that one did it.
-        yield Do(record.note_purged)
+        yield Do(record.note_purge_result)
         return EndedRequest(short_code, "deleted", (), kept_in=record.place)
     if ended.outcome == "expiring" and ended.expires_at is not None:
         raise RetriesExhaustedError(
             f"request {short_code} ends by itself at {format_time(ended.expires_at)}, too soon to be expired before",
             remedy="run it again after that; nothing was changed",
         )
-    yield Do(record.note_purging)
+    yield Do(record.note_purge)
     # It has expired and does not become active again: now a DELETE may be repeated, it ends in the same state.
     operation = replace(api.delete(short_code), name="purge the request", resend=Resend.REPEATABLE)
     try:
@@ -71,11 +71,11 @@ def _purge(session: Session, short_code: str, record: Record, now: Clock) -> Flo
         if error.unclear and (error.status, error.error_code) != (404, 70):
             error.remedy = f"run `{purge_command(short_code)}` again"
             raise
-        yield Do(record.note_purged)
+        yield Do(record.note_purge_result)
         if not error.unclear:
             raise
     else:
-        yield Do(record.note_purged)
+        yield Do(record.note_purge_result)
         if done.outcome != "deleted":
             raise ProtocolError(
                 f"request {short_code} was told to be over, and was not: it has expired only now",

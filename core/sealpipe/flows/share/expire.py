@@ -73,7 +73,7 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
         from sealpipe.state import directory
 
         with suppress(StateError):  # it has ended, whatever becomes of the note
-            yield Do(partial(directory.note, keep, session.base_url, short_code))
+            yield Do(partial(directory.note_expired, keep, session.base_url, short_code))
     return EndedShare(short_code, "expired")
 
 
@@ -82,7 +82,7 @@ def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budg
     if keep is not None:
         from sealpipe.state import directory
 
-        if (yield Do(partial(directory.noted, keep, session.base_url, short_code))):
+        if (yield Do(partial(directory.was_expired, keep, session.base_url, short_code))):
             return True
     with suppress(ServiceError):
         yield from call(shares.get(short_code), budget)

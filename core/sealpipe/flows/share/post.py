@@ -37,7 +37,7 @@ from sealpipe.flows.share.seal import seal_share as prepare
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry, kept
+from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 from sealpipe.times import format_time
 from sealpipe.wire import link
@@ -114,7 +114,7 @@ def _store_and_post(session: Session, posting: Posting, wanted: Sequence[SinkWri
     if wanted:
         from sealpipe.flows.share import store
 
-        with kept(posting.entry):
+        with keep_entry_on_error(posting.entry):
             try:
                 told = yield from store.write_all(session, store.mark_writes(wanted, posting.meta), posting.entry)
             except StateError:
@@ -153,7 +153,7 @@ class Posting:
 def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = False) -> Flow[Share]:
     """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
     entry, meta = posting.entry, posting.meta
-    with kept(entry):
+    with keep_entry_on_error(entry):
         with settle_entry(entry, unclear=unclear):
             created = yield from _create(posting, budget, unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":

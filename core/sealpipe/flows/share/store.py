@@ -75,7 +75,7 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
     found: list[fields.Field] = yield Do(partial(_open_body, entry.meta, entry.body))
     wanted = mark_writes(plan_writes(parse_targets(entry.meta["also_to"]), found), entry.meta)
     if resend:
-        unclear = [entry.placed(write.marker, write.place) == "storing" for write in wanted]
+        unclear = [entry.write_state(write.marker, write.place) == "storing" for write in wanted]
         wanted = [each._replace(mode="replace") if lost else each for each, lost in zip(wanted, unclear, strict=True)]
     try:
         return (yield from write_all(session, wanted, entry))

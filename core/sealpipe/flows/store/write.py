@@ -25,10 +25,10 @@ from sealpipe.wire.field import Field, revealed
 class Ledger(Protocol):
     """Knows, from run to run, how far a submission is in places that cannot be read back."""
 
-    def placed(self, marker: str, place: str) -> str:
+    def write_state(self, marker: str, place: str) -> str:
         """`storing`, `stored`; empty for not begun."""
 
-    def note_place(self, marker: str, place: str, state: str) -> None:
+    def note_write(self, marker: str, place: str, state: str) -> None:
         """How far it is from now on. Raises StateError."""
 
 
@@ -117,7 +117,7 @@ def _write_once(session: Session, write: SinkWrite, record: Ledger | None) -> Re
     if not blind or record is None:
         return write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
     place = write.place
-    state = record.placed(write.marker, place)
+    state = record.write_state(write.marker, place)
     if state == "stored":
         return Receipt(locator, known=False, already=True)
     if state == "storing" and write.mode == "create":
@@ -127,13 +127,13 @@ def _write_once(session: Session, write: SinkWrite, record: Ledger | None) -> Re
             locator=str(write.ref),
             remedy="where what is there is yours to write, run it again with ?mode=replace in the target",
         )
-    record.note_place(write.marker, place, "storing")
+    record.note_write(write.marker, place, "storing")
     try:
         receipt = write_fields(registry, write.ref.name, locator, write.fields, write.mode, write.marker)
     except NOT_TAKEN:
-        record.note_place(write.marker, place, state or "not stored")
+        record.note_write(write.marker, place, state or "not stored")
         raise
-    record.note_place(write.marker, place, "stored")
+    record.note_write(write.marker, place, "stored")
     return receipt
 
 
