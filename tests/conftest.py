@@ -12,14 +12,34 @@ import pytest
 from hypothesis import settings
 
 from sealpipe import ci_systems
+from tiers import is_in_rest
 
 # The suite itself may run in a CI system. What it starts does not, but where a test says so.
 for name in ci_systems.variables():
     os.environ.pop(name, None)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The tiers: a bare run leaves out what tests/tiers.py names."""
+    group = parser.getgroup("sealpipe")
+    group.addoption("--all", action="store_true", help="every test: browsers, engines, runners and sweeps, too")
+    group.addoption("--rest", action="store_true", help="only what a bare run leaves out")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the other tier out, unless `--all` is given or the command line names what to run."""
+    rest = config.getoption("--rest")
+    if config.getoption("--all"):
+        return
+    left_out = [item for item in items if is_in_rest(item.nodeid) is not rest]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if is_in_rest(item.nodeid) is rest]
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Without a deadline for a case, too: a busy machine would miss it. Who names a seed wants other cases."""
+    """What is named is run whole. Cases have no deadline: a busy machine would miss it."""
+    if config.args_source == config.ArgsSource.ARGS and not config.getoption("--rest"):
+        config.option.all = True  # and so it is for the workers, whose arguments are never the user's own
     if config.getoption("--hypothesis-seed", None) is None:
         settings.load_profile("ci")
 
