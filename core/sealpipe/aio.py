@@ -15,7 +15,7 @@ from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
-from sealpipe.http.aio import Network
+from sealpipe.http.aio import AsyncNetwork
 from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, shown_as_method, well_called
 
@@ -165,7 +165,7 @@ class AsyncClient(ClientSetup):
     A task that is cancelled while a change is on its way still learns its answer, for up to 5 seconds.
     """
 
-    _network: Network | None = None
+    _network: AsyncNetwork | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -187,7 +187,7 @@ class AsyncClient(ClientSetup):
 
     async def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         if self._network is None:
-            self._network = Network(self.session)
+            self._network = AsyncNetwork(self.session)
         return await self._network.send(operation, timeout)
 
     create_share = _driven(shares.create_share)

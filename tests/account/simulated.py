@@ -1,4 +1,4 @@
-"""A service with a rate limit and callers who share one client's pacing, on a clock of their own: no time passes."""
+"""A service with a rate limit and callers who share one client's limiter, on a clock of their own: no time passes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 
 from sealpipe.api.operation import Answer
-from sealpipe.http.rate_limiter import Pacing, Turn
+from sealpipe.http.rate_limiter import RateLimiter, Ticket
 
 
 @dataclass
@@ -53,34 +53,34 @@ class Outcome:
 
 
 def simulate(
-    service: Service, calls: int, callers: int, latency: float = 0.05, pacing: Pacing | None = None
+    service: Service, calls: int, callers: int, latency: float = 0.05, limiter: RateLimiter | None = None
 ) -> Outcome:
     """`callers` make `calls` calls between them, each repeated until it is not refused."""
     clock = Clock()
-    if pacing is None:
-        pacing = Pacing(clock)
+    if limiter is None:
+        limiter = RateLimiter(clock)
     else:
-        clock = pacing._clock  # type: ignore[assignment]  # the test gave it
+        clock = limiter._clock  # type: ignore[assignment]  # the test gave it
     outcome = Outcome()
-    events: list[tuple[float, int, str, list[float], Turn | None]] = []
+    events: list[tuple[float, int, str, list[float], Ticket | None]] = []
     for number in range(callers):
         heapq.heappush(events, (clock.now, number, "ask", [clock.now, 0], None))
     number, begun = callers, callers
     while events:
-        clock.now, _, what, call, turn = heapq.heappop(events)
+        clock.now, _, what, call, ticket = heapq.heappop(events)
         number += 1
-        turn = turn or Turn()
+        ticket = ticket or Ticket()
         if what == "ask":
-            pause = pacing.ask(turn)
+            pause = limiter.delay(ticket)
             if pause:
-                heapq.heappush(events, (clock.now + pause, number, "ask", call, turn))
+                heapq.heappush(events, (clock.now + pause, number, "ask", call, ticket))
             else:
                 outcome.left.append(clock.now)
                 call[1] += 1
-                heapq.heappush(events, (clock.now + latency, number, "answer", call, turn))
+                heapq.heappush(events, (clock.now + latency, number, "answer", call, ticket))
             continue
         answer = service.answer(clock.now)
-        pacing.note(turn, answer)
+        limiter.record(ticket, answer)
         if answer.status == 429:
             outcome.refused += 1
             wait = float(answer.headers["retry-after"])

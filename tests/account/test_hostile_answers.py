@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import time
 
-import httpx
+import httpcore
 import pytest
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import service_error
 from sealpipe.credential import Credential
-from sealpipe.http.exchange import Gathering
-from sealpipe.http.redaction import Echo
+from sealpipe.http.exchange import AnswerBuffer
+from sealpipe.http.redaction import Redactor
 from sealpipe_rehearsal.keys import mint
 from support.ci_logs import commands
 from support.faulty import Fault, Faulty, envelope, says
@@ -70,7 +70,7 @@ KEY = Credential.parse(mint().credential.reveal())
 
 
 def searched(body: bytes) -> Answer:
-    result: Answer | Failure = Echo(KEY).out_of(Answer(400, {}, body))
+    result: Answer | Failure = Redactor(KEY).redact(Answer(400, {}, body))
     assert isinstance(result, Answer)
     return result
 
@@ -104,20 +104,20 @@ class Asked:
         self.looked_at.append(answer.body)
         return self._wanted in answer.body
 
-    def gathering(self) -> Gathering:
-        return Gathering(
-            httpx.Response(200), Operation("wait", "POST", "/mcp", Resend.READ, lambda _: None, whole=self.whole)
+    def buffer(self) -> AnswerBuffer:
+        return AnswerBuffer(
+            httpcore.Response(200), Operation("wait", "POST", "/mcp", Resend.READ, lambda _: None, whole=self.whole)
         )
 
 
 @pytest.mark.parametrize("event", [b"\n", b"data: x\n", b"data: x\n\n", b": x\r\n\r\n", b"data: x\r\r"])
 def test_a_stream_in_tiny_pieces_is_looked_at_once(event: bytes) -> None:
     asked = Asked()
-    gathering = asked.gathering()
+    buffer = asked.buffer()
     for _ in range(5000):
-        assert not gathering.full(event)
+        assert not buffer.add(event)
     assert sum(map(len, asked.looked_at)) <= 5000 * len(event)
-    assert gathering.answer().body == 5000 * event
+    assert buffer.answer().body == 5000 * event
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -125,9 +125,9 @@ def test_a_stream_in_tiny_pieces_is_looked_at_once(event: bytes) -> None:
 def test_an_event_is_found_as_soon_as_it_has_ended_however_it_is_cut(end: bytes, size: int) -> None:
     first, last = (b"event: message" + end + b"data: " + word + end + end for word in (b"first", b"last"))
     asked = Asked(b"last")
-    gathering = asked.gathering()
+    buffer = asked.buffer()
     stream = first + last + b": and so on"
     pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
-    needed = next(number for number, piece in enumerate(pieces, 1) if gathering.full(piece))
+    needed = next(number for number, piece in enumerate(pieces, 1) if buffer.add(piece))
     # A line ends with CR as with CRLF: its LF need not be waited for.
     assert len((first + last).removesuffix(b"\n")) <= needed * size < len(first + last) + size

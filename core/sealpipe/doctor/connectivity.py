@@ -19,10 +19,11 @@ from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.doctor import Finding, failure, ok, warning
 from sealpipe.errors import ConnectError, SettingError
 from sealpipe.flows.session import Session
-from sealpipe.http.exchange import Watch
+from sealpipe.http.exchange import SendWatch
 from sealpipe.http.network import Network
-from sealpipe.http.plugin_connection import ProxyError, connected
-from sealpipe.http.tls import proxy_for, tls_context
+from sealpipe.http.plugin_connection import ProxyError, connect
+from sealpipe.http.proxy import proxy_for
+from sealpipe.http.tls import tls_context
 from sealpipe.loopback import is_loopback
 
 CALL_TIMEOUT = 15.0
@@ -84,7 +85,7 @@ class ServiceConnection:
         self._network.close()
 
 
-class _CertificateWatch(Watch):
+class _CertificateWatch(SendWatch):
     """Keeps the certificate of the innermost TLS: with a proxy over TLS there are two."""
 
     def __init__(self, line: ServiceConnection) -> None:
@@ -147,7 +148,7 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
     proxy = None
     try:
         proxy = proxy_for(link_base_url)
-        connected(link_base_url, partial(tls_context, environ, ca_file), proxy, TIMEOUT, TIMEOUT).close()
+        connect(link_base_url, partial(tls_context, environ, ca_file), proxy, TIMEOUT, TIMEOUT).close()
     except SettingError as error:
         yield warning(CHECK, f"{host} was not tried: {error.message}", error.remedy)
     except ProxyError as error:

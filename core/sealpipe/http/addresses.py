@@ -1,4 +1,4 @@
-"""From a name to a connection, in a time that is the caller's: the system's own look-up knows no timeout."""
+"""Host names to connections, within the caller's time (the system's look-up has no timeout), and which are refused."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-Found = list[tuple[Any, ...]]
+from sealpipe.errors import NotConfiguredError
+from sealpipe.loopback import in_clear
+
+Addresses = list[tuple[Any, ...]]
 
 
-def resolved(host: str, port: int, timeout: float | None) -> Found:
-    """What a name stands for, as `socket.getaddrinfo` has it. Raises OSError, TimeoutError after `timeout` seconds."""
+def resolve_host(host: str, port: int, timeout: float | None) -> Addresses:
+    """Look up a name, as `socket.getaddrinfo` does. Raises OSError, TimeoutError after `timeout` seconds."""
     if timeout is None or host == "localhost" or ":" in host or host.replace(".", "").isdigit():
-        return _asked(host, port)  # nobody is asked for those
-    answers: list[Found | BaseException] = []
+        return _look_up(host, port)  # answered without the network
+    answers: list[Addresses | BaseException] = []
 
     def ask() -> None:
         try:
-            answers.append(_asked(host, port))
+            answers.append(_look_up(host, port))
         except BaseException as error:  # noqa: BLE001 - it is raised below, in the thread that asked
             answers.append(error)
 
-    # Of its own, and left behind where it is late: nothing ends a look-up that hangs.
+    # A thread of its own, abandoned on timeout: nothing ends a look-up that hangs.
     asking = threading.Thread(target=ask, name="sealpipe-name", daemon=True)
     asking.start()
     asking.join(timeout)
@@ -33,13 +36,13 @@ def resolved(host: str, port: int, timeout: float | None) -> Found:
     return answers[0]
 
 
-def reached(host: str, port: int, left: Callable[[], float]) -> socket.socket:
-    """A TCP connection to the first address that takes one. `left` tells the seconds that the next step may take.
+def connect_host(host: str, port: int, left: Callable[[], float]) -> socket.socket:
+    """Connect over TCP to the first address that accepts. `left` returns the seconds that the next step may take.
 
     Raises OSError, and TimeoutError where `left` does.
     """
     failure = OSError("the name has no address")
-    for family, kind, protocol, _, address in resolved(host, port, left()):
+    for family, kind, protocol, _, address in resolve_host(host, port, left()):
         made = socket.socket(family, kind, protocol)
         try:
             made.settimeout(left())
@@ -54,5 +57,22 @@ def reached(host: str, port: int, left: Callable[[], float]) -> socket.socket:
     raise failure
 
 
-def _asked(host: str, port: int) -> Found:
+def _look_up(host: str, port: int) -> Addresses:
     return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+
+def refuse_cleartext(scheme: str, host: str) -> None:
+    """Refuse a plugin's connection over which others could read what it sends: NotConfiguredError.
+
+    The last check, before the first byte; backends check before, and name the setting.
+    """
+    if in_clear(scheme, host):
+        raise NotConfiguredError(
+            f"the address {scheme}://{host} would take secrets to another machine in clear: nothing was sent",
+            remedy="let it begin with https://; http:// is for this machine itself only",
+        )
+
+
+def not_loopback(host: str, address: str) -> str:
+    """Say why there is no connection where http:// was allowed for this machine's name."""
+    return f"the name {host} leads to another machine ({address}), and http:// is for this machine only"

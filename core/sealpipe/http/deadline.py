@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpcore
-import httpx
 
-from sealpipe.http.addresses import resolved
+from sealpipe.http.addresses import not_loopback, resolve_host
 from sealpipe.loopback import is_loopback
 
 
@@ -56,14 +55,16 @@ EXCHANGE = Deadline()
 class DeadlineBackend(httpcore.NetworkBackend):
     """Makes connections that keep the thread's deadline.
 
-    `plain` is told the address that a connection without TLS has led to, before its first byte: it may refuse. With
-    `here` there is no connection at all to another machine.
+    `check_plain` is called with the address of a connection without TLS, before its first byte, and may refuse.
+    `loopback_only`: no connection at all to another machine.
     """
 
-    def __init__(self, deadline: Deadline, plain: Callable[[str], object] | None = None, *, here: bool = False) -> None:
+    def __init__(
+        self, deadline: Deadline, check_plain: Callable[[str], object] | None = None, *, loopback_only: bool = False
+    ) -> None:
         self._deadline = deadline
-        self._here = here
-        self._plain = plain
+        self._loopback_only = loopback_only
+        self._check_plain = check_plain
         self._backend = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -79,23 +80,18 @@ class DeadlineBackend(httpcore.NetworkBackend):
         for address in _addresses(host, port, self._deadline.left(timeout, late)):
             try:
                 left = self._deadline.left(timeout, late)
-                if self._here and not is_loopback(address):
-                    raise httpcore.ConnectError(led_away(host, address))
+                if self._loopback_only and not is_loopback(address):
+                    raise httpcore.ConnectError(not_loopback(host, address))
                 stream = self._backend.connect_tcp(address, port, left, local_address, socket_options)
-                return _Stream(stream, self._deadline, self._plain)
+                return _Stream(stream, self._deadline, self._check_plain)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure
 
 
-def led_away(host: str, address: str) -> str:
-    """Why there is no connection where http:// was let through for this machine's name."""
-    return f"the name {host} leads to another machine ({address}), and http:// is for this machine only"
-
-
 def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
     try:
-        return list(dict.fromkeys(str(found[4][0]) for found in resolved(host, port, timeout)))
+        return list(dict.fromkeys(str(found[4][0]) for found in resolve_host(host, port, timeout)))
     except TimeoutError as error:
         raise httpcore.ConnectTimeout(str(error)) from error
     except OSError as error:
@@ -104,19 +100,19 @@ def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
 
 class _Stream(httpcore.NetworkStream):
     def __init__(
-        self, stream: httpcore.NetworkStream, deadline: Deadline, plain: Callable[[str], object] | None = None
+        self, stream: httpcore.NetworkStream, deadline: Deadline, check_plain: Callable[[str], object] | None = None
     ) -> None:
         self._stream = stream
         self._deadline = deadline
-        self._plain = plain
+        self._check_plain = check_plain
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return self._stream.read(max_bytes, self._deadline.left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        if self._plain is not None:
-            self._plain(str(self._stream.get_extra_info("server_addr")[0]))
-            self._plain = None
+        if self._check_plain is not None:
+            self._check_plain(str(self._stream.get_extra_info("server_addr")[0]))
+            self._check_plain = None
         if self._stream.get_extra_info("ssl_object") is not None:
             self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))
             return
@@ -144,10 +140,3 @@ class _Stream(httpcore.NetworkStream):
 
 
 _STEP = 64 * 1024
-
-
-class PooledTransport(httpx.HTTPTransport):
-    """httpx's transport on a pool of our own making: its own takes no network backend."""
-
-    def __init__(self, backend: httpcore.NetworkBackend, **options: Any) -> None:
-        self._pool = httpcore.ConnectionPool(network_backend=backend, **options)

@@ -1,4 +1,4 @@
-"""The network for code that blocks: operations out, what came back in."""
+"""The network for code that blocks: operations out, what came back in. `aio` is its twin, with awaits."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import httpcore
+
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.http import exchange
-from sealpipe.http.deadline import Deadline, DeadlineBackend, PooledTransport
-from sealpipe.http.rate_limiter import AGAIN, Pacing, Turn, held_back
-from sealpipe.http.redaction import Echo
+from sealpipe.http.deadline import Deadline, DeadlineBackend
+from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
+from sealpipe.http.rate_limiter import RateLimiter, Ticket
+from sealpipe.http.redaction import Redactor
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
@@ -20,61 +22,54 @@ if TYPE_CHECKING:
 class Network:
     """Sends operations over blocking sockets; safe to use from several threads."""
 
-    def __init__(self, session: Session, watch: Callable[[], exchange.Watch] = exchange.Watch) -> None:
+    def __init__(self, session: Session, watch: Callable[[], SendWatch] = SendWatch) -> None:
         self._session = session
         self._watch = watch
         self._deadline = Deadline()
-        self._pacing = Pacing()
-        self._echo = Echo(session.credential, session.previous)
-        self._transport = self._new_transport()
+        self._limiter = RateLimiter()
+        self._redactor = Redactor(session.credential, session.previous)
+        self._pool = self._new_pool()
 
     def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
-        """What came back within `timeout` seconds."""
+        """Send once, and return what came back within `timeout` seconds."""
         end = time.monotonic() + timeout
-        turn = Turn()
-        try:
-            while pause := self._pacing.ask(turn):
-                if late := held_back(pause, end - time.monotonic()):
-                    return late
-                time.sleep(min(pause, AGAIN))
-        finally:
-            self._pacing.forget(turn)
-        result = self._exchange(operation, end)
-        self._pacing.note(turn, result)
-        return self._echo.out_of(result)
+        ticket = Ticket()
+        for seconds in self._limiter.delays(ticket, end):
+            time.sleep(seconds)
+        if ticket.refusal is not None:
+            return ticket.refusal
+        if operation.own_connection:
+            with closing(self._new_pool()) as pool:
+                result = self._exchange(pool, operation, end)
+        else:
+            result = self._exchange(self._pool, operation, end)
+        self._limiter.record(ticket, result)
+        return self._redactor.redact(result)
 
     def close(self) -> None:
-        self._transport.close()
+        """Close the connections."""
+        self._pool.close()
 
-    def _new_transport(self) -> PooledTransport:
-        here = self._session.base_url.startswith("http://")
-        return PooledTransport(DeadlineBackend(self._deadline, here=here), **exchange.pool_options(self._session))
+    def _new_pool(self) -> httpcore.ConnectionPool:
+        backend = DeadlineBackend(self._deadline, loopback_only=self._session.base_url.startswith("http://"))
+        return httpcore.ConnectionPool(network_backend=backend, **pool_options(self._session))
 
-    def _exchange(self, operation: Operation[Any], end: float) -> Answer | Failure:
-        if operation.own_connection:
-            with closing(self._new_transport()) as transport:
-                return self._exchange_over(transport, operation, end)
-        return self._exchange_over(self._transport, operation, end)
-
-    def _exchange_over(self, transport: PooledTransport, operation: Operation[Any], end: float) -> Answer | Failure:
+    def _exchange(self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float) -> Answer | Failure:
         watch = self._watch()
-        content = None if operation.body is None else exchange.pieces(operation.body)
-        self._deadline.at = end
-        request = exchange.request(self._session, operation, end - time.monotonic(), content, watch.note)
+        request = build_request(self._session, operation, end - time.monotonic(), watch.note)
         try:
-            response = transport.handle_request(request)
-            gathering = exchange.Gathering(response, operation)
-            try:
-                for piece in response.iter_raw():
-                    if gathering.full(piece):
-                        break
-            finally:
-                response.close()
-            return gathering.answer()
+            with self._deadline.until(end):
+                response = pool.handle_request(request)
+                try:
+                    buffer = AnswerBuffer(response, operation)
+                    for piece in response.iter_stream():
+                        if buffer.add(piece):
+                            break
+                finally:
+                    response.close()
+            return buffer.answer()
         except Exception as error:
-            failure = exchange.failure(error, watch)
+            failure = describe_failure(error, watch)
             if failure is None:
                 raise
             return failure
-        finally:
-            self._deadline.at = None

@@ -1,4 +1,4 @@
-"""The HTTP client that plugins share: our certificates, the environment's proxies, no redirects, one deadline."""
+"""The httpx client that plugins share: our certificates, the environment's proxies, no redirects, one deadline."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import ssl
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
 
+import httpcore
 import httpx
 
 from sealpipe._version import __version__
 from sealpipe.errors import UsageError
-from sealpipe.http.deadline import EXCHANGE, DeadlineBackend, PooledTransport
-from sealpipe.http.exchange import passed
-from sealpipe.http.sockets import denied
-from sealpipe.http.tls import pool_proxy, refuse_clear
+from sealpipe.http.addresses import refuse_cleartext
+from sealpipe.http.deadline import EXCHANGE, DeadlineBackend
+from sealpipe.http.exchange import check_request
+from sealpipe.http.proxy import pool_proxy
+from sealpipe.http.sockets import access_denied
 from sealpipe.secret_scan import CustodyGate
 
 
@@ -25,12 +29,12 @@ def plugin_client(
     deadline: float,
     gate: CustodyGate,
 ) -> httpx.Client:
-    """A client; `context` is asked for when a connection is first made, `proxy` for every address.
+    """Make a client; `context` is called when a connection is first made, `proxy` for every address.
 
     `timeout` is in seconds, for each step of a call; `deadline` for a request and all of its answer. A request that
     `gate` stops ends with AccessDeniedError, and is not sent.
     """
-    transport = _ByProxy(context, proxy, deadline, gate)
+    transport = _Transport(context, proxy, deadline, gate)
     client = httpx.Client(
         transport=transport,
         trust_env=False,  # it would send loopback through a proxy
@@ -42,8 +46,11 @@ def plugin_client(
     return client
 
 
-class _ByProxy(httpx.BaseTransport):
-    """A connection pool for each way out: direct, or through a proxy."""
+class _Transport(httpx.BaseTransport):
+    """httpx's requests over httpcore's pools, one for each proxy and one without.
+
+    httpx's own transport takes no network backend, and so keeps no wall-clock deadline.
+    """
 
     def __init__(
         self,
@@ -57,42 +64,58 @@ class _ByProxy(httpx.BaseTransport):
         self._deadline = deadline
         self._gate = gate
         self._lock = threading.Lock()  # plugins call from several threads
-        self._pools: dict[str | None, PooledTransport] = {}
+        self._pools: dict[str | None, httpcore.ConnectionPool] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        refuse_clear(request.url.scheme, request.url.host)
+        refuse_cleartext(request.url.scheme, request.url.host)
         self._check(request)
         pool = self._pool(self._proxy(str(request.url)))
         end = EXCHANGE.end(self._deadline)
-        steps = request.extensions.get("timeout", {})
-        cut = {name: self._deadline if given is None else min(given, self._deadline) for name, given in steps.items()}
-        request.extensions = {**request.extensions, "timeout": cut}
-        with EXCHANGE.until(end):
-            response = pool.handle_request(request)
-        if isinstance(response.stream, httpx.SyncByteStream):
-            response.stream = _Bounded(response.stream, end)
-        return response
-
-    def _check(self, request: httpx.Request) -> None:
-        try:
-            passed(self._gate, request, request.read())
-            return
-        except UsageError as error:
-            refusal = denied(request.url.host, error)
-        raise refusal
+        with EXCHANGE.until(end), _httpx_errors(request):
+            response = pool.handle_request(self._convert(request))
+        return httpx.Response(
+            response.status,
+            headers=response.headers,
+            stream=_Body(response, request, end),
+            extensions=response.extensions,
+        )
 
     def close(self) -> None:
         for pool in self._pools.values():
             pool.close()
 
-    def _pool(self, proxy: str | None) -> PooledTransport:
+    def _check(self, request: httpx.Request) -> None:
+        try:
+            check_request(self._gate, request.url.raw_host, request.url.raw_path, request.headers.raw, request.read())
+            return
+        except UsageError as error:
+            refusal = access_denied(request.url.host, error)
+        raise refusal
+
+    def _convert(self, request: httpx.Request) -> httpcore.Request:
+        most = self._deadline
+        timeouts = request.extensions.get("timeout", {}).items()
+        url = request.url
+        return httpcore.Request(
+            request.method,
+            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.content,
+            extensions={
+                **request.extensions,
+                "timeout": {name: most if each is None else min(each, most) for name, each in timeouts},
+            },
+        )
+
+    def _pool(self, proxy: str | None) -> httpcore.ConnectionPool:
         with self._lock:
             if proxy not in self._pools:
-                self._pools[proxy] = PooledTransport(
+                context = self._context()
+                self._pools[proxy] = httpcore.ConnectionPool(
                     # On the way to a proxy there is no TLS yet; all else without it has to be this machine.
-                    DeadlineBackend(EXCHANGE, None if proxy else _only_here),
-                    ssl_context=self._context(),
-                    proxy=pool_proxy(proxy),
+                    network_backend=DeadlineBackend(EXCHANGE, None if proxy else _check_plain),
+                    ssl_context=context,
+                    proxy=pool_proxy(proxy, context),
                     max_connections=32,
                     max_keepalive_connections=32,
                     keepalive_expiry=5.0,
@@ -100,25 +123,45 @@ class _ByProxy(httpx.BaseTransport):
             return self._pools[proxy]
 
 
-def _only_here(address: str) -> None:
-    refuse_clear("http", address)
+def _check_plain(address: str) -> None:
+    refuse_cleartext("http", address)
 
 
-class _Bounded(httpx.SyncByteStream):
-    """The body of an answer: it has until the same end as its head, whoever reads it."""
+class _Body(httpx.SyncByteStream):
+    """The body of a response: it has the same deadline as its head."""
 
-    def __init__(self, stream: httpx.SyncByteStream, end: float) -> None:
-        self._stream = stream
+    def __init__(self, response: httpcore.Response, request: httpx.Request, end: float) -> None:
+        self._response = response
+        self._request = request
         self._end = end
 
     def __iter__(self) -> Iterator[bytes]:
-        pieces = iter(self._stream)
+        pieces = self._response.iter_stream()
         while True:
-            with EXCHANGE.until(self._end):
+            with EXCHANGE.until(self._end), _httpx_errors(self._request):
                 piece = next(pieces, None)
             if piece is None:
                 return
             yield piece
 
     def close(self) -> None:
-        self._stream.close()
+        self._response.close()
+
+
+_ERRORS: Final = {
+    getattr(httpcore, name): getattr(httpx, name)
+    for name in (
+        *("ConnectTimeout", "PoolTimeout", "ReadTimeout", "WriteTimeout", "TimeoutException"),
+        *("ConnectError", "ReadError", "WriteError", "NetworkError"),
+        *("LocalProtocolError", "RemoteProtocolError", "ProtocolError", "ProxyError", "UnsupportedProtocol"),
+    )
+}
+
+
+@contextmanager
+def _httpx_errors(request: httpx.Request) -> Iterator[None]:
+    """httpcore's exceptions as httpx's, which plugins know: they have the same names."""
+    try:
+        yield
+    except tuple(_ERRORS) as error:
+        raise _ERRORS[type(error)](str(error), request=request) from error

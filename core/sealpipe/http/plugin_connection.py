@@ -12,10 +12,9 @@ from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from sealpipe.errors import SettingError
-from sealpipe.http.addresses import reached
+from sealpipe.http.addresses import connect_host, refuse_cleartext
 from sealpipe.http.deadline import EXCHANGE
-from sealpipe.http.sockets import BoundedSocket, BoundedTls, bounded, wrapped
-from sealpipe.http.tls import refuse_clear
+from sealpipe.http.sockets import BoundedSocket, BoundedTls, bound_socket, wrap_tls
 from sealpipe.secret_scan import CustodyGate
 
 _PORTS: Final = {"https": 443, "http": 80}
@@ -27,7 +26,7 @@ class ProxyError(OSError):
     """The proxy did not let us through; the text is the status that it answered."""
 
 
-def connected(
+def connect(
     url: str,
     context: Callable[[], ssl.SSLContext],
     proxy: str | None,
@@ -44,7 +43,7 @@ def connected(
     """
     parts = urlsplit(url)
     if parts.scheme not in _OWN:
-        refuse_clear(parts.scheme, parts.hostname or "")
+        refuse_cleartext(parts.scheme, parts.hostname or "")
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     with EXCHANGE.until(EXCHANGE.end(deadline)):
         way = urlsplit(proxy) if proxy is not None and parts.scheme not in _OWN else None
@@ -54,11 +53,11 @@ def connected(
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if parts.scheme not in ("https", "tls"):
                 if parts.scheme == "http":
-                    refuse_clear("http", plain.getpeername()[0])  # where it has really led to
+                    refuse_cleartext("http", plain.getpeername()[0])  # where it has really led to
                 return plain
-            secure = wrapped(plain, context(), host)
+            secure = wrap_tls(plain, context(), host)
             if isinstance(secure, BoundedTls):
-                secure.bound(deadline, timeout)
+                secure.set_deadline(deadline, timeout)
                 secure.gate = gate
             return secure
         except BaseException:
@@ -71,8 +70,8 @@ _OWN: Final = ("tcp", "tls")
 
 
 def _direct(host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
-    made = bounded(reached(host, port, lambda: _left(timeout)))
-    made.bound(deadline, timeout)
+    made = bound_socket(connect_host(host, port, lambda: _left(timeout)))
+    made.set_deadline(deadline, timeout)
     return made
 
 

@@ -41,19 +41,19 @@ class PluginNetwork:
         if authorities is None and certificate is None:
             return self._http
         from sealpipe.http.plugin_client import plugin_client
-        from sealpipe.http.tls import own_context
+        from sealpipe.http.tls import backend_context
 
         with _in_plugins_words():
-            context = own_context(os.environ, self._ca_file, authorities, certificate)
+            context = backend_context(os.environ, self._ca_file, authorities, certificate)
         return plugin_client(lambda: context, _proxy, TIMEOUT, self._deadline, self._gate)
 
     def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
         """A socket, with certificates and proxy as everywhere."""
-        from sealpipe.http.plugin_connection import connected
+        from sealpipe.http.plugin_connection import connect
 
         with _in_plugins_words():
             context, proxy = partial(self._context, ca_file), self.proxy(url)
-            return connected(url, context, proxy, timeout or TIMEOUT, self._deadline, self._gate)
+            return connect(url, context, proxy, timeout or TIMEOUT, self._deadline, self._gate)
 
     @contextmanager
     def exchange(self) -> Iterator[None]:
@@ -102,9 +102,9 @@ class PluginNetwork:
 
     @cached_property
     def _bundle(self) -> Path | None:
-        from sealpipe.http.tls import named_certificates
+        from sealpipe.http.tls import list_certificates
 
-        named = named_certificates(os.environ)
+        named = list_certificates(os.environ)
         if self._ca_file is None and not named:
             return None
         files = [*(named or [_system_bundle()]), *([self._ca_file] if self._ca_file else [])]
@@ -132,7 +132,7 @@ def _system_bundle() -> Path:
 
 
 def _proxy(url: str) -> str | None:
-    from sealpipe.http.tls import proxy_for
+    from sealpipe.http.proxy import proxy_for
 
     with _in_plugins_words():
         return proxy_for(url)

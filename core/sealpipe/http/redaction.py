@@ -1,7 +1,7 @@
-"""Our credentials, taken out of whatever comes back.
+"""Redact our credentials in whatever comes back.
 
 A service, or a proxy in between, may repeat our request in a message, a header, a page of its own. Nothing of that
-is shown or handed on before it was here.
+is shown or handed on before it was redacted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sealpipe.secret_scan import LARGE, REDACTED, SecretFinder
 FLAW = "repeats the credential"
 
 
-class Echo:
+class Redactor:
     """Finds all parts of our credentials, however they are written: see `sealpipe.secret_scan`.
 
     What follows our key id and a dot is taken out, too, and what a secret begins with: it may have been cut short.
@@ -26,8 +26,8 @@ class Echo:
         secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
         self._needles = SecretFinder(secrets, names=known)
 
-    def out_of(self, result: Answer | Failure) -> Answer | Failure:
-        """The same without the credentials. A body that they cannot be taken out of has a flaw, and is not there."""
+    def redact(self, result: Answer | Failure) -> Answer | Failure:
+        """Return the same without the credentials. A body that they cannot be removed from is dropped, with a flaw."""
         if isinstance(result, Failure):
             return replace(result, detail=self._text(result.detail))
         headers = {name: self._text(value) for name, value in result.headers.items()}
@@ -37,8 +37,8 @@ class Echo:
         return replace(result, headers=headers, body=body)
 
     def _text(self, text: str) -> str:
-        cleared = self._bytes(text.encode("utf-8", "surrogatepass"))
-        return (REDACTED if cleared is None else cleared).decode("utf-8", "surrogatepass")
+        clean = self._bytes(text.encode("utf-8", "surrogatepass"))
+        return (REDACTED if clean is None else clean).decode("utf-8", "surrogatepass")
 
     def _bytes(self, data: bytes) -> bytes | None:
         """The bytes without them; None where one would still be there."""
@@ -49,5 +49,5 @@ class Echo:
         for start, end in spans:
             parts += [data[done:start], REDACTED]
             done = end
-        cleared = b"".join([*parts, data[done:]])
-        return None if self._needles.within(cleared) else cleared
+        clean = b"".join([*parts, data[done:]])
+        return None if self._needles.within(clean) else clean

@@ -36,7 +36,7 @@ class _Bounded(_Base):
     _end: float = math.inf
     _heard = False
 
-    def bound(self, seconds: float, step: float | None) -> None:
+    def set_deadline(self, seconds: float, step: float | None) -> None:
         """From now on: `seconds` for an exchange, `step` for each read and write of it."""
         self._seconds, self._step, self._end, self._heard = seconds, step, EXCHANGE.end(seconds), False
 
@@ -82,7 +82,7 @@ class _Bounded(_Base):
         try:
             self.gate.check("a line", piece)
         except UsageError as error:
-            refusal = denied(self._place(), error)
+            refusal = access_denied(self._place(), error)
         else:
             self._before = piece[-OVERLAP:]
             return
@@ -127,17 +127,17 @@ def guarded_tls(by: CustodyGate) -> type[BoundedTls]:
     return Guarded
 
 
-def denied(host: str, error: UsageError) -> AccessDeniedError:
+def access_denied(host: str, error: UsageError) -> AccessDeniedError:
     """What the gate says, in a plugin's own words: any other error is told by its type only."""
     return AccessDeniedError(f"what was to be sent to {host}: {error.message}", remedy=error.remedy)
 
 
-def bounded(plain: socket.socket) -> BoundedSocket:
+def bound_socket(plain: socket.socket) -> BoundedSocket:
     """The same connection, bound."""
     return BoundedSocket(plain.family, plain.type, plain.proto, plain.detach())
 
 
-def wrapped(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+def wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
     """TLS over a connection."""
     context.sslsocket_class = BoundedTls
     return context.wrap_socket(plain, server_hostname=host)

@@ -1,4 +1,4 @@
-"""Whom TLS trusts, and which way out: the system's certificates and one file more, and the proxy of the environment."""
+"""What TLS trusts: the system's certificates, those of the CA file, and what a backend sets."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
-from sealpipe.errors import NotConfiguredError, SettingError
-from sealpipe.loopback import in_clear, is_loopback
-
-if TYPE_CHECKING:
-    import httpcore
+from sealpipe.errors import SettingError
 
 
 def tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
-    """A context that checks certificates and names: the system's and those of some files.
+    """Make a context that checks certificates and names: trusts the system's and those of some files.
 
-    SSLKEYLOGFILE is not obeyed: it would write the session keys.
+    SSLKEYLOGFILE is ignored: it would write the session keys.
     """
     context = _empty()
     try:
@@ -37,13 +30,13 @@ def tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLCo
     return context
 
 
-def own_context(
+def backend_context(
     environ: Mapping[str, str],
     ca_file: Path | None,
     authorities: str | None,
     certificate: tuple[Path, Path] | None,
 ) -> ssl.SSLContext:
-    """A context for one backend: `authorities` in place of the system's (None: those), and a client certificate."""
+    """Make a context for one backend: `authorities` in place of the system's (None: those), a client certificate."""
     if authorities is None:
         context = tls_context(environ, ca_file)
     else:
@@ -88,8 +81,8 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
         context.load_verify_locations(cafile=certifi.where())
 
 
-def named_certificates(environ: Mapping[str, str]) -> list[Path]:
-    """The files of certificates that the environment names, a folder's one by one; empty where it names none."""
+def list_certificates(environ: Mapping[str, str]) -> list[Path]:
+    """List the files of certificates that the environment names, a folder's one by one; empty where it names none."""
     file, folders = environ.get("SSL_CERT_FILE"), (environ.get("SSL_CERT_DIR") or "").split(os.pathsep)
     hashed = [each for folder in folders if folder for each in sorted(Path(folder).glob("*.[0-9]"))]
     return [*([Path(file)] if file else []), *hashed]
@@ -102,52 +95,3 @@ def _is_hashed(folder: str) -> bool:
             return any(entry.name.endswith(".0") for entry in entries)
     except OSError:
         return False
-
-
-def refuse_clear(scheme: str, host: str) -> None:
-    """The last gate before a plugin's connection: NotConfiguredError where what it sends could be read on the way.
-
-    Backends say it with the setting's name where they are made; whatever they do not see ends here, before a byte.
-    """
-    if in_clear(scheme, host):
-        raise NotConfiguredError(
-            f"the address {scheme}://{host} would take secrets to another machine in clear: nothing was sent",
-            remedy="let it begin with https://; http:// is for this machine itself only",
-        )
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address; never one for loopback."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass_environment(host):
-        return None
-    proxies = getproxies_environment()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy is None:
-        return None
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if not _is_proxy(proxy):
-        raise SettingError("the proxy of the environment is not an http(s) address", remedy="check HTTPS_PROXY")
-    return proxy
-
-
-def pool_proxy(proxy: str | None) -> httpcore.Proxy | None:
-    """A proxy as the pools take it: its login apart from its address."""
-    import httpcore
-    import httpx
-
-    if proxy is None:
-        return None
-    url = httpx.URL(proxy)
-    user = (url.username.encode(), url.password.encode()) if url.username else None
-    return httpcore.Proxy(str(url.copy_with(username=None, password=None)), auth=user)
-
-
-def _is_proxy(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        whole = bool(parts.hostname) and parts.port != 0  # a port that is none is told only when it is asked for
-    except ValueError:
-        return False
-    return whole and parts.scheme in ("http", "https") and address.isprintable() and " " not in address

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sealpipe import Client, SealpipeError
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.credential import Credential
-from sealpipe.http.redaction import Echo
+from sealpipe.http.redaction import Redactor
 from sealpipe_rehearsal.keys import mint
 from support.faulty import Exchange, Fault, Faulty, echoes, message
 from support.terminal import Terminal
@@ -27,7 +27,7 @@ AUTH = TWO.rpartition(".")[2]
 
 
 def taken_out(body: bytes) -> bytes:
-    result = Echo(Credential.parse(KEY)).out_of(Answer(400, {"x-echo": HEADER, "x-other": "é\x80"}, body, "flaw"))
+    result = Redactor(Credential.parse(KEY)).redact(Answer(400, {"x-echo": HEADER, "x-other": "é\x80"}, body, "flaw"))
     assert isinstance(result, Answer)
     assert (result.status, result.flaw) == (400, "flaw")
     assert result.headers == {"x-echo": "[withheld]", "x-other": "é\x80"}
@@ -80,7 +80,7 @@ def test_what_is_no_secret_stays(body: str) -> None:
 
 
 def test_it_is_taken_out_of_what_a_broken_connection_says() -> None:
-    result = Echo(Credential.parse(KEY)).out_of(Failure(sent=True, detail=f"illegal line: {HEADER!r} \udc80"))
+    result = Redactor(Credential.parse(KEY)).redact(Failure(sent=True, detail=f"illegal line: {HEADER!r} \udc80"))
     assert result == Failure(sent=True, detail="illegal line: '[withheld]' \udc80")
 
 
@@ -116,7 +116,7 @@ ENCODED: dict[str, Callable[[str], bytes]] = {
 
 
 def both_out_of(body: bytes) -> Answer:
-    result = Echo(Credential.parse(KEY), Credential.parse(BEFORE)).out_of(
+    result = Redactor(Credential.parse(KEY), Credential.parse(BEFORE)).redact(
         Answer(400, {"x": body.decode("latin-1")}, body)
     )
     assert isinstance(result, Answer)
@@ -158,9 +158,9 @@ def test_a_large_answer_holds_none_of_them(encoding: str) -> None:
 @pytest.mark.parametrize("sign", [b"\\", b"%41", b"\\u0041", b"&#65;", b"\n ", b"=", b"&#", b"\x00", b"\\\\u"])
 def test_a_hostile_answer_is_looked_through_in_time(sign: bytes) -> None:
     body = (sign * 1_048_576)[:1_048_576]
-    echo = Echo(Credential.parse(KEY), Credential.parse(BEFORE))
+    redactor = Redactor(Credential.parse(KEY), Credential.parse(BEFORE))
     begun = time.thread_time()
-    assert echo.out_of(Answer(400, {}, body)) == Answer(400, {}, body)
+    assert redactor.redact(Answer(400, {}, body)) == Answer(400, {}, body)
     assert time.thread_time() - begun < 20
 
 

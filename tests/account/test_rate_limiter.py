@@ -12,7 +12,7 @@ import pytest
 from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
 from sealpipe.api.operation import Answer, Failure
-from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, Pacing, Turn, held_back
+from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, RateLimiter, Ticket, refuse_delay
 from sealpipe_rehearsal.running import Running
 from support.faulty import Faulty, passes, says
 
@@ -24,36 +24,36 @@ def refused(after: str | None = None) -> Answer:
 
 
 class Line:
-    """Some turns that ask one pacing, and the clock that they ask it by."""
+    """Some tickets that ask one limiter, and the clock that they ask it by."""
 
     def __init__(self, before: int = 0) -> None:
         self.clock = Clock()
-        self.pacing = Pacing(self.clock)
+        self.limiter = RateLimiter(self.clock)
         for _ in range(before):
             self.leave()
 
-    def leave(self) -> Turn:
+    def leave(self) -> Ticket:
         """Wait as long as it takes, and leave."""
-        turn = Turn()
-        while pause := self.pacing.ask(turn):
+        ticket = Ticket()
+        while pause := self.limiter.delay(ticket):
             self.clock.now += pause
-        return turn
+        return ticket
 
     def get(self, result: Answer | Failure) -> None:
-        self.pacing.note(self.leave(), result)
+        self.limiter.record(self.leave(), result)
 
     def pause(self) -> float:
         """What the next in line would have to wait; it steps out again."""
-        turn = Turn()
-        pause = self.pacing.ask(turn)
-        self.pacing.forget(turn)
+        ticket = Ticket()
+        pause = self.limiter.delay(ticket)
+        self.limiter.cancel(ticket)
         return pause
 
 
 def test_nothing_is_held_back_while_nothing_was_refused() -> None:
     line = Line()
     for result in (DONE, Answer(503, {"retry-after": "60"}, b""), Failure(sent=False, detail="no connection"), DONE):
-        assert [line.pacing.ask(Turn()) for _ in range(500)] == 500 * [0.0]
+        assert [line.limiter.delay(Ticket()) for _ in range(500)] == 500 * [0.0]
         line.get(result)
     assert line.clock.now == Clock().now
 
@@ -79,28 +79,30 @@ def test_after_a_refusal_requests_leave_one_by_one_and_first_come_is_first_serve
     line = Line(before=240)
     line.get(refused("3"))
     began = line.clock.now
-    turns = [Turn() for _ in range(5)]
-    pauses = [line.pacing.ask(turn) for turn in turns]
+    tickets = [Ticket() for _ in range(5)]
+    pauses = [line.limiter.delay(ticket) for ticket in tickets]
     assert pauses == pytest.approx([3.0 + 0.498 * place for place in range(5)], rel=0.01), "half of 241 a minute"
     line.clock.now = began + 100
-    assert [line.pacing.ask(turn) == 0.0 for turn in turns] == [True, False, False, False, False], "late or not"
+    assert [line.limiter.delay(ticket) == 0.0 for ticket in tickets] == [True, False, False, False, False], (
+        "late or not"
+    )
 
 
 def test_one_that_gives_up_makes_room_for_those_behind_it() -> None:
     line = Line()
     line.get(refused("3"))
-    first, second = Turn(), Turn()
-    assert line.pacing.ask(first) < line.pacing.ask(second)
-    line.pacing.forget(first)
-    line.pacing.forget(first)
-    assert line.pacing.ask(second) == pytest.approx(3.0)
+    first, second = Ticket(), Ticket()
+    assert line.limiter.delay(first) < line.limiter.delay(second)
+    line.limiter.cancel(first)
+    line.limiter.cancel(first)
+    assert line.limiter.delay(second) == pytest.approx(3.0)
 
 
 def test_refusals_of_what_had_left_before_do_not_slow_down_again() -> None:
     line = Line()
     together = [line.leave() for _ in range(10)]
-    for turn in together:
-        line.pacing.note(turn, refused("2"))
+    for ticket in together:
+        line.limiter.record(ticket, refused("2"))
     line.clock.now += 2
     line.leave()
     spaced = line.pause()
@@ -131,14 +133,14 @@ def test_after_an_idle_while_nothing_is_held_back() -> None:
     line.get(refused("1"))
     line.leave()
     line.clock.now += IDLE + 1
-    assert [line.pacing.ask(Turn()) for _ in range(5)] == 5 * [0.0]
+    assert [line.limiter.delay(Ticket()) for _ in range(5)] == 5 * [0.0]
 
 
 def test_a_long_hold_is_no_idle_while() -> None:
     line = Line()
     line.get(refused("300"))
     line.clock.now += 300
-    assert [line.pacing.ask(Turn()) == 0.0 for _ in range(3)] == [True, False, False]
+    assert [line.limiter.delay(Ticket()) == 0.0 for _ in range(3)] == [True, False, False]
 
 
 @pytest.mark.parametrize("callers", [1, 5, 20, 100])
@@ -154,18 +156,18 @@ def test_many_callers_use_the_whole_rate_and_are_hardly_refused(per_minute: int,
         assert outcome.tries <= 4, "five are all that a call has"
 
 
-def test_without_pacing_the_same_callers_are_refused_many_times_as_often() -> None:
-    class Holding(Pacing):
+def test_without_the_limiter_the_same_callers_are_refused_many_times_as_often() -> None:
+    class Holding(RateLimiter):
         """What was there before: everybody waits, and then all leave at once."""
 
-        def note(self, turn: Turn, result: Answer | Failure) -> None:
-            super().note(turn, result)
+        def note(self, ticket: Ticket, result: Answer | Failure) -> None:
+            super().note(ticket, result)
             self._rate = None
 
-    def refusals(pacing: Pacing) -> Outcome:
-        return simulate(Service(100), 400, 20, pacing=pacing)
+    def refusals(limiter: RateLimiter) -> Outcome:
+        return simulate(Service(100), 400, 20, limiter=limiter)
 
-    paced, held = refusals(Pacing(Clock())), refusals(Holding(Clock()))
+    paced, held = refusals(RateLimiter(Clock())), refusals(Holding(Clock()))
     assert held.refused > 20 * paced.refused
     assert held.tries > 5 >= paced.tries
 
@@ -243,7 +245,7 @@ def test_no_request_leaves_so_late_that_its_outcome_would_be_unknown(
     ("pause", "left", "late"), [(0.7, 1, False), (0.76, 1, True), (27, 30, False), (28.5, 30, True)]
 )
 def test_a_request_keeps_some_of_its_time_for_itself(pause: float, left: float, *, late: bool) -> None:
-    assert (held_back(pause, left) is not None) == late
+    assert (refuse_delay(pause, left) is not None) == late
 
 
 def test_a_task_that_is_cancelled_while_it_waits_does_not_block_the_others(service: Running, faulty: Faulty) -> None:
