@@ -160,8 +160,8 @@ def test_without_the_limiter_the_same_callers_are_refused_many_times_as_often() 
     class Holding(RateLimiter):
         """What was there before: everybody waits, and then all leave at once."""
 
-        def note(self, ticket: Ticket, result: Answer | Failure) -> None:
-            super().note(ticket, result)
+        def record(self, ticket: Ticket, result: Answer | Failure) -> None:
+            super().record(ticket, result)
             self._rate = None
 
     def refusals(limiter: RateLimiter) -> Outcome:

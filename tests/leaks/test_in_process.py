@@ -117,7 +117,7 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
 
 def test_a_request_is_printed_without_its_credential(kept: Kept) -> None:
     with kept.client() as client:
-        request = exchange.request(client.session, shares.get("code"), 1.0, None, None)
+        request = exchange.build_request(client.session, shares.get("code"), 1.0, None)
     assert kept.find(f"{request} {request!r} {request.headers} {request.headers!r} {[request.headers]}") == set()
 
 
