@@ -244,7 +244,7 @@ def test_collect_is_handed_every_line_and_fails_as_sealpipe_does(tmp_path: Path)
 @pytest.mark.parametrize(
     ("inputs", "told"),
     [
-        ({"fields": "text:a"}, "add --print, where you capture stdout"),
+        ({"fields": "text:a"}, "add --print if you capture stdout"),
         ({"fields": "text:a", "seal-link": "true", "fields-file": "no-such-file"}, "no-such-file"),
         ({"fields": "# nothing", "seal-link": "true"}, "there is nothing to share"),
     ],
