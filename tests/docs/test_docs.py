@@ -54,10 +54,24 @@ def test_the_tree_at_the_top_of_errors_names_every_exception_with_its_exit_code(
             assert own is None or int(own[1]) == kind.exit_code, name
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
-def test_every_link_between_pages_leads_somewhere(text: Path) -> None:
-    for target in re.findall(r"\]\((?!https?://)([^)#]+)", text.read_text(encoding="utf-8")):
-        assert (text.parent / target).exists(), target
+def test_every_link_leads_to_a_page_and_a_heading(text: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text.read_text(encoding="utf-8")):
+        page = text.parent / target if target else text
+        assert page.exists(), target
+        assert not anchor or anchor in anchors(page), f"{target}#{anchor}"
+
+
+def test_the_index_links_to_every_page() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in {*DOCS.glob("**/*.md")} - {*DOCS.glob("**/README.md"), DOCS / "index.md"}:
+        assert f"({page.relative_to(DOCS)})" in index, page
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)

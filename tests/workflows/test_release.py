@@ -36,7 +36,7 @@ def test_the_major_tag_is_moved_or_made(tmp_path: Path, *, there: bool) -> None:
     if there:
         (tmp_path / "there").touch()
     environ = {"GITHUB_REPOSITORY": "acme/sealpipe", "GITHUB_REF_NAME": "v1.12.3", "GITHUB_SHA": "a" * 40}
-    assert run("major", "Move it, or make it", tmp_path, **environ) == 0
+    assert run("major", "Move or create the tag", tmp_path, **environ) == 0
     refs = "repos/acme/sealpipe/git/refs"
     moved = f"api --silent --method PATCH {refs}/tags/v1 -f sha={'a' * 40} -F force=true"
     made = f"api --silent --method POST {refs} -f ref=refs/tags/v1 -f sha={'a' * 40}"
@@ -46,7 +46,7 @@ def test_the_major_tag_is_moved_or_made(tmp_path: Path, *, there: bool) -> None:
 @pytest.mark.parametrize(("tag", "code"), [("v1.2.3", 0), ("v1.2.30", 1), ("v1x2.3", 1), ("v1.2", 1)])
 def test_a_tag_that_is_not_the_version_releases_nothing(tmp_path: Path, tag: str, code: int) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
-    assert run("build", "The tag is the version", tmp_path, GITHUB_REF_NAME=tag) == code
+    assert run("build", "Check that the tag is the version", tmp_path, GITHUB_REF_NAME=tag) == code
 
 
 def test_nothing_is_published_or_moved_before_it_is_audited_and_attested() -> None:
@@ -90,7 +90,7 @@ def test_locks_and_floors_are_audited_and_what_is_found_ends_the_release(
     ).stdout
     (tmp_path / "floors.txt").write_text(floors)
     environ = {"RUNNER_TEMP": str(tmp_path), "LOG": str(tmp_path / "log")}
-    assert run("audit", "pip-audit of what is locked, and of the floors", tmp_path, **environ) == code
+    assert run("audit", "Audit locked and lowest versions", tmp_path, **environ) == code
     if not code:
         assert {"click==8.3.3", "starlette==1.3.1", "urllib3==2.7"} <= set((tmp_path / "log").read_text().splitlines())
 
