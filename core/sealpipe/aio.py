@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
-from sealpipe.calls import account, handing_over, requests, shares
+from sealpipe.calls.table import Calls, sign_as_method
 from sealpipe.flows.journal import JournaledLink
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import guard
@@ -17,7 +17,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.aio import AsyncNetwork
 from sealpipe.secret import strip_frames, strips_frames
-from sealpipe.setup import ClientSetup, open_fields, registry, shown_as_method, well_called
+from sealpipe.setup import ClientSetup, open_fields, registry, well_called
 
 if TYPE_CHECKING:
     from sealpipe.wire.fields import Field
@@ -109,10 +109,10 @@ async def _shielded(work: Coroutine[Any, Any, T], state: RunState) -> T:
         raise
 
 
-def _driven(
+def _call(
     call: Callable[Concatenate[Session, P], Flow[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """The method of a flow: same arguments, same docstring, no body of its own."""
+    """Make the method of a call that gives one result."""
 
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
@@ -126,13 +126,15 @@ def _driven(
         del args, options
         raise strip_frames(fault)
 
-    shown_as_method(method, call, {"Flow": "{}"})
+    sign_as_method(method, call, "{}")
     return method
 
 
-def _walked(
+def _list_call(
     call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    """Make the method of a call that goes through a list."""
+
     @wraps(call)
     @strips_frames
     def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
@@ -141,7 +143,7 @@ def _walked(
         checked(call, args, options, skip=1)
         return _rows(self, call(self.session, *args, **options))
 
-    shown_as_method(method, call, {"Walk": "AsyncIterator[{}]", "LogWalk": "AsyncIterator[Access]"})
+    sign_as_method(method, call, "AsyncIterator[{}]")
     return method
 
 
@@ -159,7 +161,7 @@ async def _next_page(client: AsyncClient, walk: Pages[T]) -> list[T]:
     raise strip_frames(fault)
 
 
-class AsyncClient(ClientSetup):
+class AsyncClient(Calls, ClientSetup):
     """The service from asyncio. An async context manager; arguments as for `Client`.
 
     A task that is cancelled while a change is on its way still learns its answer, for up to 5 seconds.
@@ -190,30 +192,8 @@ class AsyncClient(ClientSetup):
             self._network = AsyncNetwork(self.session)
         return await self._network.send(operation, timeout)
 
-    create_share = _driven(shares.create_share)
-    list_shares = _driven(shares.list_shares)
-    iter_shares = _walked(shares.iter_shares)
-    get_share = _driven(shares.get_share)
-    expire_share = _driven(shares.expire_share)
-    share = _driven(shares.share)
-    resume = _driven(shares.resume)
-    create_request = _driven(requests.create_request)
-    list_requests = _driven(requests.list_requests)
-    iter_requests = _walked(requests.iter_requests)
-    get_request = _driven(requests.get_request)
-    list_submissions = _driven(requests.list_submissions)
-    request = _driven(handing_over.request)
-    collect = _driven(handing_over.collect)
-    collect_each = _driven(handing_over.collect_each)
-    delete_request = _driven(requests.delete_request)
-    expire_request = _driven(requests.expire_request)
-    purge_request = _driven(requests.purge_request)
-    get_stats = _driven(account.get_stats)
-    list_tools = _driven(account.list_tools)
-    call_tool = _driven(account.call_tool)
-    get_capabilities = _driven(account.get_capabilities)
-    share_log = _driven(account.share_log)
-    iter_share_log = _walked(account.iter_share_log)
+    _make_call = staticmethod(_call)
+    _make_list_call = staticmethod(_list_call)
 
 
 @strips_frames

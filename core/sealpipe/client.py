@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.calls import account, handing_over, requests, shares
+from sealpipe.calls.table import Calls, sign_as_method
 from sealpipe.errors import UsageError
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import guard
@@ -19,7 +19,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.network import Network
 from sealpipe.secret import strips_frames
-from sealpipe.setup import ClientSetup, open_fields, registry, shown_as_method, well_called
+from sealpipe.setup import ClientSetup, open_fields, registry, well_called
 
 if TYPE_CHECKING:
     from sealpipe.wire.fields import Field
@@ -61,10 +61,10 @@ def _tell(callback: Callable[[], object]) -> None:
         raise UsageError("the callback is asynchronous, and this client is not", remedy="use AsyncClient")
 
 
-def _driven(
+def _call(
     call: Callable[Concatenate[Session, P], Flow[T]],
 ) -> Callable[Concatenate[Client, P], T]:
-    """The method of a flow: same arguments, same docstring, no body of its own."""
+    """Make the method of a call that gives one result."""
 
     @wraps(call)
     @strips_frames
@@ -74,13 +74,15 @@ def _driven(
         checked(call, args, options, skip=1)
         return self.run(call(self.session, *args, **options))
 
-    shown_as_method(method, call, {"Flow": "{}"})
+    sign_as_method(method, call, "{}")
     return method
 
 
-def _walked(
+def _list_call(
     call: Callable[Concatenate[Session, P], Pages[T]],
 ) -> Callable[Concatenate[Client, P], Iterator[T]]:
+    """Make the method of a call that goes through a list."""
+
     @wraps(call)
     @strips_frames
     def method(self: Client, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
@@ -89,7 +91,7 @@ def _walked(
         checked(call, args, options, skip=1)
         return _rows(self, call(self.session, *args, **options))
 
-    shown_as_method(method, call, {"Walk": "Iterator[{}]", "LogWalk": "Iterator[Access]"})
+    sign_as_method(method, call, "Iterator[{}]")
     return method
 
 
@@ -99,7 +101,7 @@ def _rows(client: Client, walk: Pages[T]) -> Iterator[T]:
         yield from next_page()
 
 
-class Client(ClientSetup):
+class Client(Calls, ClientSetup):
     """The service from code that blocks. A context manager; one client may serve several threads.
 
     `api_key` (all three parts, or two), `base_url` (ends in /v1), `link_base_url`; `deadline` in seconds for
@@ -130,34 +132,12 @@ class Client(ClientSetup):
     def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
         network = self._network
         if network is None:
-            with self._making:  # one for all threads, or their connections and their pacing were not shared
+            with self._making:  # one for all threads: they share connections and rate limiter
                 network = self._network = self._network or Network(self.session)
         return network.send(operation, timeout)
 
-    create_share = _driven(shares.create_share)
-    list_shares = _driven(shares.list_shares)
-    iter_shares = _walked(shares.iter_shares)
-    get_share = _driven(shares.get_share)
-    expire_share = _driven(shares.expire_share)
-    share = _driven(shares.share)
-    resume = _driven(shares.resume)
-    create_request = _driven(requests.create_request)
-    list_requests = _driven(requests.list_requests)
-    iter_requests = _walked(requests.iter_requests)
-    get_request = _driven(requests.get_request)
-    list_submissions = _driven(requests.list_submissions)
-    request = _driven(handing_over.request)
-    collect = _driven(handing_over.collect)
-    collect_each = _driven(handing_over.collect_each)
-    delete_request = _driven(requests.delete_request)
-    expire_request = _driven(requests.expire_request)
-    purge_request = _driven(requests.purge_request)
-    get_stats = _driven(account.get_stats)
-    list_tools = _driven(account.list_tools)
-    call_tool = _driven(account.call_tool)
-    get_capabilities = _driven(account.get_capabilities)
-    share_log = _driven(account.share_log)
-    iter_share_log = _walked(account.iter_share_log)
+    _make_call = staticmethod(_call)
+    _make_list_call = staticmethod(_list_call)
 
 
 @strips_frames

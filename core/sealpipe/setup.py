@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache, partial, wraps
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from sealpipe.config import Config
@@ -40,23 +39,6 @@ def well_called(function: Callable[P, T]) -> Callable[P, T]:
         return function(*args, **options)
 
     return door
-
-
-def shown_as_method(method: Callable[..., Any], call: Callable[..., Any], returns: Mapping[str, str]) -> None:
-    """Let `help` show a method as it is called: `self` where the flow has its session, and what it gives in the end.
-
-    `returns` says how each word of the flow's own type reads. The stand-in is made of the flow's code and never runs:
-    making a `Signature` of each method would cost every command a millisecond.
-    """
-    code = call.__code__
-    names = ("self", *code.co_varnames[1:])
-    shown = FunctionType(code.replace(co_varnames=names), {}, call.__name__, call.__defaults__)
-    shown.__kwdefaults__ = call.__kwdefaults__
-    notes = {name: note for name, note in call.__annotations__.items() if name != "session"}
-    kind, _, rest = str(notes["return"]).partition("[")
-    notes["return"] = returns.get(kind, kind).format(rest.removesuffix("]"))
-    shown.__annotations__ = notes
-    method.__wrapped__ = shown  # type: ignore[attr-defined]  # what `inspect.signature` looks at
 
 
 def registry(
