@@ -42,9 +42,9 @@ UnknownOutcomeError where nobody knows whether it was written.
 
 
 def store_and_confirm(
-    look: Look, write: Write, wanted: Mapping[str, bytes], locator: Locator, mode: Mode, marker: str
+    look: Look, write: Write, wanted: Mapping[str, bytes], target: object, mode: Mode, marker: str
 ) -> Outcome:
-    """Make a target hold the values, whoever else writes there. Raises PluginError."""
+    """Make a target, which errors name, hold the values, whoever else writes there. Raises PluginError."""
     lost: UnknownOutcomeError | None = None
     for tries in range(TRIES):
         if tries and lost is None:
@@ -54,7 +54,7 @@ def store_and_confirm(
         if after is None:
             return Outcome(snapshot, snapshot.version, wrote=lost is not None)
         if lost is not None:
-            raise UnavailableError(f"{locator} is not written: the store failed", remedy="run it again")
+            raise UnavailableError(f"{target} is not written: the store failed", remedy="run it again")
         try:
             version = write(snapshot, after, tries)
         except UnknownOutcomeError as error:
@@ -62,7 +62,7 @@ def store_and_confirm(
             continue
         if version is not None:
             return Outcome(snapshot, version, wrote=True)
-    raise UnavailableError(f"{locator} cannot be written now: others keep writing there", remedy="run it again later")
+    raise UnavailableError(f"{target} cannot be written now: others keep writing there", remedy="run it again later")
 
 
 def require_same(read: object, sent: object, locator: Locator) -> None:

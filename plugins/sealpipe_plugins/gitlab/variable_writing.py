@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from sealpipe.plugin import (
@@ -14,6 +15,7 @@ from sealpipe.plugin import (
     WriteConflictError,
     missing,
 )
+from sealpipe_plugins.confirm import Snapshot, store_and_confirm
 from sealpipe_plugins.gitlab.variables import Variable, Variables, described
 
 LIMIT: Final = 128 * 1024
@@ -63,31 +65,49 @@ def members(variables: Variables, ask: Ask, there: Variable | None) -> tuple[dic
 
 
 def store(variables: Variables, ask: Ask, there: Variable | None) -> tuple[Variable, bool]:
-    """What is there in the end, and whether the value was before. A writer who was faster is looked at once."""
-    for last in (False, True):
-        todo, already = members(variables, ask, there)
-        if not todo and there is not None:
-            return there, True
-        failed: PluginError | None = None
+    """Store one, whoever else writes there. `there` was just seen. Return what is there, and whether it was before."""
+    looked = [there]
+    todo: dict[str, Any] = {}
+
+    def look() -> Snapshot:
+        found = looked.pop() if looked else variables.look(ask.key)
+        if found is None:
+            return Snapshot(None)
+        return Snapshot({ask.key: found.content}, markers=" ".join(found.marks), raw=found)
+
+    def write(snapshot: Snapshot, _after: Mapping[str, bytes], _tries: int) -> str | None:
+        nonlocal todo
+        todo, _ = members(variables, ask, snapshot.raw)
         try:
-            (variables.add if there is None else variables.change)(ask.key, todo)
-        except (UnknownOutcomeError, UnsupportedError, SecretNotFoundError) as error:
-            failed = error
-        now = variables.look(ask.key)
-        if failed is None or (isinstance(failed, UnknownOutcomeError) and now is not None and _holds(now, todo)):
-            return _read_back(variables, ask, now, todo), already
-        if isinstance(failed, UnknownOutcomeError):
-            break
-        if last or (now is None) == (there is None):
-            raise failed
-        there = now
-    raise UnknownOutcomeError(
-        f"GitLab did not say whether it stored {ask.key} of {variables.owner.what}", remedy="run the same again"
-    )
+            (variables.add if snapshot.raw is None else variables.change)(ask.key, todo)
+        except (UnsupportedError, SecretNotFoundError) as error:
+            refused = error
+        else:
+            return ""
+        # GitLab refuses so, too, what somebody made or deleted since it was looked at.
+        if (variables.look(ask.key) is None) == (snapshot.raw is None):
+            raise refused
+        return None
+
+    what = f"{ask.key} of {variables.owner.what}"
+    outcome = store_and_confirm(look, write, {ask.key: ask.value.encode()}, what, ask.mode, ask.marker)
+    if not outcome.wrote:
+        todo, _ = members(variables, ask, outcome.snapshot.raw)  # the marker, where it has none yet
+        if not todo:
+            return outcome.snapshot.raw, True
+        _add_marker(variables, ask, todo)
+    return _read_back(variables, ask, variables.look(ask.key), todo), not outcome.wrote
 
 
-def _holds(now: Variable, todo: dict[str, Any]) -> bool:
-    return now.value in (None, todo["value"]) and now.description in (None, todo.get("description"))
+def _add_marker(variables: Variables, ask: Ask, todo: Mapping[str, Any]) -> None:
+    try:
+        variables.change(ask.key, todo)
+        return
+    except UnknownOutcomeError as error:
+        lost = error
+    now = variables.look(ask.key)
+    if now is None or ask.marker not in now.marks:
+        raise lost
 
 
 def _read_back(variables: Variables, ask: Ask, now: Variable | None, todo: dict[str, Any]) -> Variable:

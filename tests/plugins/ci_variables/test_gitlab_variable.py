@@ -333,7 +333,7 @@ class TestTrouble:
             )
             assert [each["value"] for each in lab.shelves.places[APP]] == [CANARY]
         else:
-            assert using.fails(UnknownOutcomeError, TARGET, "replace").remedy == "run the same again"
+            assert using.fails(UnavailableError, TARGET, "replace").remedy == "run it again"
         assert "PUT" not in methods(lab)[2:]
 
     def test_a_lost_answer_to_the_marker_alone_is_looked_up_too(self, lab: FakeGitLab, using: Storing) -> None:
