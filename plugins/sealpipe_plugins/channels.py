@@ -44,7 +44,7 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
             "slack",
             "a message in Slack: slack:#ops",
             f"{here}.slack.channel:SlackChannel",
-            settings=f"{here}.slack.settings:SlackSettings",
+            settings=f"{here}.slack.channel:SlackSettings",
             to="#channel, @MEMBERID, or a webhook's name (nothing for the one without a name)",
         )
     )
@@ -53,7 +53,7 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
             "teams",
             "a card in Microsoft Teams: teams:",
             f"{here}.teams.channel:TeamsChannel",
-            settings=f"{here}.teams.settings:TeamsSettings",
+            settings=f"{here}.teams.channel:TeamsSettings",
             to="a webhook's name (nothing for the one without a name)",
         )
     )

@@ -11,15 +11,17 @@ from sealpipe.plugin import CIInfo, hookimpl
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     """The descriptors."""
     here = "sealpipe_plugins"
-    register(CIInfo("plain", "any other CI: nothing but what its variables tell", f"{here}.plain_ci:Plain", sign="CI"))
-    register(CIInfo("github", "GitHub Actions", f"{here}.github.ci:GitHub", sign="GITHUB_ACTIONS"))
-    register(CIInfo("azure", "Azure Pipelines", f"{here}.azure.ci:Azure", sign="TF_BUILD"))
+    register(
+        CIInfo("plain", "any other CI: nothing but what its variables tell", f"{here}.plain_ci:PlainCI", sign="CI")
+    )
+    register(CIInfo("github", "GitHub Actions", f"{here}.github.ci:GitHubCI", sign="GITHUB_ACTIONS"))
+    register(CIInfo("azure", "Azure Pipelines", f"{here}.azure.ci:AzureCI", sign="TF_BUILD"))
     register(
         CIInfo(
             "gitlab",
             "GitLab CI",
-            f"{here}.gitlab.ci:GitLab",
+            f"{here}.gitlab.ci:GitLabCI",
             sign="GITLAB_CI",
-            settings=f"{here}.gitlab.ci_settings:GitLabSettings",
+            settings=f"{here}.gitlab.ci:GitLabCISettings",
         )
     )

@@ -21,7 +21,7 @@ RUNS: Final = (
 """What tells one run from another, in the systems that are met most."""
 
 
-class Plain(CI):
+class PlainCI(CI):
     """A job somewhere. What stands on stdout is the result, and may stand in its log."""
 
     def run(self) -> Run:

@@ -70,7 +70,7 @@ SINKS: tuple[SinkInfo, ...] = (
         "k8s",
         "a Secret of Kubernetes: k8s:NAMESPACE/NAME#key=PROMPT",
         f"{_HERE}.kubernetes.sink:K8sSink",
-        f"{_HERE}.kubernetes.settings:K8sSettings",
+        f"{_HERE}.kubernetes.access:K8sSettings",
     ),
     SinkInfo(
         "keyring",

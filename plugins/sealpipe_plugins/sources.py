@@ -27,7 +27,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "dotenv",
             "a key of a dotenv file: dotenv:.env.prod#DB_PASSWORD",
-            f"{here}.local.dotenv_source:DotenvSource",
+            f"{here}.local.file_source:DotenvSource",
             format="dotenv",
         )
     )
@@ -65,7 +65,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "pass",
             "an entry of the password store pass: pass:prod/db",
             f"{here}.pass_store.source:PassSource",
-            f"{here}.pass_store.settings:PassSettings",
+            f"{here}.pass_store.source:PassSettings",
             params={"raw": "1: the whole entry, not only its first line"},
         )
     )
@@ -74,7 +74,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "exec",
             "the output of a command that the config file names: exec:NAME",
             f"{here}.local.exec_source:ExecSource",
-            f"{here}.local.exec_settings:ExecSettings",
+            f"{here}.local.exec_source:ExecSettings",
             params={"arg": "one word for the command's {arg}"},
         )
     )
@@ -94,7 +94,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "op",
             "1Password, by service account or Connect: op://Vault/Item/field",
             f"{here}.onepassword.source:op_source",
-            f"{here}.onepassword.settings:OnePasswordSettings",
+            f"{here}.onepassword.source:OnePasswordSettings",
             needs=("onepassword-sdk>=0.4",),
             params={
                 "attribute": "as in 1Password's references: otp (service account only)",
@@ -136,7 +136,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "k8s",
             "a Secret of Kubernetes: k8s:NAMESPACE/NAME#key",
             f"{here}.kubernetes.source:K8sSource",
-            f"{here}.kubernetes.settings:K8sSettings",
+            f"{here}.kubernetes.access:K8sSettings",
         )
     )
     register(

@@ -22,8 +22,8 @@ from sealpipe.flows.resolve.fetch import Cache, collect_remarks, resolve, resolv
 from sealpipe.reference import parse, parse_field
 from sealpipe.wire.field import Field
 from sealpipe_plugins.generate import drawing
+from sealpipe_plugins.generate.drawing import words
 from sealpipe_plugins.generate.source import KINDS
-from sealpipe_plugins.generate.words import words
 from sealpipe_plugins.local.dotenv_lines import plain
 from sealpipe_rehearsal.server import start
 from support.parts import ROOT, program

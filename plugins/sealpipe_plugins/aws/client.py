@@ -18,10 +18,10 @@ from botocore.session import Session
 from sealpipe.plugin import Context, Health, NotConfiguredError, PluginError, UnavailableError, in_clear
 from sealpipe_plugins.aws.error_table import READ, Doing
 from sealpipe_plugins.aws.errors import FAILURES, code_of, told
-from sealpipe_plugins.aws.log_filter import quiet
 from sealpipe_plugins.aws.login import logged_in
 from sealpipe_plugins.aws.settings import AwsSettings
-from sealpipe_plugins.within import within
+from sealpipe_plugins.aws.transport import quiet
+from sealpipe_plugins.timeouts import run_with_timeout
 
 THREADS: Final = 4
 """Calls at once: AWS allows an account some forty of these a second."""
@@ -99,7 +99,7 @@ class Aws:
         """Have credentials at hand: the SDK finds them by ways of its own, which know no deadline."""
         failure: PluginError
         try:
-            within(self._context.deadline, self._log_in)
+            run_with_timeout(self._context.deadline, self._log_in)
             return
         except TimeoutError:
             failure = UnavailableError(

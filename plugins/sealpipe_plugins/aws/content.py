@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sealpipe.plugin import Locator, Mode, UnsupportedError, WriteConflictError
-from sealpipe_plugins.json_members import members, value, with_members
+from sealpipe_plugins.aws.json_members import members, value, with_members
 from sealpipe_plugins.sink_values import decode_text
 
 LARGEST: Final = 65536

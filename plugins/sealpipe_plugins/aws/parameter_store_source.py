@@ -21,9 +21,9 @@ from sealpipe.plugin import (
     Source,
     UnsupportedError,
 )
+from sealpipe_plugins.aws.batches import Answers, in_batches, parted
 from sealpipe_plugins.aws.client import THREADS, OnAws
 from sealpipe_plugins.aws.errors import FAILURES, refused, told
-from sealpipe_plugins.batches import Answers, in_batches, parted
 
 BATCH: Final = 10
 """How many parameters AWS gives at once."""

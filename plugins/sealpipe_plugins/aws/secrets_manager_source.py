@@ -21,10 +21,10 @@ from sealpipe.plugin import (
     Source,
     UnsupportedError,
 )
+from sealpipe_plugins.aws.batches import Answers, in_batches, parted
 from sealpipe_plugins.aws.client import THREADS, OnAws
 from sealpipe_plugins.aws.errors import FAILURES, refused, told
 from sealpipe_plugins.aws.settings import AwsSettings
-from sealpipe_plugins.batches import Answers, in_batches, parted
 
 BATCH: Final = 20
 """How many secrets AWS gives at once."""

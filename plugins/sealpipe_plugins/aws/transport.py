@@ -6,7 +6,10 @@ The SDK asks its `before-send` handlers for the answer to a finished request bef
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import httpx
@@ -75,3 +78,32 @@ class _Read:
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
         """All of it."""
         yield self._content
+
+
+_LOGGERS = (
+    *("botocore", "botocore.parsers", "botocore.endpoint", "botocore.auth", "botocore.hooks", "botocore.client"),
+    *("botocore.credentials", "botocore.httpsession", "botocore.awsrequest", "botocore.regions", "botocore.utils"),
+    *("botocore.session", "botocore.retryhandler", "botocore.retries.standard", "botocore.httpchecksum"),
+    *("botocore.tokens", "botocore.signers", "botocore.handlers", "botocore.history"),
+)
+_calls = threading.local()
+
+
+class _NotOurs(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno > logging.WARNING or not getattr(_calls, "depth", 0)
+
+
+_FILTER = _NotOurs()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing below an error is logged by the SDK in this thread; what the program does with it elsewhere, is."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_FILTER)  # once: adding it again does nothing
+    _calls.depth = getattr(_calls, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _calls.depth -= 1

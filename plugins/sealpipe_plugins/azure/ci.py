@@ -11,7 +11,7 @@ _LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "
 """What the agent knows."""
 
 
-class Azure(CI):
+class AzureCI(CI):
     """A job of Azure Pipelines, by its predefined variables. Its agent reads commands from both streams."""
 
     def run(self) -> Run:

@@ -10,8 +10,24 @@ import secrets
 import string
 import uuid
 from collections.abc import Sequence
+from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import Final
+
+COUNT: Final = 7776
+"""Five throws of a die."""
+
+
+@cache
+def words() -> tuple[str, ...]:
+    """Return EFF's large word list; origin and licence are in eff_large_wordlist.md. Raises OSError, ValueError."""
+    text = Path(__file__).with_name("eff_large_wordlist.txt").read_text(encoding="ascii")
+    found = tuple(line.partition("\t")[2] for line in text.splitlines())
+    if len(set(found)) != COUNT or not all(found):
+        raise ValueError("the word list is not whole")
+    return found
+
 
 PLAIN: Final = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 """The kinds of characters of a password without symbols: 62 in all."""

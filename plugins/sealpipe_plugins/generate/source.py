@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from sealpipe.plugin import Document, Health, Locator, ReferenceValueError, Source
 from sealpipe_plugins.generate import drawing
-from sealpipe_plugins.generate.words import COUNT, words
+from sealpipe_plugins.generate.drawing import COUNT, words
 
 WEAK: Final = 64
 """Bits of entropy that a secret has at least. A PIN is short by its nature: a lock guards it, not its length."""

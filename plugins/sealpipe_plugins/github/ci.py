@@ -27,7 +27,7 @@ _ENDPOINT = "GitHub's token endpoint"
 _PERMISSION = "give the job `permissions: id-token: write` (a pull request from a fork never gets it)"
 
 
-class GitHub(CI):
+class GitHubCI(CI):
     """A job of GitHub Actions, by the variables that its runner sets."""
 
     def run(self) -> Run:

@@ -6,9 +6,24 @@ import base64
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from sealpipe.plugin import CI, NotConfiguredError, PluginError, Run, Secret, UnsupportedError
+from sealpipe.plugin.settings import PluginSettings
+
+
+class GitLabCISettings(PluginSettings):
+    """`id_token_variable` is the variable that the job's `id_tokens` declares.
+
+    `dotenv` is the file that the job names as its dotenv report: outputs are written there, their names in capitals
+    behind `dotenv_prefix`.
+    """
+
+    id_token_variable: str = "VAULT_ID_TOKEN"  # noqa: S105 - the name of a variable
+    dotenv: Path | None = None
+    dotenv_prefix: str = ""
+
 
 MOST_VARIABLES: Final = 20
 MOST_BYTES: Final = 5 * 1024
@@ -19,7 +34,7 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=@~%-]*")
 """What means the same with quotes and without: GitLab knows none, and later jobs expand `$`."""
 
 
-class GitLab(CI):
+class GitLabCI(CI):
     """A job of GitLab CI, by its predefined variables."""
 
     def run(self) -> Run:

@@ -25,7 +25,7 @@ from sealpipe.plugin import (
     UnsupportedError,
 )
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.within import within
+from sealpipe_plugins.timeouts import run_with_timeout
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Keyrings:
     def _in_time(self, work: Callable[[], T], late: type[PluginError] = UnavailableError) -> T:
         """A keyring is somebody else's program, behind a socket of its own."""
         try:
-            return within(self._deadline, work)
+            return run_with_timeout(self._deadline, work)
         except TimeoutError:
             failure = late("the keyring did not answer in time", remedy="check the D-Bus session, and restart it")
         raise failure

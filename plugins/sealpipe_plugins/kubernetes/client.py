@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sealpipe.plugin import BackendAuthError, Context, Secret, UnknownOutcomeError
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import Refusals, require_success
-from sealpipe_plugins.kubernetes.access import Access, access, text_of
-from sealpipe_plugins.kubernetes.settings import K8sSettings
+from sealpipe_plugins.kubernetes.access import Access, K8sSettings, access, text_of
 
 if TYPE_CHECKING:
     import httpx

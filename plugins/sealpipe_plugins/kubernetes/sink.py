@@ -27,9 +27,9 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same, store_and_confirm
 from sealpipe_plugins.http_api import Reply
+from sealpipe_plugins.kubernetes.access import K8sSettings
 from sealpipe_plugins.kubernetes.client import Cluster
 from sealpipe_plugins.kubernetes.secret_objects import no_namespace, parts, path, rights, values
-from sealpipe_plugins.kubernetes.settings import K8sSettings
 from sealpipe_plugins.sink_values import values_by_key
 
 ANNOTATION: Final = "sealpipe.dev/submissions"

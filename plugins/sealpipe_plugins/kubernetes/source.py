@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sealpipe.plugin import AccessDeniedError, Context, Document, Health, Locator, PluginError, Source
+from sealpipe_plugins.kubernetes.access import K8sSettings
 from sealpipe_plugins.kubernetes.client import Cluster
 from sealpipe_plugins.kubernetes.secret_objects import missing_one, parts, path, rights, values
-from sealpipe_plugins.kubernetes.settings import K8sSettings
 
 
 class K8sSource(Source):

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from typing import BinaryIO
+
 from sealpipe.plugin import (
+    PLAINTEXT_LIMIT,
     AccessDeniedError,
     Document,
     Locator,
+    PayloadTooLargeError,
     PluginError,
     ReferenceValueError,
     SecretNotFoundError,
     Source,
     open_file,
 )
-from sealpipe_plugins.local.reading import read_whole
+
+
+def read_whole(stream: BinaryIO, locator: Locator) -> bytes:
+    """All that is there. PayloadTooLargeError where that is more than can be sealed: the rest is not read."""
+    data = stream.read(PLAINTEXT_LIMIT + 1)
+    if len(data) > PLAINTEXT_LIMIT:
+        raise PayloadTooLargeError(f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+    return data
 
 
 class FileSource(Source):
@@ -45,3 +56,7 @@ def _where_to_look(path: str) -> str:
     if path.startswith("~"):
         return "~ is not expanded here: write file:$HOME/... in the shell"
     return "check the path" if path.startswith("/") else "check the path: it begins at the working directory"
+
+
+class DotenvSource(FileSource):
+    """A file whose format need not be said."""

@@ -16,7 +16,7 @@ from sealpipe.plugin import (
     WriteConflictError,
     refuse_process_file,
 )
-from sealpipe_plugins.local.reading import read_whole
+from sealpipe_plugins.local.file_source import read_whole
 
 _REMEDY = "pipe the value in: produce-it | sealpipe share -f LABEL=stdin:"
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from pydantic import Field
+
 from sealpipe.plugin import (
     AccessDeniedError,
     Context,
@@ -19,8 +21,20 @@ from sealpipe.plugin import (
     SecretNotFoundError,
     Source,
 )
+from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins import program
-from sealpipe_plugins.pass_store.settings import PassSettings
+
+
+class PassSettings(PluginSettings):
+    """`program` is pass, `store_dir` the folder of the entries (~/.password-store); `timeout` is in seconds."""
+
+    program: str = "pass"
+    store_dir: Path | None = None
+    timeout: float = Field(30.0, gt=0, le=3600)
+
+    file_only = frozenset({"program"})
+    own_variables = {"store_dir": "PASSWORD_STORE_DIR"}  # noqa: RUF012 - a ClassVar of the base
+
 
 _INSTALL: Final = "install pass and gnupg (packages of most systems)"
 _ASK_NOBODY: Final = "--pinentry-mode=error --status-fd=2"

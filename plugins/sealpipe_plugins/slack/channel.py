@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import BeforeValidator, Field
 
 from sealpipe.plugin import (
     AccessDeniedError,
     BackendAuthError,
     Channel,
+    Context,
     Delivery,
     Health,
     Message,
     NotConfiguredError,
     PluginError,
     ReferenceValueError,
+    Secret,
     SecretNotFoundError,
     UnavailableError,
     UnknownOutcomeError,
     UnsupportedError,
 )
+from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
-from sealpipe_plugins.slack.settings import SlackSettings, api
-from sealpipe_plugins.webhook.settings import WEBHOOK, same
+from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, first_name, parse_webhooks
 from sealpipe_plugins.wording import as_mrkdwn, is_link, lines, subject
+
+
+class SlackSettings(PluginSettings):
+    """`token` is a bot's (xoxb-...) and posts to any channel; a webhook posts to the one that it was made for."""
+
+    token: Secret | None = None
+    webhook_url: Secret | None = None
+    webhooks: Annotated[dict[str, Secret], BeforeValidator(parse_webhooks)] = Field(default_factory=dict)
+    api_url: str = "https://slack.com/api"
+
+    own_variables: ClassVar[Mapping[str, str]] = {"token": "SLACK_BOT_TOKEN", "webhook_url": "SLACK_WEBHOOK_URL"}
+
+
+def api(settings: SlackSettings, context: Context, token: Secret) -> Endpoint:
+    """The Web API."""
+    headers: dict[str, str | Secret] = {"authorization": Secret(f"Bearer {token.reveal()}")}
+    return Endpoint(context, "Slack", settings.api_url, setting="api_url", headers=headers)
+
 
 _TO: Final = re.compile(r"#[\w-]{1,80}|@?[UW][A-Z0-9]{5,20}|[CGD][A-Z0-9]{5,20}")
 
@@ -42,7 +65,7 @@ class SlackChannel(Channel):
         """A member with the @; of several webhooks with one address, the first by name."""
         if _TO.fullmatch(to):
             return f"@{to}" if to[0] in "UW" else to
-        return same(to, self.settings.webhook_url, self.settings.webhooks)
+        return first_name(to, self.settings.webhook_url, self.settings.webhooks)
 
     def send(self, message: Message, to: str) -> Delivery:
         """By chat.postMessage, or by a webhook, which tells no id."""
@@ -69,7 +92,7 @@ class SlackChannel(Channel):
     def _endpoint(self, to: str) -> Endpoint:
         if _TO.fullmatch(to):
             return self._api()
-        if to and not re.fullmatch(WEBHOOK, to):
+        if to and not re.fullmatch(NAME_PATTERN, to):
             raise ReferenceValueError(
                 "the recipient is neither a channel (#ops) nor a member's id (@U024BE7LH) nor a webhook's name",
                 remedy="write one of these, and nothing else",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import BeforeValidator, Field
 
 from sealpipe.plugin import (
     Channel,
@@ -13,15 +16,26 @@ from sealpipe.plugin import (
     Message,
     NotConfiguredError,
     ReferenceValueError,
+    Secret,
     UnavailableError,
     UnknownOutcomeError,
     UnsupportedError,
 )
+from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
-from sealpipe_plugins.teams.settings import TeamsSettings
-from sealpipe_plugins.webhook.settings import WEBHOOK, same
+from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, first_name, parse_webhooks
 from sealpipe_plugins.wording import Piece, is_link, lines, subject
+
+
+class TeamsSettings(PluginSettings):
+    """Webhooks: one without a name, and any number with."""
+
+    webhook_url: Secret | None = None
+    webhooks: Annotated[dict[str, Secret], BeforeValidator(parse_webhooks)] = Field(default_factory=dict)
+
+    own_variables: ClassVar[Mapping[str, str]] = {"webhook_url": "TEAMS_WEBHOOK_URL"}
+
 
 _MOST: Final = 28 * 1024
 """Bytes that Teams takes."""
@@ -38,7 +52,7 @@ class TeamsChannel(Channel):
 
     def canonical(self, to: str) -> str:
         """Of several webhooks with one address, the first by name."""
-        return same(to, self.settings.webhook_url, self.settings.webhooks)
+        return first_name(to, self.settings.webhook_url, self.settings.webhooks)
 
     def send(self, message: Message, to: str) -> Delivery:
         """As an Adaptive Card."""
@@ -60,7 +74,7 @@ class TeamsChannel(Channel):
         return Health(ok=known, detail="webhooks are not asked" if known else "no webhook is set")
 
     def _endpoint(self, to: str) -> Endpoint:
-        if to and not re.fullmatch(WEBHOOK, to):
+        if to and not re.fullmatch(NAME_PATTERN, to):
             raise ReferenceValueError("the recipient is not the name of a webhook", remedy="write teams: or teams:NAME")
         found = self.settings.webhooks.get(to) if to else self.settings.webhook_url
         if found is None and to:

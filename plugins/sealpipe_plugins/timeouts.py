@@ -1,4 +1,4 @@
-"""What talks by a way of its own, and knows no deadline: it is waited for so long, and then left behind."""
+"""A time limit for SDKs that make their own connections and know no deadline."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def within(seconds: float, work: Callable[[], T]) -> T:
-    """What the work gives, or raises. TimeoutError where it takes longer: nothing ends it, and nobody waits for it."""
+def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
+    """Return what the work returns, or raise what it raises. TimeoutError where it takes longer: it is left to run."""
     given: list[T] = []
     raised: list[BaseException] = []
 
@@ -20,7 +20,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
         except BaseException as error:  # noqa: BLE001 - it is raised below, in the thread that waits
             raised.append(error)
 
-    worker = threading.Thread(target=run, name="sealpipe-within", daemon=True)
+    worker = threading.Thread(target=run, name="sealpipe-time-limit", daemon=True)
     worker.start()
     worker.join(seconds)
     if raised:
