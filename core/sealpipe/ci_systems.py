@@ -1,14 +1,16 @@
 """ONE table of CI systems: what tells that a job runs in one, and how that system hides a value in its log.
 
-Code, tests and documentation read it (DESIGN 6.7). A variable counts as set unless it is empty or says no (`OFF`), so
-`CI=false` switches the last row off, and never a system that names itself by a variable of its own.
+Code, tests and documentation read it (DESIGN 6.7). `actions/_run` reads it, too, by any Python from 3.9 on: it imports
+nothing but the standard library. A variable counts as set unless it is empty or says no (`OFF`), so `CI=false` switches
+the last row off, and never a system that names itself by a variable of its own.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 OFF: Final = ("", "0", "false", "no", "off")
@@ -109,6 +111,25 @@ def ci_system(environ: Mapping[str, str]) -> CISystem | None:
 def variables() -> Iterator[str]:
     """Every variable that is a sign."""
     yield from dict.fromkeys(sign.partition("=")[0] for row in CI_SYSTEMS for sign in row.signs)
+
+
+SHORTEST_MASK: Final = 4
+"""Characters of a line that is masked: a shorter one would mask that letter in the whole log."""
+
+
+def lines_to_mask(values: Iterable[str]) -> tuple[list[str], int]:
+    """Return values and each of their lines, at every kind of break; and how many are too short to be masked."""
+    parts = [part for value in values for part in (value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines())]
+    lines = [part for part in dict.fromkeys(parts) if part.strip()]
+    long = [line for line in lines if len(line.strip()) >= SHORTEST_MASK]
+    return long, len(lines) - len(long)
+
+
+def write_stderr(data: bytes) -> None:
+    """Write to stderr, whole, past any buffer."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(2, view) :]
 
 
 def runner_reads_stderr() -> bool:

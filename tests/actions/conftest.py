@@ -35,6 +35,7 @@ def actions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The actions' folder, as it is checked out, but with a set-up that takes the sealpipe that runs these tests."""
     folder = tmp_path_factory.mktemp("checkout") / "actions"
     shutil.copytree(ROOT / "actions", folder, ignore=shutil.ignore_patterns("__pycache__", "_setup"))
+    shutil.copytree(ROOT / "core", folder.parent / "core", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "_setup").mkdir()
     (folder / "_setup" / "setup.sh").write_text(STUB)
     return folder

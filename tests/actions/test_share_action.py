@@ -183,7 +183,7 @@ def test_what_earlier_steps_say_to_python_is_not_heard(job: Start, actions: Path
 
 def test_a_sealpipe_that_cannot_be_run_fails_the_step_in_words(job: Start, actions: Path, tmp_path: Path) -> None:
     broken = tmp_path / "checkout" / "actions"
-    shutil.copytree(actions, broken)
+    shutil.copytree(actions.parent, broken.parent)
     (broken / "_setup" / "setup.sh").write_text("echo executable=/no/such/sealpipe >> $GITHUB_OUTPUT\n")
     step = job().uses(broken / "share", {"fields": "text:x"}, {"SEALPIPE_API_KEY": "k"})
     assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")
@@ -192,7 +192,7 @@ def test_a_sealpipe_that_cannot_be_run_fails_the_step_in_words(job: Start, actio
 
 def test_a_set_up_that_fails_is_an_outcome_too(job: Start, actions: Path, tmp_path: Path) -> None:
     broken = tmp_path / "checkout" / "actions"
-    shutil.copytree(actions, broken)
+    shutil.copytree(actions.parent, broken.parent)
     shutil.copytree(ROOT / "actions" / "_setup", broken / "_setup", dirs_exist_ok=True)
     step = job().uses(broken / "share", {"fields": "text:x", "executable": "/no/such"}, {"SEALPIPE_API_KEY": "k"})
     assert (step.code, step.outputs["outcome"], step.outputs["error-code"]) == (2, "failed", "2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from sealpipe_action import files, inputs, telling
 from sealpipe_action.inputs import InputError, Wanted
 from support.fake_commands import command, pairs
 from support.outside_text import outside
+from support.parts import ROOT
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
@@ -39,19 +41,32 @@ def test_a_summary_that_the_runner_would_drop_is_not_begun(tmp_path: Path) -> No
     assert files.add_summary({}, "nowhere"), "a step without one is none that failed"
 
 
-@given(TEXT)
+@given(outside() | TEXT)
 def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(text: str) -> None:
-    assert command(telling.harmless(telling.printable(text))) is None
-    shown = f"::error title=sealpipe::{telling.escaped(telling.printable(text))}"
+    told: list[bytes] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(telling, "write_stderr", told.append)
+        telling.note(text)
+        telling.annotate("error", text)
+    line, shown = (each.decode().removesuffix("\n") for each in told)
+    assert command(line) is None
+    assert line == log_commands.escape_line(telling.printable(text))
     found = command(shown)
     assert found is not None
     assert (found.name, found.data) == ("error", telling.printable(text))
 
 
-@given(outside() | TEXT)
-def test_the_same_marks_are_broken_as_by_the_command_line(text: str) -> None:
-    assert [tuple(mark)[:4] for mark in log_commands.MARKS] == list(telling.MARKS)
-    assert telling.harmless(text) == log_commands.escape_line(text)
+SHARED = ("sealpipe/__init__.py", "sealpipe/_version.py", "sealpipe/ci_systems.py", "sealpipe/log_commands.py")
+"""The modules of core that the actions run by any Python."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_what_is_shared_with_the_command_line_needs_only_an_old_pythons_standard_library(name: str) -> None:
+    text = (ROOT / "core" / name).read_text(encoding="utf-8")
+    tree = ast.parse(text, feature_version=(3, 9))
+    names = {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
+    names |= {each.name for node in tree.body if isinstance(node, ast.Import) for each in node.names}
+    assert names <= {"__future__", "collections.abc", "os", "re", "stat", "typing", "sealpipe._version"}
 
 
 @given(TEXT)

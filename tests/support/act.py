@@ -40,7 +40,8 @@ class Repository:
         self.place, self.here = place, place / "repository"
         self.told = place / "told"
         ours = self.here / ".sealpipe"
-        shutil.copytree(ROOT / "actions", ours / "actions", ignore=shutil.ignore_patterns("__pycache__"))
+        for part in ("actions", "core"):
+            shutil.copytree(ROOT / part, ours / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", ours)
         self.script("notify", f"#!/bin/sh\ncat >> '{self.told}'\n")
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Container, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
+from sealpipe.ci_systems import runner_reads_stderr, write_stderr
 from sealpipe_action import telling
 
 _ERROR = b'{"schema": 1, "error": '
@@ -64,7 +65,7 @@ class Children:
         self._process = None
         error = _error(held)
         if code not in expected:
-            telling.write(b"".join(line for line in held if line.startswith(_SHOWN)))
+            write_stderr(b"".join(line for line in held if line.startswith(_SHOWN)))
             if error:
                 telling.failure(error)
         return Done(code if code >= 0 else 128 - code, out.decode("utf-8", "replace"), error)
@@ -81,8 +82,8 @@ def _forward(stream: IO[bytes], held: list[bytes]) -> None:
     for line in stream:
         if line.startswith((_ERROR, _SHOWN)):
             held.append(line)
-        elif telling.can_mask() or not line.startswith(b"::add-mask::"):
-            telling.write(line)
+        elif runner_reads_stderr() or not line.startswith(b"::add-mask::"):
+            write_stderr(line)
 
 
 def _error(held: Sequence[bytes]) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sealpipe.ci_systems import runner_reads_stderr
 from sealpipe_action import inputs, telling
 from sealpipe_action.inputs import InputError, Wanted
 from sealpipe_action.step import Step, tell, text_of
@@ -91,7 +92,7 @@ def _set_values(step: Step, found: Mapping[str, str], wanted: Sequence[Wanted]) 
     secrets = [found[each.name] for each in wanted if not each.plain]
     text = json.dumps(found, ensure_ascii=False)
     if secrets:
-        if not telling.can_mask():
+        if not runner_reads_stderr():
             raise InputError("the answers cannot be masked, as stderr is a file", "use to or dir")
         # As they are, and as they stand in the output; that as a whole, too: so no other job gets it.
         telling.mask([*secrets, *(json.dumps(each, ensure_ascii=False)[1:-1] for each in secrets), text])

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from sealpipe.ci_systems import runner_reads_stderr
 from sealpipe_action import inputs, telling
 from sealpipe_action.inputs import InputError
 from sealpipe_action.step import Step, tell, text_of
@@ -91,7 +92,7 @@ def _link_file(step: Step, own: Path) -> Path | None:
 
 def _link(step: Step, link: str) -> None:
     """As an output, only where it can be masked first: whole, its fragment, and that without its leading 1."""
-    if not telling.can_mask():
+    if not runner_reads_stderr():
         telling.annotate("warning", "the link is no output: it cannot be masked, as stderr is a file")
         return
     fragment = link.partition("#")[2]

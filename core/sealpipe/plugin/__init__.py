@@ -15,7 +15,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.api.refusals import retry_after
-from sealpipe.ci_systems import ADD_MASK, SET_SECRET, RunnerCommand, ci_system, runner_reads_stderr
+from sealpipe.ci_systems import (
+    ADD_MASK,
+    SET_SECRET,
+    RunnerCommand,
+    ci_system,
+    lines_to_mask,
+    runner_reads_stderr,
+    write_stderr,
+)
 from sealpipe.errors import (
     AccessDeniedError,
     BackendAuthError,
@@ -105,11 +113,13 @@ __all__ = [
     "hookimpl",
     "in_clear",
     "is_loopback",
+    "lines_to_mask",
     "missing",
     "open_file",
     "refuse_process_file",
     "retry_after",
     "runner_reads_stderr",
+    "write_stderr",
 ]
 
 if TYPE_CHECKING:
