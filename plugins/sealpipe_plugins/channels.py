@@ -16,7 +16,7 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
             "file",
             "a new 0600 file: file:out/link.txt",
             f"{here}.local.file_channel:FileChannel",
-            to="the path of a file that is not there yet",
+            to="path of a file that does not exist yet",
             capabilities=(CONFIRMS, SEGMENTS),
         )
     )
@@ -33,10 +33,10 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
     register(
         ChannelInfo(
             "email",
-            "a message to one address: email:name@example.com",
+            "an email to one address: email:name@example.com",
             f"{here}.email.channel:EmailChannel",
             settings=f"{here}.email.smtp:SmtpSettings",
-            to="one address, without a name",
+            to="one address, without a display name",
         )
     )
     register(
@@ -45,7 +45,7 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
             "a message in Slack: slack:#ops",
             f"{here}.slack.channel:SlackChannel",
             settings=f"{here}.slack.channel:SlackSettings",
-            to="#channel, @MEMBERID, or a webhook's name (nothing for the one without a name)",
+            to="#channel, @MEMBERID, or a webhook's name (empty for the unnamed one)",
         )
     )
     register(
@@ -54,7 +54,7 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
             "a card in Microsoft Teams: teams:",
             f"{here}.teams.channel:TeamsChannel",
             settings=f"{here}.teams.channel:TeamsSettings",
-            to="a webhook's name (nothing for the one without a name)",
+            to="a webhook's name (empty for the unnamed one)",
         )
     )
     register(
@@ -73,7 +73,7 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
             "a note on a merge request or issue: gitlab-note:group/project!45",
             f"{here}.gitlab.note_channel:GitLabChannel",
             settings=f"{here}.gitlab.api:GitLabSettings",
-            to="group/project!number of a merge request, or # for an issue",
+            to="group/project!number for a merge request, group/project#number for an issue",
             capabilities=(CONFIRMS,),
         )
     )

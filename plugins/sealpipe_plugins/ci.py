@@ -11,9 +11,7 @@ from sealpipe.plugin import CIInfo, hookimpl
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     """The descriptors."""
     here = "sealpipe_plugins"
-    register(
-        CIInfo("plain", "any other CI: nothing but what its variables tell", f"{here}.plain_ci:PlainCI", sign="CI")
-    )
+    register(CIInfo("plain", "any other CI system", f"{here}.plain_ci:PlainCI", sign="CI"))
     register(CIInfo("github", "GitHub Actions", f"{here}.github.ci:GitHubCI", sign="GITHUB_ACTIONS"))
     register(CIInfo("azure", "Azure Pipelines", f"{here}.azure.ci:AzureCI", sign="TF_BUILD"))
     register(

@@ -17,19 +17,17 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
 _HERE = "sealpipe_plugins"
 
 SINKS: tuple[SinkInfo, ...] = (
-    SinkInfo(
-        "dir", "files of a folder, 0600, named by their keys: dir:FOLDER#KEY=PROMPT", f"{_HERE}.local.dir_sink:DirSink"
-    ),
+    SinkInfo("dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{_HERE}.local.dir_sink:DirSink"),
     SinkInfo(
         "dotenv",
-        "keys of a dotenv file that sh, python-dotenv and Docker read alike: dotenv:PATH#KEY=PROMPT",
+        "keys of a dotenv file that sh, python-dotenv and Docker read the same: dotenv:PATH#KEY=PROMPT",
         f"{_HERE}.local.dotenv_sink:DotenvSink",
-        params={"quote": "single or double: quotes around values, which Docker's --env-file does not know (none)"},
+        params={"quote": "single or double: quote values, which Docker's --env-file does not support (none)"},
     ),
-    SinkInfo("file", "a file, 0600, that holds one value exactly: file:PATH", f"{_HERE}.local.file_sink:FileSink"),
+    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{_HERE}.local.file_sink:FileSink"),
     SinkInfo(
         "aws-sm",
-        "AWS Secrets Manager: aws-sm:NAME or ARN; with #KEY=PROMPT a JSON object",
+        "AWS Secrets Manager: aws-sm:NAME or ARN; #KEY=PROMPT for a JSON object",
         f"{_HERE}.aws.secrets_manager_sink:AwsSmSink",
         f"{_HERE}.aws.settings:AwsSettings",
         needs=("botocore>=1.33.2",),
@@ -47,28 +45,28 @@ SINKS: tuple[SinkInfo, ...] = (
     ),
     SinkInfo(
         "github-secret",
-        "secrets of GitHub Actions: github-secret:OWNER/REPO#NAME=PROMPT, OWNER/REPO/ENVIRONMENT, ORG",
+        "GitHub Actions secrets: github-secret:OWNER/REPO#NAME=PROMPT, OWNER/REPO/ENVIRONMENT, ORG",
         f"{_HERE}.github.secret_sink:GitHubSecretSink",
         f"{_HERE}.github.api:GitHubSettings",
         needs=("pynacl>=1.5",),
-        params={"visibility": "private or all: whose repositories see a new secret of an organisation (private)"},
+        params={"visibility": "private or all: which repositories see a new secret of an organisation (private)"},
         capabilities=(BLIND,),
         extra="github",
     ),
     SinkInfo(
         "gitlab-variable",
-        "CI/CD variables of GitLab: gitlab-variable:GROUP/PROJECT#KEY=PROMPT, groups/GROUP",
+        "GitLab CI/CD variables: gitlab-variable:GROUP/PROJECT#KEY=PROMPT, groups/GROUP",
         f"{_HERE}.gitlab.variable_sink:GitLabVariableSink",
         f"{_HERE}.gitlab.api:GitLabSettings",
         params={
-            "environment": "the environment, or a scope such as review/*, that it is for (all)",
-            "protected": "0: for branches that are not protected, too (1 for a new one)",
-            "masked": "0: jobs may print it (1 for a new one)",
+            "environment": "environment, or a scope such as review/* (all)",
+            "protected": "0: also for unprotected branches (1 for a new one)",
+            "masked": "0: do not mask it in job logs (1 for a new one)",
         },
     ),
     SinkInfo(
         "k8s",
-        "a Secret of Kubernetes: k8s:NAMESPACE/NAME#key=PROMPT",
+        "a Kubernetes Secret: k8s:NAMESPACE/NAME#key=PROMPT",
         f"{_HERE}.kubernetes.sink:K8sSink",
         f"{_HERE}.kubernetes.access:K8sSettings",
     ),
@@ -78,7 +76,7 @@ SINKS: tuple[SinkInfo, ...] = (
         f"{_HERE}.keyring.sink:KeyringSink",
         f"{_HERE}.keyring.client:KeyringSettings",
         needs=("keyring>=25",),
-        params={"username": "the user name, where it holds a /: all before ? is the service then"},
+        params={"username": "the user name, if it contains a /; all before ? is then the service"},
         extra="keyring",
     ),
     SinkInfo(
@@ -88,8 +86,8 @@ SINKS: tuple[SinkInfo, ...] = (
         f"{_HERE}.vault.settings:VaultSettings",
         needs=("hvac>=2",),
         params={
-            "mount": "where the engine stands, where that is not to be looked up",
-            "namespace": "the namespace to store in (that of the settings)",
+            "mount": "path of the engine, to skip looking it up",
+            "namespace": "namespace to store in (the setting's)",
         },
         extra="vault",
     ),

@@ -13,12 +13,14 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     here = "sealpipe_plugins"
     register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{here}.local.env_source:EnvSource"))
     register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{here}.local.file_source:FileSource"))
-    register(SourceInfo("stdin", "standard input, to its end: stdin:", f"{here}.local.stdin_source:StdinSource"))
-    register(SourceInfo("text", "the text itself, no secret: text:deploy-bot", f"{here}.local.text_source:TextSource"))
+    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{here}.local.stdin_source:StdinSource"))
+    register(
+        SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{here}.local.text_source:TextSource")
+    )
     register(
         SourceInfo(
             "prompt",
-            "what is typed at the terminal, not shown: prompt:Database password",
+            "typed at the terminal, without echo: prompt:Database password",
             f"{here}.local.prompt_source:PromptSource",
             capabilities=(FRESH, ASKS),
         )
@@ -34,16 +36,16 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(
         SourceInfo(
             "gen",
-            "a new secret, drawn here: gen:password, passphrase, pin, hex, uuid, ssh",
+            "a new secret, generated here: gen:password, passphrase, pin, hex, uuid, ssh",
             f"{here}.generate.source:GenSource",
             params={
                 "length": "characters of a password (24), digits of a pin (6)",
                 "symbols": "0: a password of letters and digits only",
                 "words": "words of a passphrase (6)",
-                "separator": "what stands between the words of a passphrase (-)",
+                "separator": "text between the words of a passphrase (-)",
                 "bytes": "bytes of gen:hex (32)",
                 "comment": "comment of an ssh key",
-                "name": "mentions with the same name are one value; without it each is a new one",
+                "name": "references with the same name share one value; without it each gets a new one",
             },
             capabilities=(FRESH,),
         )
@@ -55,8 +57,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{here}.sops.source:SopsSource",
             f"{here}.sops.client:SopsSettings",
             params={
-                "input": "format of the file where its name does not tell: yaml, json, dotenv, ini, binary",
-                "raw": "1: the whole decrypted file, exactly",
+                "input": "format of the file, if its name does not show it: yaml, json, dotenv, ini, binary",
+                "raw": "1: the whole decrypted file, byte for byte",
             },
         )
     )
@@ -66,16 +68,16 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "an entry of the password store pass: pass:prod/db",
             f"{here}.pass_store.source:PassSource",
             f"{here}.pass_store.source:PassSettings",
-            params={"raw": "1: the whole entry, not only its first line"},
+            params={"raw": "1: the whole entry instead of its first line"},
         )
     )
     register(
         SourceInfo(
             "exec",
-            "the output of a command that the config file names: exec:NAME",
+            "the output of a command from the config file: exec:NAME",
             f"{here}.local.exec_source:ExecSource",
             f"{here}.local.exec_source:ExecSettings",
-            params={"arg": "one word for the command's {arg}"},
+            params={"arg": "the value of {arg} in the command, one word"},
         )
     )
     register(
@@ -85,7 +87,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{here}.keyring.source:KeyringSource",
             f"{here}.keyring.client:KeyringSettings",
             needs=("keyring>=25",),
-            params={"username": "the user name, where it holds a /: all before ? is the service then"},
+            params={"username": "the user name, if it contains a /; all before ? is then the service"},
             extra="keyring",
         )
     )
@@ -97,8 +99,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             f"{here}.onepassword.source:OnePasswordSettings",
             needs=("onepassword-sdk>=0.4",),
             params={
-                "attribute": "as in 1Password's references: otp (service account only)",
-                "ssh-format": "as in 1Password's references: openssh (service account only)",
+                "attribute": "attribute, as in 1Password's references: otp (service account only)",
+                "ssh-format": "SSH key format, as in 1Password's references: openssh (service account only)",
             },
             extra="op",
         )
@@ -106,14 +108,14 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(
         SourceInfo(
             "aws-sm",
-            "AWS Secrets Manager: aws-sm:NAME or ARN, #KEY where it is a JSON object",
+            "AWS Secrets Manager: aws-sm:NAME or ARN, with #KEY for a JSON object",
             f"{here}.aws.secrets_manager_source:AwsSmSource",
             f"{here}.aws.settings:AwsSettings",
             needs=("botocore>=1.33.2",),
             params={
                 "version": "id of a version",
                 "stage": "stage of a version: AWSPREVIOUS, ...",
-                "raw": "1: the text as it is, even where it is a JSON object",
+                "raw": "1: the text as it is, even if it is a JSON object",
             },
             backend="aws",
             extra="aws",
@@ -122,7 +124,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(
         SourceInfo(
             "aws-ssm",
-            "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ is all below",
+            "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ for all below",
             f"{here}.aws.parameter_store_source:AwsSsmSource",
             f"{here}.aws.settings:AwsSettings",
             needs=("botocore>=1.33.2",),
@@ -134,7 +136,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     register(
         SourceInfo(
             "k8s",
-            "a Secret of Kubernetes: k8s:NAMESPACE/NAME#key",
+            "a Kubernetes Secret: k8s:NAMESPACE/NAME#key",
             f"{here}.kubernetes.source:K8sSource",
             f"{here}.kubernetes.access:K8sSettings",
         )
@@ -147,9 +149,9 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "sealpipe_plugins.vault.settings:VaultSettings",
             needs=("hvac>=2",),
             params={
-                "version": "a version of a versioned key (the newest)",
-                "mount": "where the engine stands, where that is not to be looked up",
-                "namespace": "the namespace to read in (that of the settings)",
+                "version": "version of a versioned key (the newest)",
+                "mount": "path of the engine, to skip looking it up",
+                "namespace": "namespace to read in (the setting's)",
             },
             extra="vault",
         )
