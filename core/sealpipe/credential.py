@@ -15,7 +15,7 @@ from sealpipe.wire import encoding
 
 _PREFIX = re.compile(r"([a-z][a-z0-9]{0,15})_sk_live_", re.ASCII)
 _PARTS = (("key id", 12), ("auth secret", 32), ("custody secret", 32))
-_AGAIN = "copy the whole credential again from where it was shown, or mint a new key"
+_AGAIN = "copy the whole credential again from where it was shown, or create a new API key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Credential:
         parts = raw[prefix.end() :].split(".")
         if len(parts) not in (2, 3):
             raise CredentialError(
-                f"the credential has {len(parts)} part(s) between dots; it should have two or three",
+                f"the credential has {len(parts)} parts separated by dots; it should have two or three",
                 remedy=_AGAIN,
             )
         for (name, size), part in zip(_PARTS, parts, strict=False):
@@ -66,7 +66,9 @@ def _wrong_start(raw: str) -> CredentialError:
             remedy="forks and Dependabot runs get empty secrets; elsewhere set SEALPIPE_API_KEY",
         )
     if raw != raw.strip():
-        return CredentialError("the credential has white space around it", remedy="set it without blanks and line ends")
+        return CredentialError(
+            "the credential has white space around it", remedy="set it without spaces and line breaks"
+        )
     if raw.startswith("Bearer "):
         return CredentialError("the credential starts with 'Bearer'", remedy="set it without that word")
     return CredentialError("the credential does not start with '<tag>_sk_live_'")

@@ -60,15 +60,15 @@ def check_prompt(prompt: Prompt) -> Prompt:
     if not prompt.text.strip():
         raise UsageError("a prompt is empty", remedy="write what is asked for, such as --ask 'Staging password'")
     if not prompt.text.isprintable():
-        raise UsageError("a prompt holds a control character", remedy="write it as one line of text")
+        raise UsageError("a prompt contains a control character", remedy="write it as one line of text")
     if len(prompt.text) > MAX_LENGTH:
         raise UsageError(f"a prompt has more than {MAX_LENGTH} characters", remedy="put the rest into --description")
     if prompt.type not in TYPES:
-        raise UsageError(f"{prompt.type[:20]!r} is no field type", remedy="known are " + ", ".join(TYPES))
+        raise UsageError(f"{prompt.type[:20]!r} is not a field type", remedy="known are " + ", ".join(TYPES))
     if not _ID.fullmatch(prompt.id):
         raise UsageError(
-            f"the prompt {prompt.text[:60]!r} has no id that can be used",
-            remedy="give it one: --ask 'password=" + prompt.text[:60] + "'",
+            f"the prompt {prompt.text[:60]!r} does not give a valid id",
+            remedy="give it an id: --ask 'password=" + prompt.text[:60] + "'",
         )
     return prompt
 
@@ -76,7 +76,7 @@ def check_prompt(prompt: Prompt) -> Prompt:
 def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
     """All of them. UsageError for none, or where two have one id, or one text: answers are told apart by it."""
     if not prompts:
-        raise UsageError("the request asks for nothing", remedy="give at least one prompt: --ask 'Staging password'")
+        raise UsageError("the request has no prompts", remedy="give at least one prompt: --ask 'Staging password'")
     for what, names in (("id", [each.id for each in prompts]), ("text", [each.text for each in prompts])):
         for name in names:
             if names.count(name) > 1:

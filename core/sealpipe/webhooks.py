@@ -49,7 +49,9 @@ def verify(
     # Every pair is compared, whatever the others gave.
     matches = [hmac.compare_digest(digest, own) for digest in digests for own in expected]
     if not any(matches):
-        raise WebhookError("no-match", "the webhook's signature fits neither its body nor any secret", remedy=_REMEDY)
+        raise WebhookError(
+            "no-match", "the webhook's signature does not match its body with any secret", remedy=_REMEDY
+        )
     if not abs((time.time() if now is None else now) - int(stamp)) <= TOLERANCE:
         raise WebhookError(
             "stale",
@@ -59,7 +61,7 @@ def verify(
     return datetime.fromtimestamp(int(stamp), UTC)
 
 
-_REMEDY = "answer 400 and do nothing of what it says; while a secret is replaced, give both"
+_REMEDY = "answer 400 and ignore the content; while a secret is being replaced, give both"
 
 
 def _keys(secrets: Sequence[str | Secret]) -> list[bytes]:
@@ -69,7 +71,7 @@ def _keys(secrets: Sequence[str | Secret]) -> list[bytes]:
         keys = []
     if not keys or not all(keys):
         raise UsageError(
-            "there is no webhook secret to check with, or one that is empty or no text",
+            "the webhook secret is missing, empty or not text",
             remedy="give the secret as it was shown",
         )
     return keys

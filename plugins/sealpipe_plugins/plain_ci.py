@@ -42,5 +42,5 @@ class PlainCI(CI):
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
         """NotConfiguredError: no token is known."""
         raise NotConfiguredError(
-            "there is no CI system here that gives tokens", remedy="log in another way: with a token, or AppRole"
+            "no CI system here issues tokens", remedy="authenticate another way: with a token, or AppRole"
         )

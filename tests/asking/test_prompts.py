@@ -120,5 +120,5 @@ def test_no_two_prompts_of_a_request_are_alike(texts: list[str]) -> None:
     if parsed and len({each.id for each in parsed}) == len({each.text for each in parsed}) == len(parsed):
         assert list(check_prompts(parsed)) == parsed
     else:
-        with pytest.raises(UsageError, match=r"two prompts have the (id|text)|asks for nothing"):
+        with pytest.raises(UsageError, match=r"two prompts have the (id|text)|has no prompts"):
             check_prompts(parsed)

@@ -62,7 +62,7 @@ GOOD = Receipt("abc", encode_base64url(bytes(65)), (Prompt("pw", "Password"),)).
 
 @given(st.text() | JSON.map(json.dumps))
 def test_any_other_text_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="not the receipt of a request"):
+    with pytest.raises(UsageError, match="not a request receipt"):
         parse_receipt(text)
 
 
@@ -106,7 +106,7 @@ def test_a_hostile_receipt_is_refused_and_nothing_of_it_is_shown(changes: dict[s
     file.write_text(json.dumps({**GOOD, **changes}))
     with pytest.raises(UsageError) as refused:
         read_receipt(file)
-    assert refused.value.message == f"{file}: this is not the receipt of a request"
+    assert refused.value.message == f"{file}: this is not a request receipt"
     assert CANARY not in repr(refused.value) + str(vars(refused.value))
 
 
@@ -116,7 +116,7 @@ def test_a_hostile_receipt_is_refused_and_nothing_of_it_is_shown(changes: dict[s
 def test_a_file_that_is_no_receipt_at_all_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     file.write_bytes(content)
-    with pytest.raises(UsageError, match="not the receipt of a request"):
+    with pytest.raises(UsageError, match="not a request receipt"):
         read_receipt(file)
 
 

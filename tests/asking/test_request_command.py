@@ -268,7 +268,7 @@ def test_in_a_gitlab_job_a_request_that_was_cut_off_can_be_resumed(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["request"], "asks for nothing"),
+        (["request"], "has no prompts"),
         (["request", "-a", ""], "prompt is empty"),
         (["request", "-a", "Password", "-a", "password"], "two prompts have the id 'password'"),
         (["request", "-a", "a=Password", "-a", "b=Password"], "two prompts have the text 'Password'"),

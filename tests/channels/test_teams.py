@@ -83,7 +83,7 @@ def test_anything_else_is_refused_before_anything_is_sent(teams: FakeTeams, to: 
     "webhooks", ["https://h/x", "=https://h/x", "a=", "A=https://h/x", "a=https://h/x a=https://h/y"]
 )
 def test_webhooks_that_cannot_be_read_are_named_and_not_shown(teams: FakeTeams, webhooks: str) -> None:
-    with pytest.raises(SettingError, match="cannot use its setting webhooks") as caught:
+    with pytest.raises(SettingError, match="has an invalid value for webhooks") as caught:
         using(teams, webhooks=webhooks).send("a")
     assert "https" not in f"{caught.value!r} {caught.value.remedy}"
 

@@ -127,7 +127,7 @@ OPTIONS = {
     "a bad duration": Bad(
         [*FIELD, "--expires-in", "3 days"], "--expires-in: '3 days' is not a duration", "such as 72h"
     ),
-    "a duration of nothing": Bad([*FIELD, "--expires-in", "0h"], "would be over at once", "at least 1s"),
+    "a duration of nothing": Bad([*FIELD, "--expires-in", "0h"], "cannot be zero", "at least 1s"),
     "a bad duration from the environment": Bad(
         FIELD,
         "SEALPIPE_SHARE_EXPIRES_IN: 'soon' is not a duration",
@@ -135,7 +135,7 @@ OPTIONS = {
         {"SEALPIPE_SHARE_EXPIRES_IN": "soon"},
     ),
     "a naive time": Bad([*FIELD, "--expires-at", "2099-01-01T00:00:00"], "has no time zone", "+01:00"),
-    "a day that is none": Bad([*FIELD, "--expires-at", "2099-02-30T00:00:00Z"], "not a day or time that exists", "Z"),
+    "a day that is none": Bad([*FIELD, "--expires-at", "2099-02-30T00:00:00Z"], "not an existing date or time", "Z"),
     "a time that is over": Bad([*FIELD, "--expires-at", "2001-01-01T00:00:00Z"], "over before it begins", "future"),
     "two expiries": Bad([*FIELD, "--expires-in", "1h", "--no-expiry"], "contradict each other", "give one of them"),
     "two expiries, one of them a time": Bad(

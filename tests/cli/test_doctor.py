@@ -54,9 +54,9 @@ def test_all_is_well_and_every_check_says_so(user: Terminal, service: Running) -
     assert {status for status, _ in rows(done).values()} == {"ok"}
     assert rows(done)["setting base_url"][1] == f"{service.base_url} (SEALPIPE_BASE_URL)"
     assert rows(done)["setting deadline"][1] == "60 s (default)"
-    assert rows(done)["way"][1] == f"{service.origin}, direct: loopback never uses a proxy"
+    assert rows(done)["connectivity"][1] == f"{service.origin}, direct: loopback never uses a proxy"
     assert [f"scope {scope}" in rows(done) for scope in SCOPES] == [True] * 5
-    assert "not made yet, can be made" in rows(done)["state folder"][1]
+    assert "does not exist yet, can be created" in rows(done)["state directory"][1]
     assert not (user.home / ".local").exists()
 
 
@@ -111,7 +111,7 @@ def test_each_setting_tells_where_it_comes_from(user: Terminal, service: Running
     assert rows(done)["setting base_url"][1].endswith(f"(config file {config})")
     assert rows(done)["setting deadline"][1] == "30 s (--deadline)"
     assert rows(done)["setting link_base_url"][1].endswith("(SEALPIPE_LINK_BASE_URL)")
-    assert str(user.tmp / "s") in rows(done)["state folder"][1]
+    assert str(user.tmp / "s") in rows(done)["state directory"][1]
 
 
 def test_what_is_wrong_is_told_beside_everything_else(user: Terminal) -> None:
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_told_beside_everything_else(user: Terminal) -> None:
 def test_an_empty_variable_and_an_unknown_one_are_told(user: Terminal) -> None:
     done = user.sealpipe("doctor", SEALPIPE_BASE_URL="", SEALPIPE_BASEURL="x")
     assert "SEALPIPE_BASE_URL is set but empty" in rows(done)["setting base_url"][1]
-    assert rows(done)["variable SEALPIPE_BASEURL"] == ("warn", "it means nothing  -> did you mean SEALPIPE_BASE_URL?")
+    assert rows(done)["variable SEALPIPE_BASEURL"] == ("warn", "unknown variable  -> did you mean SEALPIPE_BASE_URL?")
 
 
 def test_the_credentials_form_is_told(user: Terminal) -> None:
@@ -166,19 +166,19 @@ def test_what_is_left_in_the_outbox_is_told(user: Terminal, proxied: Callable[..
     assert rows(done)["outbox"][0] == "warn"
     assert rows(done)["outbox"][1].startswith("1 left, the oldest of 20")
     assert "sealpipe resume" in rows(done)["outbox"][1]
-    assert "mode 0700, can be written" in rows(done)["state folder"][1]
+    assert "mode 0700, writable" in rows(done)["state directory"][1]
     assert len(user.outbox()) == 1
     elsewhere = rows(
         user.sealpipe("doctor", GITHUB_RUN_ID="7", SEALPIPE_API_KEY="svc_sk_live_" + "A" * 16 + "." + "A" * 43)
     )
-    assert "1 of other CI runs, 1 made with another key" in elsewhere["outbox"][1]
+    assert "1 from other CI runs, 1 created with another API key" in elsewhere["outbox"][1]
 
 
 def test_a_state_folder_that_cannot_be_used_ends_with_2(user: Terminal) -> None:
     file = user.file("file", "x")
     for folder in (file, file / "below"):
         done = user.sealpipe("doctor", "--state-dir", str(folder))
-        assert (done.code, rows(done)["state folder"][0]) == (2, "fail"), folder
+        assert (done.code, rows(done)["state directory"][0]) == (2, "fail"), folder
         assert rows(done)["scope shares:read"][0] == "ok"
     user.file("state/outbox", "x")
     assert user.sealpipe("doctor", "--state-dir", str(user.here / "state")).code == 2
@@ -189,7 +189,7 @@ def test_an_outbox_that_others_may_read_is_doubtful(user: Terminal) -> None:
     box.mkdir(parents=True, mode=0o755)
     box.chmod(0o755)
     done = user.sealpipe("doctor", "--state-dir", str(box.parent), "--output", "json")
-    assert {"check": "state folder", "status": "warn", "detail": f"{box} is open to others",
+    assert {"check": "state directory", "status": "warn", "detail": f"{box} is open to others",
             "remedy": f"chmod 700 {box}"} in done.json["checks"]  # fmt: skip
     assert list(box.iterdir()) == []
 
@@ -349,11 +349,11 @@ def test_the_proxy_is_told_without_its_login(user: Terminal, secured: Callable[.
     port = environ.pop("PROXY_PORT")
     done = user.sealpipe("doctor", **environ)
     assert done.code == 0, done
-    assert rows(done)["way"][1] == f"https://{HOST}, through the proxy http://{LOOPBACK}:{port} with a login"
+    assert rows(done)["connectivity"][1] == f"https://{HOST}, through the proxy http://{LOOPBACK}:{port} with a login"
     assert "Acme Intercepting Works" in rows(done)["certificate"][1]
     assert "pr0xy" not in done.out + done.err
     direct = user.sealpipe("doctor", "--deadline", "5s", **environ, NO_PROXY=HOST)
-    assert rows(direct)["way"][1] == f"https://{HOST}, direct: NO_PROXY ({HOST}) names it"
+    assert rows(direct)["connectivity"][1] == f"https://{HOST}, direct: NO_PROXY ({HOST}) includes it"
     assert direct.code == 10
 
 
@@ -364,7 +364,7 @@ def test_a_certificate_that_nobody_trusts_ends_with_10_and_a_file_that_is_none_w
     done = user.sealpipe("doctor", **{**environ, "SEALPIPE_CA_FILE": None})
     assert (done.code, "CERTIFICATE_VERIFY_FAILED" in done.out) == (10, True), done
     done = user.sealpipe("doctor", **{**environ, "SEALPIPE_CA_FILE": str(user.file("none.pem", "x"))})
-    assert (done.code, rows(done)["way"][0], rows(done)["service"][0]) == (2, "fail", "warn")
+    assert (done.code, rows(done)["connectivity"][0], rows(done)["service"][0]) == (2, "fail", "warn")
 
 
 # -- the round trip -------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_certificate_that_nobody_trusts_ends_with_10_and_a_file_that_is_none_w
 def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, service: Running) -> None:
     done = user.sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
-    assert re.fullmatch(r"a test share was made in \d+ ms and ended in \d+ ms", rows(done)["roundtrip"][1])
+    assert re.fullmatch(r"a test share was created in \d+ ms and expired in \d+ ms", rows(done)["roundtrip"][1])
     assert rows(done)["custody"] == ("ok", "the service answered `stored`")
     assert [method for method, _ in calls(service)][5:] == ["POST", "DELETE"]
     assert [event.payload["event"] for event in service.events()] == ["share.deleted"]
@@ -396,7 +396,7 @@ def test_a_create_whose_answer_is_lost_ends_with_9_and_says_that_it_ends_by_itse
     five: list[Fault] = [faulty.passes] * 5
     done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_BASE_URL=proxied(*five, faulty.reset_after).base_url)
     assert (done.code, rows(done)["roundtrip"][0]) == (9, "fail")
-    assert "ends by itself within five minutes" in rows(done)["roundtrip"][1]
+    assert "expires by itself within five minutes" in rows(done)["roundtrip"][1]
 
 
 # -- plugins, and what never shows ----------------------------------------------------------------
@@ -444,7 +444,7 @@ def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:
     bare.file("site/attic-1.0.dist-info/entry_points.txt", "[sealpipe]\nattic = attic\n")
     for name, told in {
         "sick": "the attic is locked",
-        "odd": "answered its check with str",
+        "odd": "returned str from its check",
         "fails": "failed in a way it should not (ZeroDivisionError)",
         "lacks": "cannot be used here (AttributeError)",
     }.items():

@@ -81,7 +81,7 @@ def test_all_that_is_wrong_is_told_at_once_and_what_is_right_by_its_name(user: T
     )
     found = rows(done)
     assert [found[f"variable SEALPIPE_{name}"][0] for name in ("SHARE_EXPIRES_IN", "COLLECT_WAIT")] == ["fail", "fail"]
-    assert found["variable SEALPIPE_DEADLIN"] == ("warn", "it means nothing -> did you mean SEALPIPE_DEADLINE?")
+    assert found["variable SEALPIPE_DEADLIN"] == ("warn", "unknown variable -> did you mean SEALPIPE_DEADLINE?")
     assert found["other settings"][1].startswith("1 can be used: variable SEALPIPE_SHARE_TITLE")
     assert CANARY not in done.out
 
@@ -215,17 +215,17 @@ def test_what_switches_is_what_the_command_line_takes() -> None:
         ("[stores.prod]\nplugin = 'vault'\nadr = 'c4naryc4nary'\n", "store prod", "has no setting adr"),
         ("[stores.prod]\n", "stores", "the store prod has no plugin"),
         ("[plugins.vault]\nadr = 'c4naryc4nary'\n", "plugin vault", "has no setting adr"),
-        ("allow_plugins = 'c4naryc4nary'\n", "plugins", "allow_plugins is no list"),
-        ("policy = 'c4naryc4nary'\n", "oversight", "policy is no table"),
+        ("allow_plugins = 'c4naryc4nary'\n", "plugins", "allow_plugins is not a list"),
+        ("policy = 'c4naryc4nary'\n", "policies", "policy is not a table"),
         ("[policy]\nsorces = ['c4naryc4nary']\n", "policy", "has a rule 'sorces' that does not exist"),
         ("[policy]\nsources = 'c4naryc4nary'\n", "policy", 'write a list of texts, such as ["*"]'),
         ("[policy]\nactions = ['c4naryc4nary']\n", "policy", "write a list of some of share, "),
         ("[policy]\nlongest_expiry = '1y'\n", "policy", 'write a duration, such as "7d"'),
         ("[policy]\nmost_views = 'two'\n", "policy", "write a whole number from 1 up"),
         ("[policy]\nfile = '/nowhere/policy.toml'\n", "policy", "cannot be read"),
-        ("[audit]\nfile = '/nowhere/at/all/log'\n", "audit", "there is no such folder"),
-        ("[audit]\nfile = 'c4nary'\n", "audit", "names no file by its absolute path"),
-        ("[audit]\nfil = '/tmp/c4nary'\n", "audit", "names no file by its absolute path"),
+        ("[audit]\nfile = '/nowhere/at/all/log'\n", "audit", "the directory does not exist"),
+        ("[audit]\nfile = 'c4nary'\n", "audit", "its file is not an absolute path"),
+        ("[audit]\nfil = '/tmp/c4nary'\n", "audit", "its file is not an absolute path"),
     ],
 )
 def test_what_is_set_for_plugins_is_looked_at_too(user: Terminal, content: str, check: str, says: str) -> None:
@@ -263,8 +263,8 @@ def test_a_state_folder_that_cannot_be_made_is_told(user: Terminal, named: str) 
     (user.tmp / "link").symlink_to(user.tmp / "nowhere")
     before = tree(user.tmp)
     done = doctor(user, "--state-dir", named.format(tmp=user.tmp, long="x" * 300))
-    assert (done.code, rows(done)["state folder"][0]) == (2, "fail"), done.json
-    assert "SEALPIPE_STATE_DIR" in rows(done)["state folder"][1]
+    assert (done.code, rows(done)["state directory"][0]) == (2, "fail"), done.json
+    assert "SEALPIPE_STATE_DIR" in rows(done)["state directory"][1]
     assert rows(done)[LAST][0] == "ok"
     assert tree(user.tmp) == before
 
@@ -272,7 +272,7 @@ def test_a_state_folder_that_cannot_be_made_is_told(user: Terminal, named: str) 
 def test_a_folder_that_can_be_made_is_tried_and_nothing_is_left(user: Terminal) -> None:
     before = tree(user.tmp)
     done = doctor(user, "--state-dir", str(user.tmp / "a/b/c"))
-    assert (done.code, rows(done)["state folder"][0]) == (0, "ok")
+    assert (done.code, rows(done)["state directory"][0]) == (0, "ok")
     assert tree(user.tmp) == before
 
 
@@ -356,8 +356,8 @@ def test_a_link_address_that_leads_nowhere_ends_with_10(user: Terminal, door: in
     for address, says in {
         f"http://{LOOPBACK}:{closed_port()}": "Connection refused",
         "https://links.invalid": "name",
-        f"https://{'x' * 64}.example": "no host can have that name",
-        f"https://{LOOPBACK}:{door}": "its certificate is refused: IP address mismatch",
+        f"https://{'x' * 64}.example": "the host name is not valid",
+        f"https://{LOOPBACK}:{door}": "its certificate was rejected: IP address mismatch",
         f"https{plain}": "TLS failed",
     }.items():
         done = doctor(user, SEALPIPE_LINK_BASE_URL=address, SEALPIPE_CA_FILE=str(user.tmp / "ca.pem"))
@@ -370,7 +370,7 @@ def test_a_link_address_that_leads_nowhere_ends_with_10(user: Terminal, door: in
 
 def test_a_certificate_that_nobody_trusts_is_told(user: Terminal, door: int) -> None:
     done = doctor(user, SEALPIPE_LINK_BASE_URL=f"https://{LOOPBACK}:{door}")
-    assert "its certificate is refused: " in rows(done)["link address"][1]
+    assert "its certificate was rejected: " in rows(done)["link address"][1]
     assert done.code == 10
 
 

@@ -77,7 +77,7 @@ def test_nothing_to_resume_is_told_and_fine(user: Terminal) -> None:
     ("environ", "says", "next_step"),
     [
         ({"SEALPIPE_BASE_URL": "http://127.0.0.1:9/v1"}, "not for http://127.0.0.1:9/v1", "set SEALPIPE_BASE_URL"),
-        ({"SEALPIPE_API_KEY": "another"}, "was made with the API key", "set SEALPIPE_API_KEY"),
+        ({"SEALPIPE_API_KEY": "another"}, "was created with the API key", "set SEALPIPE_API_KEY"),
     ],
 )
 def test_another_address_or_key_is_refused_and_the_entry_kept(

@@ -180,7 +180,7 @@ def test_a_key_without_the_scope_ends_with_4_and_names_it(
     done = user.sealpipe(*command.split())
     assert (done.code, done.out) == (4, "")
     assert "error_code 78" in done.err
-    assert f"mint a key that has the scope {missing}, and revoke this one" in done.err
+    assert f"create an API key with the scope {missing}, and revoke this one" in done.err
 
 
 def test_a_revoked_key_ends_with_3(user: Terminal, service: Running) -> None:

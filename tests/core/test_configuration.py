@@ -138,7 +138,7 @@ def test_the_state_folder_is_the_first_that_is_known(environ: dict[str, str], na
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "home"}])
 def test_without_any_place_there_is_an_error_with_the_next_step(environ: dict[str, str]) -> None:
-    with pytest.raises(StateError, match="no place for the state folder") as caught:
+    with pytest.raises(StateError, match="the state directory cannot be located") as caught:
         state_directory(environ, None)
     assert "SEALPIPE_STATE_DIR" in caught.value.remedy
 

@@ -208,7 +208,10 @@ def test_a_copy_under_another_id_is_damage_however_its_first_line_reads(outbox: 
     copy = outbox.folder / "aaaaaaaaaaaa.sealed"
     for text, why in (
         (content, f"it is a copy of entry {entry.id}"),
-        (content.replace(entry.id.encode(), b"aaaaaaaaaaaa"), "does not open with this credential, or was changed"),
+        (
+            content.replace(entry.id.encode(), b"aaaaaaaaaaaa"),
+            "cannot be decrypted with this credential, or was modified",
+        ),
     ):
         copy.write_bytes(text)
         with pytest.raises(StateError, match=why) as caught:
@@ -228,7 +231,7 @@ def test_an_outbox_that_was_never_used_is_empty_and_makes_no_folder(outbox: Outb
 def test_an_entry_that_is_worked_on_is_busy_and_cannot_be_discarded(outbox: Outbox) -> None:
     entry = outbox.add(META, BODY)
     assert outbox.open(entry.id) == "busy"
-    with pytest.raises(StateError, match="another process works on"):
+    with pytest.raises(StateError, match="another process is working on"):
         outbox.discard(entry.id)
     entry.end()
     assert outbox.open(entry.id) == "gone"

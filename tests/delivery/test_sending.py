@@ -175,7 +175,7 @@ def test_a_value_that_would_be_more_than_a_value_gets_an_error_and_nothing_is_se
 
 
 WRONG: dict[str, tuple[list[str], str, int]] = {
-    "no channel": (["--send", "#ops"], "--send: the channel is no reference", 2),
+    "no channel": (["--send", "#ops"], "--send: the channel is not a reference", 2),
     "an unknown channel": (["--send", "pigeon:x"], "there is no channel named pigeon", 2),
     "a source that is no channel": (["--send", "env:X"], "there is no channel named env", 2),
     "no address": (["--send", "webhook:"], "not an http(s) one", 2),
@@ -202,8 +202,8 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
     "a value without a place": (["--send", "file:a", "--param", "who=text:b"], "no channel has a place", 2),
     "a value without a channel": (["--param", "who=text:b"], "no channel has a place", 2),
     "a value twice": (["--send", "file:{a}", "--param", "a=text:b", "--param", "a=text:c"], "twice", 2),
-    "a lone brace": (["--send", "file:{a"], "belongs to no place", 2),
-    "an empty place": (["--send", "file:{}"], "belongs to no place", 2),
+    "a lone brace": (["--send", "file:{a"], "is not part of a placeholder", 2),
+    "an empty place": (["--send", "file:{}"], "is not part of a placeholder", 2),
     "a text without a recipient": (["--message-template", "t.txt"], "nobody to send it to", 2),
     "a text without the link": (["--send", "file:a", "--message-template", "none.txt"], "0 places for the link", 2),
     "a text with an unknown place": (["--send", "file:a", "--message-template", "odd.txt"], "{password}", 2),

@@ -31,10 +31,10 @@ def test_only_those_that_the_setting_allows_are_loaded(site: Site) -> None:
     attic, cellar = site.source("attic", IT), site.source("cellar", IT)
     found = registry(allow_plugins=["attic"])
     assert content(found, "attic:x") == "its own"
-    with pytest.raises(NotConfiguredError, match="the plugin cellar is not among the plugins that the setting allows"):
+    with pytest.raises(NotConfiguredError, match="the plugin cellar is not listed in allow_plugins"):
         found.source_info("cellar")
     assert (attic in sys.modules, cellar in sys.modules) == (True, False)
-    assert found.problems == {"cellar": "is not among the plugins that the setting allows"}
+    assert found.problems == {"cellar": "is not listed in allow_plugins"}
 
 
 def test_an_empty_list_allows_none_and_leaves_the_built_in_ones(site: Site) -> None:
@@ -47,7 +47,7 @@ def test_an_empty_list_allows_none_and_leaves_the_built_in_ones(site: Site) -> N
 
 @pytest.mark.parametrize("wrong", ["attic", {"attic": True}, ["attic", 1], True, 3])
 def test_a_list_that_is_none_is_an_error(wrong: Any) -> None:
-    with pytest.raises(SettingError, match="allow_plugins is no list of names") as told:
+    with pytest.raises(SettingError, match="allow_plugins is not a list of names") as told:
         registry(allow_plugins=wrong).source_info("env")
     assert told.value.remedy == 'write allow_plugins = ["NAME"]'
 
@@ -60,7 +60,7 @@ def test_the_command_line_obeys_the_list(bare: Terminal, site: Site) -> None:
     assert done.code == 0
     assert " cellar " in done.out
     assert " attic " not in done.out
-    assert done.err == "sealpipe: the plugin attic is not among the plugins that the setting allows\n"
+    assert done.err == "sealpipe: the plugin attic is not listed in allow_plugins\n"
 
 
 def test_a_built_in_is_replaced_only_where_the_config_says_from_whom(site: Site) -> None:
@@ -85,14 +85,14 @@ def test_one_that_the_config_wants_and_nobody_has_is_an_error_and_not_the_built_
 ) -> None:
     if config:
         site.source("env", IT, point="attic")
-    why = "is not among the plugins" if config else "is not installed"
+    why = "is not listed in allow_plugins" if config else "is not installed"
     with pytest.raises(NotConfiguredError, match=rf"the config takes env from the plugin attic, which {why}"):
         registry(plugins={"env": {"from": "attic"}}, **config).source("env")
 
 
 @pytest.mark.parametrize("wrong", [1, "", ["attic"], {"a": "b"}])
 def test_a_preference_that_is_no_name_is_an_error(wrong: Any) -> None:
-    with pytest.raises(SettingError, match=r"the config's plugins\.env\.from is no name"):
+    with pytest.raises(SettingError, match=r"the config's plugins\.env\.from is not a name"):
         registry(plugins={"env": {"from": wrong}}).source("env")
 
 
@@ -105,14 +105,14 @@ def test_the_other_of_two_entry_points_with_one_name_is_told_and_one_stays(site:
     site.source("attic", IT.replace("its own", "second"))
     found = registry()
     assert content(found, "attic:x") in ("first", "second")
-    assert found.problems == {"attic": "is there twice: only the first is used"}
+    assert found.problems == {"attic": "is installed twice: only the first is used"}
     assert found.catalog.module("attic") is not None
 
 
 def test_what_an_entry_point_names_has_to_be_a_module(site: Site) -> None:
     code = SOURCE.format(name="attic", more="") + "\nclass Hooks:\n    pass\n"
     site.install("attic", code, names="MODULE:Hooks")
-    with pytest.raises(NotConfiguredError, match="the plugin attic names something that is no module"):
+    with pytest.raises(NotConfiguredError, match="the plugin attic does not name a module"):
         registry().source_info("attic")
 
 

@@ -343,7 +343,7 @@ class TestWhichLogin:
 
     def test_a_token_in_the_config_file_is_refused(self) -> None:
         registry = Registry(environ={}, config=lambda: {"plugins": {"op": {"service_account_token": CANARY}}})
-        with pytest.raises(SettingError, match="service_account_token in clear") as caught:
+        with pytest.raises(SettingError, match="service_account_token in plain text") as caught:
             values(registry, "op://a/b/c")
         assert CANARY not in repr(vars(caught.value))
 

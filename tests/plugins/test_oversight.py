@@ -240,7 +240,7 @@ def test_what_it_was_not_told_of_the_end_is_a_warning(overseen: Callable[..., Do
 def test_an_overseer_that_may_not_be_loaded_lets_nothing_leave(overseen: Callable[..., Done], service: Running) -> None:
     done = overseen("", allowed="allow_plugins = []\n")
     assert (done.code, sent(service)) == (14, 0)
-    assert "the plugin house-rules is not among the plugins that the setting allows" in done.err
+    assert "the plugin house-rules is not listed in allow_plugins" in done.err
 
 
 def test_the_machine_can_fix_a_third_partys_too(
@@ -263,7 +263,7 @@ def test_the_machine_can_fix_a_third_partys_too(
     [({"oversight": 1}, {}), ({"oversight": {"x": 1}}, {}), ({"audit": 1}, {}), ({}, {"enforce": 1})],
 )
 def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[str, Any]) -> None:
-    with pytest.raises((SettingError, NotConfiguredError), match="is no table"):
+    with pytest.raises((SettingError, NotConfiguredError), match="is not a table"):
         read_policy_hooks(user, machine)
 
 

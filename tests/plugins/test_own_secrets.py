@@ -16,7 +16,7 @@ from sealpipe_rehearsal.running import Running
 from support.mounts import tmpfs
 from support.terminal import Done, Terminal
 
-LOCKED = "is in /proc, which tells of processes"
+LOCKED = "is in /proc, which exposes processes"
 
 
 def nothing_left(done: Done, service: Running, says: str) -> None:

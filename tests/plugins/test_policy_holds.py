@@ -44,13 +44,13 @@ WALKED_AROUND = {
         lists(sources=["vault"]),
         ["share", "-f", "vault:DB"],
         {"SEALPIPE_STORE__VAULT__PLUGIN": "env"},
-        "the store vault has the name of the plugin vault, and is of 'env'",
+        "the store vault has the name of the plugin vault, but uses the plugin 'env'",
     ),
     "a store that has nearly a plugin's name": (
         lists(sources=["aws*"]),
         ["share", "-f", "aws_sm:DB"],
         {"SEALPIPE_CONFIG": "[stores.aws_sm]\nplugin = 'env'\n"},
-        "the store aws_sm has the name of the plugin aws-sm, and is of 'env'",
+        "the store aws_sm has the name of the plugin aws-sm, but uses the plugin 'env'",
     ),
     "a store of another plugin, where plugin and store are named": (
         lists(sources=["vault/*"]),
@@ -62,7 +62,7 @@ WALKED_AROUND = {
         lists(sources=["env"], recipients=["email:*"]),
         ["share", "-f", "env:DB", "--send", "email:out.txt"],
         {"SEALPIPE_STORE__EMAIL__PLUGIN": "file"},
-        "the store email has the name of the plugin email, and is of 'file'",
+        "the store email has the name of the plugin email, but uses the plugin 'file'",
     ),
     "a channel's store, where the plugin is named": (
         lists(sources=["env"], recipients=["email/work:*"]),

@@ -136,29 +136,30 @@ WRONG = {
     ),
     "a secret in the file": (
         {"plugins": {"attic": {"token": CANARY}}}, {}, "attic",
-        "the config file holds attic's token in clear", "set it in the environment, or name a file that holds it",
+        "the config file holds attic's token in plain text", "set it in the environment, or name a file that holds it",
     ),
     "a secret in the file, though the environment has it, too": (
         {"stores": {"my-attic": {"plugin": "attic", "token": CANARY}}},
         {"SEALPIPE_STORE__MY_ATTIC__TOKEN": CANARY}, "my-attic",
-        "the config file holds my-attic's token in clear", "set it in the environment, or name a file that holds it",
+        "the config file holds my-attic's token in plain text",
+        "set it in the environment, or name a file that holds it",
     ),
     "a value that cannot be used": (
         {}, {"SEALPIPE_PLUGIN_ATTIC__PORT": CANARY}, "attic",
-        "the store attic cannot use its setting port (int_parsing)", "set SEALPIPE_PLUGIN_ATTIC__PORT",
+        "the store attic has an invalid value for port (int_parsing)", "set SEALPIPE_PLUGIN_ATTIC__PORT",
     ),
     "the same in a named store": (
         {"stores": {"my-attic": {"plugin": "attic", "addr": [CANARY]}}}, {}, "my-attic",
-        "the store my-attic cannot use its setting addr (string_type)", "set SEALPIPE_STORE__MY_ATTIC__ADDR",
+        "the store my-attic has an invalid value for addr (string_type)", "set SEALPIPE_STORE__MY_ATTIC__ADDR",
     ),
     "a store of the environment without a plugin": (
         {}, {"SEALPIPE_STORE__MY_ATTIC__TOKEN": CANARY}, "attic",
-        "SEALPIPE_STORE__MY_ATTIC__TOKEN belongs to a store that has no plugin",
+        "SEALPIPE_STORE__MY_ATTIC__TOKEN belongs to a store without a plugin",
         "set SEALPIPE_STORE__MY_ATTIC__PLUGIN to the name of one",
     ),
     "a mistyped store": (
         NO_ADDR, {"SEALPIPE_STORE__MY_ATIC__TOKEN": CANARY}, "attic",
-        "SEALPIPE_STORE__MY_ATIC__TOKEN belongs to a store that has no plugin",
+        "SEALPIPE_STORE__MY_ATIC__TOKEN belongs to a store without a plugin",
         "did you mean SEALPIPE_STORE__MY_ATTIC__...? Else set SEALPIPE_STORE__MY_ATIC__PLUGIN to the name of one",
     ),
     "a store of the file without a plugin": (
@@ -167,20 +168,20 @@ WRONG = {
     ),
     "a store that is no table": (
         {"stores": {"my-attic": CANARY}}, {}, "attic",
-        "the config's store 'my-attic' is no table", "write [stores.NAME]",
+        "the config's store 'my-attic' is not a table", "write it as [stores.NAME]",
     ),
     "stores that are no table": (
-        {"stores": [CANARY]}, {}, "attic", "the config's stores is no table", "write [stores.NAME]",
+        {"stores": [CANARY]}, {}, "attic", "the config's stores is not a table", "write [stores.NAME]",
     ),
     "plugins that are no table": (
-        {"plugins": CANARY}, {}, "attic", "the config's plugins is no table", "write [plugins.NAME]",
+        {"plugins": CANARY}, {}, "attic", "the config's plugins is not a table", "write [plugins.NAME]",
     ),
     "a plugin that is no table": (
-        {"plugins": {"attic": CANARY}}, {}, "attic", "the config's plugins.attic is no table", "",
+        {"plugins": {"attic": CANARY}}, {}, "attic", "the config's plugins.attic is not a table", "",
     ),
     "a name that no reference can have": (
         {"stores": {"x": {"plugin": "attic"}}}, {}, "attic",
-        "the store 'x' has a name that no reference can have", "rename it",
+        "the store 'x' has an invalid name", "rename it",
     ),
     "two stores that share their variables": (
         {"stores": {"my-attic": {"plugin": "attic"}, "my_attic": {"plugin": "attic"}}}, {}, "attic",
@@ -277,7 +278,7 @@ class It(Source):
 )
 def test_a_secret_in_the_file_is_known_by_its_type(site: Site, table: Mapping[str, Any], named: str) -> None:
     site.install("loft", HOOKS.replace('"attic"', '"cellar"'), "from sealpipe.plugin import *\n" + BY_TYPE)
-    with pytest.raises(SettingError, match=f"holds cellar's {named} in clear") as caught:
+    with pytest.raises(SettingError, match=f"holds cellar's {named} in plain text") as caught:
         registry({"plugins": {"cellar": table}}, {}).source("cellar")
     assert CANARY not in told(caught.value)
 

@@ -150,7 +150,7 @@ def test_a_broken_plugin_breaks_only_its_own_use(install: Install, hook: str) ->
     assert CANARY not in told(caught.value)
     with pytest.raises(ReferenceSyntaxError, match="no source named nosuch") as unknown:
         found.source_info("nosuch")
-    assert "not loaded whole: broken" in unknown.value.remedy
+    assert "not fully loaded: broken" in unknown.value.remedy
     assert list(found.problems) == ["broken"]
 
 
@@ -176,7 +176,7 @@ def test_a_name_that_is_taken_stays_with_its_owner(install: Install, taken: str)
     owner = found.source_info(taken).factory
     assert len(run(resolve([parse_field("own:x")], lambda: found))) == 1
     assert found.source_info(taken).factory == owner
-    assert found.problems == {"second": f"has a source named {taken}, and there is one already"}
+    assert found.problems == {"second": f"has a source named {taken}, which already exists"}
     assert opened(run(resolve([parse_field("env:A")], lambda: found))[0]) == b"real"
 
 
@@ -210,8 +210,8 @@ def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more:
         ("secret = '{}'; return secret.nothing", "(AttributeError)"),
         ("raise SecretNotFoundError('there is none') from ValueError('{}')", "there is none"),
         ("secret = '{}'; raise SecretNotFoundError('there is none')", "there is none"),
-        ("return '{}'", "the source attic answered attic:x with str"),
-        ("return Document(['{}'])", "the source attic answered attic:x with list"),
+        ("return '{}'", "the source attic returned str for attic:x"),
+        ("return Document(['{}'])", "the source attic returned list for attic:x"),
     ],
 )
 def test_no_stray_text_of_a_plugin_is_told(install: Install, body: str, reason: str) -> None:
@@ -241,7 +241,7 @@ def test_a_batch_answers_each_and_leaves_out_none(install: Install) -> None:
     locators = [found.locate(parse(f"attic:{body}")) for body in ("a", "no", "lost")]
     a, no, lost = (found.fetch({"attic": locators})[locator] for locator in locators)
     assert (getattr(a, "content", None), str(no)) == ("a", "none")
-    assert str(lost) == "the source attic answered attic:lost with NoneType"
+    assert str(lost) == "the source attic returned NoneType for attic:lost"
 
 
 def test_an_unknown_name_gets_the_nearest_known_ones() -> None:

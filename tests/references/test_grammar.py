@@ -116,5 +116,5 @@ def test_everything_after_a_channels_colon_is_its_own(text: str) -> None:
 
 
 def test_a_channel_without_a_name_is_refused() -> None:
-    with pytest.raises(ReferenceSyntaxError, match="the channel is no reference"):
+    with pytest.raises(ReferenceSyntaxError, match="the channel is not a reference"):
         parse_target("#ops")

@@ -33,7 +33,7 @@ def test_places_are_named_and_filled(text: str, names: tuple[str, ...], filled: 
 
 @pytest.mark.parametrize("text", ["{", "}", "{}", "{a", "a}", "{1}", "{a b}", "{{a}", "{a}}", "{a!r}", "{a:>9}", "{é}"])
 def test_any_other_brace_is_an_error(text: str) -> None:
-    with pytest.raises(UsageError, match="in the text that belongs to no place") as caught:
+    with pytest.raises(UsageError, match="in the text that is not part of a placeholder") as caught:
         parse_pattern(text, "the text")
     assert "{{" in caught.value.remedy
 

@@ -34,9 +34,11 @@ class Counting(Registry):
         super().__init__(environ=ENV, stdin=io.BytesIO(b"piped"))
         self.asked: list[list[str]] = []
 
-    def fetch(self, wanted: Mapping[str, Sequence[Locator]]) -> dict[Locator, Document | PluginError]:
+    def fetch(
+        self, wanted: Mapping[str, Sequence[Locator]], deadline: float | None = None
+    ) -> dict[Locator, Document | PluginError]:
         self.asked += [[locator.text for locator in locators] for locators in wanted.values()]
-        return super().fetch(wanted)
+        return super().fetch(wanted, deadline)
 
 
 def test_fields_come_in_the_order_of_their_references() -> None:

@@ -118,7 +118,7 @@ def test_it_is_never_sent(rotation: Rotation, proxied: Callable[..., Faulty]) ->
 @pytest.mark.parametrize(
     ("shape", "says"),
     [
-        (lambda _: "svc_sk_live_canary", "part(s) between dots"),
+        (lambda _: "svc_sk_live_canary", "parts separated by dots"),
         (lambda key: key.rpartition(".")[0], "it has no custody secret, and so opens nothing"),
         (lambda key: key[:-4], "custody secret"),
         (lambda key: f" {key}", "white space"),

@@ -93,7 +93,7 @@ def test_an_entry_of_the_old_key_is_told_of_and_is_to_be_finished_before_it_is_r
         rotated = {"SEALPIPE_API_KEY": two, "SEALPIPE_API_KEY_PREVIOUS": job.api_key}
         done = job.resume(**rotated)
         assert (done.code, done.out, len(job.entries())) == (2, "", 1), done
-        assert f"was made with the API key {key_id(job.api_key)}, not with this one" in done.err
+        assert f"was created with the API key {key_id(job.api_key)}, not with this one" in done.err
         assert f"key {key_id(job.api_key)}" in job.resume("--list", "--all", **rotated).out
         done = job.resume()
         assert (done.code, job.opens(done.out), job.left()) == (0, True, [])

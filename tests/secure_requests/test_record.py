@@ -143,7 +143,7 @@ def test_a_strange_line_stops_everything_because_it_may_have_told_of_a_delete(li
     path = written(tmp_path)
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*whole[:-1], line, whole[-1]]))
-    with pytest.raises(StateError, match=f"line 3 of {path} is not one of ours"):
+    with pytest.raises(StateError, match=f"line 3 of {path} is not a valid record"):
         open_ledger(tmp_path, BASE_URL, CODE)
     path.unlink()
     opened(tmp_path).close()

@@ -115,8 +115,8 @@ def test_without_the_prompts_a_name_stands_for_itself_and_all_of_them_for_nothin
         ("vault:a?mode=#x", "the mode is none of"),
         ("vault:{x}#x", "nothing fills {x}"),
         ("vault:{submission}#x", "nothing fills {submission}"),
-        ("vault:{#x", "belongs to no place"),
-        ("vault:a}#x", "belongs to no place"),
+        ("vault:{#x", "is not part of a placeholder"),
+        ("vault:a}#x", "is not part of a placeholder"),
     ],
 )
 def test_what_means_nothing_in_a_target_is_refused(text: str, words: str) -> None:

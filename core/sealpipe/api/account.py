@@ -197,4 +197,4 @@ def _day(row: Mapping[str, Any]) -> date | None:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise ProtocolError("the service's answer has a date that is no day")
+    raise ProtocolError("the service's answer has a date that is not a date")

@@ -52,14 +52,14 @@ def read_time(members: Mapping[str, Any], name: str) -> datetime | None:
     try:
         return parse_time(value)
     except (TypeError, UsageError):
-        raise ProtocolError(f"the service's answer has a {name} that is no time") from None
+        raise ProtocolError(f"the service's answer has a {name} that is not a time") from None
 
 
 def read_text(members: Mapping[str, Any], name: str) -> str | None:
     """A string, or None for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, str):
-        raise ProtocolError(f"the service's answer has a {name} that is no text")
+        raise ProtocolError(f"the service's answer has a {name} that is not text")
     return value
 
 
@@ -67,7 +67,7 @@ def read_int(members: Mapping[str, Any], name: str) -> int | None:
     """A whole number, or None for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise ProtocolError(f"the service's answer has a {name} that is no whole number")
+        raise ProtocolError(f"the service's answer has a {name} that is not an integer")
     return value
 
 
@@ -83,7 +83,7 @@ def read_object(members: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An object's members; none for null or absent."""
     value = members.get(name)
     if value is not None and not isinstance(value, dict):
-        raise ProtocolError(f"the service's answer has a {name} that is no object")
+        raise ProtocolError(f"the service's answer has a {name} that is not an object")
     return value or {}
 
 
@@ -91,7 +91,7 @@ def read_rows(members: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """An array of objects; empty for null or absent."""
     value = members.get(name)
     if value is not None and (not isinstance(value, list) or not all(isinstance(row, dict) for row in value)):
-        raise ProtocolError(f"the service's answer has a {name} that is no array of objects")
+        raise ProtocolError(f"the service's answer has a {name} that is not an array of objects")
     return value or []
 
 
@@ -135,6 +135,6 @@ def dump(members: Mapping[str, object]) -> bytes:
     except UnicodeEncodeError:
         pass
     raise UsageError(
-        "a title, description or other text in clear holds half a character (a lone surrogate)",
+        "a title, description or other text in clear contains a lone surrogate",
         remedy="give it as UTF-8 text",
     )

@@ -42,7 +42,9 @@ def encode(message: Mapping[str, Any]) -> bytes:
         return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError):  # UnicodeEncodeError is a ValueError
         pass
-    raise UsageError("an argument of the tool has no form in JSON", remedy="give text, numbers, true, false, lists")
+    raise UsageError(
+        "an argument of the tool cannot be written as JSON", remedy="give text, numbers, true, false, lists"
+    )
 
 
 def _is_stream(answer: Answer) -> bool:
@@ -93,5 +95,5 @@ def response_error(told: object, status: int) -> ServiceError:
     members = told if isinstance(told, dict) else {}
     code, said = members.get("code"), members.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(said, str):
-        return ProtocolError("the service's answer has an error that is none of JSON-RPC", status=status)
+        return ProtocolError("the service's answer has an error that is not a JSON-RPC error", status=status)
     return ToolError(f"the tool endpoint refused ({code}): {escape_text(said)}", status=status, error_code=code)

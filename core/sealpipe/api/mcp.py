@@ -154,7 +154,7 @@ def _session(members: dict[str, Any], answer: Answer) -> McpSession:
         raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
     session_id = answer.headers.get("mcp-session-id")
     if session_id is not None and not _SESSION_ID.fullmatch(session_id):
-        raise ProtocolError("the service's answer has a session id that is none")
+        raise ProtocolError("the service's answer has an invalid session id")
     return McpSession(revision, session_id, number=2)
 
 
@@ -192,5 +192,5 @@ def _failed(name: str, text: str) -> ServiceError:
     said = f"the tool {escape_text(name, 100)} failed" + (f": {escape_text(text)}" if text else "")
     scope = _SCOPE.search(text)
     if scope is not None and name in text:
-        return MissingScopeError(said, remedy=f"mint a key that has the scope {scope[0]}, and revoke this one")
+        return MissingScopeError(said, remedy=f"create an API key with the scope {scope[0]}, and revoke this one")
     return ToolError(said)

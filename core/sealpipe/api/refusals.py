@@ -77,7 +77,7 @@ def service_error(answer: Answer, scope: str | None = None) -> ServiceError:
     lacking = issubclass(kind, MissingScopeError) and scope is not None
     return kind(
         _message(answer, members, code),
-        remedy=f"mint a key that has the scope {scope}, and revoke this one" if lacking else None,
+        remedy=f"create an API key with the scope {scope}, and revoke this one" if lacking else None,
         status=answer.status,
         error_code=code,
         additional_data=data if isinstance(data, dict) else None,
@@ -113,7 +113,7 @@ def _message(answer: Answer, members: Mapping[str, Any], code: int | None) -> st
     if 300 <= answer.status < 400:
         return f"the service answered with a redirect ({answer.status}), which is never followed"
     if code is None and answer.status == 407:
-        return "the proxy wants a login"
+        return "the proxy requires authentication"
     if code is None and answer.status in GATEWAY:
         return f"the service does not accept the credential ({answer.status}{quoted})"
     named = f"{answer.status}, error_code {code}" if code is not None else f"{answer.status}"

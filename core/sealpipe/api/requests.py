@@ -48,7 +48,7 @@ def build_body(
     """
     if not fields:
         # The service would take it, and show whoever opens the link an error page.
-        raise UsageError("the request asks for nothing", remedy="give it at least one field: a prompt and its type")
+        raise UsageError("the request has no prompts", remedy="give it at least one prompt and its type")
     return codec.dump(
         {
             "title": title,
@@ -207,7 +207,7 @@ def _submission(row: Mapping[str, Any]) -> Submission:
 def _deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
     outcome = codec.read_text(members, "outcome")
     if outcome not in OUTCOMES:
-        raise ProtocolError("the service answered a DELETE and does not say what it did")
+        raise ProtocolError("the service did not say what the DELETE did")
     return DeletedRequest(
         codec.read_short_code(members), outcome, codec.unknown_members(members, "short_code", "outcome")
     )

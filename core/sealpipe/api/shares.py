@@ -157,4 +157,4 @@ def _page(answer: Answer) -> Page[ShareInfo]:
 
 def _expired(answer: Answer) -> None:
     if codec.parse_object(answer).get("success") is not True:
-        raise ProtocolError("the service answered 200 to expiring and does not say that it succeeded")
+        raise ProtocolError("the service answered 200 to the expiry, but did not confirm it")

@@ -81,7 +81,7 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     yield from run_check("plugins", partial(check_plugins, plugins))
     yield from run_check("stores", partial(check_stores, plugins))
     found = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable, config.machine))
-    yield from run_check("oversight", found)
+    yield from run_check("policies", found)
     yield from _link_address(settings)
     yield from _service(settings, credential, roundtrip=roundtrip)
 

@@ -23,7 +23,7 @@ Result = dict[str, Any]
 ROUNDS: Final = 8
 """How often a value is sealed afresh and opened: what this machine's randomness gives must differ each time."""
 _KEY: Final = bytes(range(32))
-_REMEDY: Final = "do not share with this installation; install sealpipe and cryptography anew, and report it"
+_REMEDY: Final = "do not share with this installation: reinstall sealpipe and cryptography, and report the problem"
 
 
 def check_conformance() -> Iterator[Finding]:
@@ -59,7 +59,7 @@ def _problem(vector: Given) -> str:
     if verdict != vector["expect"]:
         return f"{verdict}, and must be {vector['expect']}"
     other = sorted(name for name, value in vector.get("result", {}).items() if result.get(name) != value)
-    return f"another {', another '.join(other)} than the reference's" if other else ""
+    return f"{', '.join(other)}: not the reference's" if other else ""
 
 
 def _verdict(call: Callable[[], Result]) -> tuple[str, Result]:
@@ -70,7 +70,7 @@ def _verdict(call: Callable[[], Result]) -> tuple[str, Result]:
     except UsageError:
         return "UsageError", {}
     except Exception as error:  # noqa: BLE001 - whatever a broken installation does is what is looked for
-        return f"broken off by {type(error).__name__}", {}
+        return f"raised an unexpected {type(error).__name__}", {}
 
 
 def _round_trips() -> list[tuple[str, str]]:
@@ -101,9 +101,9 @@ def _round_trips() -> list[tuple[str, str]]:
 
         verdict, result = _verdict(call)
         if verdict != "success" or not result["same"]:
-            return verdict if verdict != "success" else "what was sealed opens as something else"
+            return verdict if verdict != "success" else "the opened value differs from the sealed one"
         heads = {encoding.decode_base64(each)[:_HEAD] for each in made}
-        return "" if len(heads) == ROUNDS else "the same random bytes came twice"
+        return "" if len(heads) == ROUNDS else "the same random bytes were drawn twice"
 
     return [(name, problem(*case)) for name, case in cases.items()]
 

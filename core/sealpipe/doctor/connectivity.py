@@ -38,18 +38,21 @@ def check_route(base_url: str, ca_file: Path | None, environ: Mapping[str, str])
     host = f"{parts.scheme}://{parts.netloc}"
     try:
         proxy = proxy_for(base_url)
-        yield ok("way", f"{host}, {_direct(parts.hostname or '', environ)}" if proxy is None else _through(host, proxy))
+        yield ok(
+            "connectivity",
+            f"{host}, {_direct(parts.hostname or '', environ)}" if proxy is None else _through(host, proxy),
+        )
         if parts.scheme == "https":
             tls_context(environ, ca_file)
     except SettingError as error:
-        yield failure("way", error)
+        yield failure("connectivity", error)
 
 
 def _direct(host: str, environ: Mapping[str, str]) -> str:
     if is_loopback(host):
         return "direct: loopback never uses a proxy"
     named = environ.get("no_proxy") or environ.get("NO_PROXY")
-    return f"direct: NO_PROXY ({named}) names it" if proxy_bypass_environment(host) else "direct: no proxy is set"
+    return f"direct: NO_PROXY ({named}) includes it" if proxy_bypass_environment(host) else "direct: no proxy is set"
 
 
 def _through(host: str, proxy: str) -> str:
@@ -74,7 +77,7 @@ class ServiceConnection:
         """What came back."""
         left = min(CALL_TIMEOUT, self._end - time.monotonic())
         if left <= 0:
-            return Failure(sent=False, detail="the deadline was over before it could be sent")
+            return Failure(sent=False, detail="the deadline passed before it was sent")
         self.calls += 1
         began = time.monotonic()
         result = self._network.send(operation, left)
@@ -109,12 +112,12 @@ def check_certificate(line: ServiceConnection) -> Iterator[Finding]:
     names = {key: value for part in found.get("issuer", ()) for key, value in part}
     issuer = (
         ", ".join(names[key] for key in ("organizationName", "organizationalUnitName", "commonName") if key in names)
-        or "nobody named"
+        or "an unnamed issuer"
     )
     ends = datetime.fromtimestamp(ssl.cert_time_to_seconds(found["notAfter"]), UTC)
     told = f"{line.tls_version}, issued by {issuer}, until {ends:%Y-%m-%d}"
     if ends - datetime.now(UTC) < EXPIRY_WARNING:
-        yield warning("certificate", told, "it ends soon: whoever runs the service has to renew it")
+        yield warning("certificate", told, "it expires soon: the service's operator has to renew it")
     else:
         yield ok("certificate", told)
 
@@ -125,11 +128,11 @@ def check_clock(answer: Answer, now: datetime) -> Finding:
         theirs = parsedate_to_datetime(answer.headers["date"])
         ahead = now - (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-        return ok("clock", "not compared: the service tells no Date")
+        return ok("clock", "not compared: the service sends no Date header")
     seconds = round(abs(ahead).total_seconds())
     told = f"{seconds} s {'ahead of' if ahead > timedelta() else 'behind'} the service's"
     if abs(ahead) > MAX_CLOCK_SKEW:
-        return warning("clock", f"this machine's clock is {told}", "set it: expiries are reckoned with it")
+        return warning("clock", f"this machine's clock is {told}", "set the clock: expiries are calculated from it")
     return ok("clock", f"within {max(seconds, 1)} s of the service's")
 
 
@@ -137,8 +140,8 @@ CHECK = "link address"
 TIMEOUT = 10.0
 """Seconds for the connection."""
 
-_LEADS_NOWHERE = "check SEALPIPE_LINK_BASE_URL: recipients could not open a link"
-_PERHAPS = "recipients may reach it all the same: this machine's way out may be closed"
+_LEADS_NOWHERE = "check SEALPIPE_LINK_BASE_URL: recipients cannot open links there"
+_PERHAPS = "recipients may still reach it: this machine's outbound access may be restricted"
 
 
 def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -150,7 +153,7 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
         proxy = proxy_for(link_base_url)
         connect(link_base_url, partial(tls_context, environ, ca_file), proxy, TIMEOUT, TIMEOUT).close()
     except SettingError as error:
-        yield warning(CHECK, f"{host} was not tried: {error.message}", error.remedy)
+        yield warning(CHECK, f"{host} was not checked: {error.message}", error.remedy)
     except ProxyError as error:
         yield warning(CHECK, f"{host}: the proxy answered {error}", _PERHAPS)
     except TimeoutError:
@@ -159,7 +162,7 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
         if proxy is not None and not isinstance(error, ssl.SSLError):
             yield warning(CHECK, f"{host} was not reached through the proxy: {_reason(error)}", _PERHAPS)
             return
-        yield failure(CHECK, ConnectError(f"{host} leads nowhere: {_reason(error)}", remedy=_LEADS_NOWHERE))
+        yield failure(CHECK, ConnectError(f"{host} cannot be reached: {_reason(error)}", remedy=_LEADS_NOWHERE))
     else:
         through = "" if proxy is None else ", through the proxy"
         yield ok(CHECK, f"{host} can be reached{through}")
@@ -168,11 +171,11 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
 def _reason(error: OSError | ValueError) -> str:
     """In words of ours, the system's and TLS's: nobody's from outside."""
     if isinstance(error, socket.gaierror):
-        return "no host has that name" if error.errno == socket.EAI_NONAME else "its name could not be looked up"
+        return "the host name does not exist" if error.errno == socket.EAI_NONAME else "the DNS lookup failed"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message}"
+        return f"its certificate was rejected: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return f"TLS failed ({error.reason or 'no TLS there'})"
     if isinstance(error, OSError):
-        return os.strerror(error.errno) if error.errno else "the connection ended"
-    return "no host can have that name"
+        return os.strerror(error.errno) if error.errno else "the connection was closed"
+    return "the host name is not valid"

@@ -47,12 +47,12 @@ def check_plugins(registry: Registry) -> Iterator[Finding]:
     if others:
         yield ok("plugins", f"from {', '.join(others)}")
     for plugin, problem in registry.problems.items():
-        yield warning(f"plugin {plugin}", problem, "install it anew with all that it needs, or ask its author")
+        yield warning(f"plugin {plugin}", problem, "reinstall it with its dependencies, or ask its author")
     for variable, near in unknown_plugin_variables(
         registry.environ, {each.info.backend or each.info.name for each in listed}
     ):
         remedy = f"did you mean {near}?" if near else "unset it"
-        yield warning(f"variable {variable}", "no plugin has that name", remedy)
+        yield warning(f"variable {variable}", "no plugin has this name", remedy)
 
 
 def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
 def _nothing(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
     known = sorted({each.info.name for each in registry.listing()} | registry.stores.keys())
     near = get_close_matches(plugin, known, 3)
-    remedy = f"did you mean {' or '.join(near)}?" if near else "see `sealpipe plugins` for what there is"
+    remedy = f"did you mean {' or '.join(near)}?" if near else "run `sealpipe plugins` to list what is installed"
     if name != plugin:
         return ReferenceSyntaxError(
             f"the store {name[:_SHOWN]} has the plugin {plugin[:_SHOWN]}, which does not exist", remedy=remedy
@@ -107,7 +107,7 @@ def check_stores(registry: Registry) -> Iterator[Finding]:
             yield from _filled(registry, f"store {name}", {name: of_it}, named=True)
         else:
             near = get_close_matches(store.plugin, [each.info.name for each in listed], 1)
-            remedy = f"did you mean {near[0]}?" if near else "see `sealpipe plugins` for what there is"
+            remedy = f"did you mean {near[0]}?" if near else "run `sealpipe plugins` to list what is installed"
             error = SettingError(f"its plugin {store.plugin[:40]} does not exist", remedy=remedy)
             yield failure(f"store {name}", error)
     for backend, of_it in _by_backend(listed).items():
@@ -132,14 +132,14 @@ def _check_policy(registry: Registry, each: PolicyHook, check: str) -> Iterator[
             registry.check_outgoing([each], Outgoing("share", complete=False))
     file = each.table.get("file")
     if each.name == "audit" and (not isinstance(file, str) or not Path(file).is_absolute()):
-        error = SettingError("it names no file by its absolute path", remedy='write file = "/..." into its table')
+        error = SettingError("its file is not an absolute path", remedy='set file = "/..." in its table')
         yield failure(check, error)
         return
     if each.name == "audit" and not Path(str(file)).parent.is_dir():
-        what = f"its file {file} cannot be written: there is no such folder"
-        yield failure(check, SettingError(what, remedy="make the folder, or name another file in [audit]"))
+        what = f"its file {file} cannot be written: the directory does not exist"
+        yield failure(check, SettingError(what, remedy="create the directory, or name another file in [audit]"))
         return
-    yield ok(check, f"is asked or told{f' ({file})' if isinstance(file, str) else ''}")
+    yield ok(check, f"active{f' ({file})' if isinstance(file, str) else ''}")
 
 
 def _by_backend(listed: list[InstalledPlugin]) -> dict[str, list[InstalledPlugin]]:
@@ -171,4 +171,4 @@ def _filled(
             yield warning(check, error.message, error.remedy)
             return
     if any(each is not None for each in made):
-        yield ok(check, "its settings can be used")
+        yield ok(check, "its settings are valid")

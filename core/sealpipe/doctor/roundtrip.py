@@ -23,11 +23,11 @@ from sealpipe.wire.field import Field
 
 T = TypeVar("T")
 
-VALUE = "A test of `sealpipe doctor --roundtrip`: made up, no secret, ended as soon as it was made."
+VALUE = "A test of `sealpipe doctor --roundtrip`: made up, not a secret, expired as soon as it is created."
 LIFE = timedelta(minutes=5)
 """How long it lasts at most, should ending it fail."""
 
-_ENDS = "what was made ends by itself within five minutes"
+_ENDS = "the test share expires by itself within five minutes"
 
 
 def check_round_trip(session: Session, line: ServiceConnection) -> Iterator[Finding]:
@@ -58,14 +58,16 @@ def _tried(line: ServiceConnection, sealed: SealedShare, found: list[Finding]) -
     except InvalidRequestError as error:
         if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
             raise
-        found.append(warning("custody", "the key has no custody level", "register its custody key, or share without"))
+        found.append(
+            warning("custody", "the key has no custody level", "register its custody key, or share with --custody off")
+        )
         created = _call(line, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
     made = line.milliseconds
     _call(line, shares.expire(created.short_code))
-    found.append(ok("roundtrip", f"a test share was made in {made} ms and ended in {line.milliseconds} ms"))
+    found.append(ok("roundtrip", f"a test share was created in {made} ms and expired in {line.milliseconds} ms"))
     if created.custody == "failed":
         advice = "enrol the account's zero-knowledge key"
-        found.append(warning("custody", "the service could not keep the wrap", advice))
+        found.append(warning("custody", "the service could not store the wrapped key", advice))
     elif created.custody:
         found.append(ok("custody", f"the service answered `{created.custody}`"))
     return created.short_code

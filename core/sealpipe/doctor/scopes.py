@@ -89,7 +89,7 @@ def check_scopes(line: connectivity.ServiceConnection, asked: ScopeResults) -> I
         if asked.stopped:
             return
     if not asked.granted and asked.missing:
-        nothing = MissingScopeError("the key has no scope: every call is refused")
+        nothing = MissingScopeError("the API key has no scopes: every call is refused")
         yield failure("scopes", nothing)
 
 
@@ -105,12 +105,16 @@ def _judge(probe: Probe, result: Answer | Failure, asked: ScopeResults) -> Findi
             return ok(check, f"granted: {probe.used_by}")
         case MissingScopeError():
             asked.missing.add(probe.scope)
-            return warning(check, f"not granted: {probe.used_by} needs it", "mint a key that has it, if it is to")
+            return warning(
+                check, f"not granted: {probe.used_by} needs it", "create an API key with this scope if you need it"
+            )
         case RateLimitError():
             asked.stopped = True
-            return warning(check, "not known: the rate limit is used up, no more was asked", "run it again later")
+            return warning(
+                check, "unknown: the rate limit is used up, so the rest was not checked", "run it again later"
+            )
         case AuthenticationError() | ProtocolError() if asked.accepted:
-            return warning(check, f"not known: {error.message}", "the service, or a gateway, does not offer it here")
+            return warning(check, f"unknown: {error.message}", "the service or a gateway does not offer this endpoint")
     asked.stopped = isinstance(error, AuthenticationError | ProtocolError)
     return failure("service" if asked.stopped else check, error)
 
@@ -119,11 +123,11 @@ def _refused(probe: Probe, answer: Answer) -> ServiceError | None:
     """Why the scope cannot be said to be there; None where it can."""
     if 200 <= answer.status < 300:
         if probe.method == "POST":
-            return ProtocolError("the service took a create without an Idempotency-Key", status=answer.status)
+            return ProtocolError("the service accepted a create without an Idempotency-Key", status=answer.status)
         with suppress(ProtocolError):
             parse_object(answer)
             return None
-        return ProtocolError("what answers is not the service: no JSON object came", status=answer.status)
+        return ProtocolError("the answer is not the service's: it is not a JSON object", status=answer.status)
     error = service_error(answer)
     if probe.method == "POST" and isinstance(error, InvalidRequestError):
         return None  # 104, or 19: both are looked at after the scope
@@ -136,5 +140,5 @@ def _unanswered(result: Failure) -> Finding:
     if result.retry_after is not None:
         return warning("service", result.detail, "run it again later")
     if not result.sent:
-        return failure("service", ConnectError(f"not reached: {result.detail}"))
-    return failure("service", RetriesExhaustedError(f"no whole answer came: {result.detail}"))
+        return failure("service", ConnectError(f"cannot connect: {result.detail}"))
+    return failure("service", RetriesExhaustedError(f"no complete answer: {result.detail}"))

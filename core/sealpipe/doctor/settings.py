@@ -55,7 +55,7 @@ def check_settings(settings: Settings, config: Config) -> Iterator[Finding]:
         if setting.name in settings:
             yield from _setting(setting.name, settings[setting.name], config.environ, setting.variable())
     for name, near in config.unknown_variables():
-        yield warning(f"variable {name}", "it means nothing", f"did you mean {near}?" if near else "unset it")
+        yield warning(f"variable {name}", "unknown variable", f"did you mean {near}?" if near else "unset it")
 
 
 def _setting(name: str, given: GivenSetting, environ: Mapping[str, str], variable: str) -> Iterator[Finding]:
@@ -112,8 +112,8 @@ def _all() -> Iterable[tuple[str, Setting]]:
 
 
 _PARTS = {
-    False: "two parts: shares have no copy for the account's owner, and custody keys are not there",
-    True: "three parts: the custody part stays on this machine",
+    False: "two parts: shares keep no copy for the account owner, and there are no custody keys",
+    True: "three parts: the custody secret stays on this machine",
 }
 
 

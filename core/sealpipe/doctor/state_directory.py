@@ -27,22 +27,24 @@ def check_state_directory(
     try:
         folder = state_directory(environ, settings["state_dir"].usable())
         box = folder / "outbox"
-        yield ok("state folder", f"{folder}, {_writable(box)}")
+        yield ok("state directory", f"{folder}, {_writable(box)}")
         left = Outbox(box, None).list(every_run=True)
     except StateError as error:
-        yield failure("state folder", error)
+        yield failure("state directory", error)
         return
     if box.is_dir() and stat.S_IMODE(box.stat().st_mode) & 0o077:
-        yield warning("state folder", f"{box} is open to others", f"chmod 700 {box}")
+        yield warning("state directory", f"{box} is open to others", f"chmod 700 {box}")
     if not left:
-        yield ok("outbox", "nothing is left in it")
+        yield ok("outbox", "empty")
         return
     ours = [entry for entry in left if entry.run == current_run(environ)]
     others = [entry for entry in left if credential is not None and entry.key_id != credential.key_id]
     told = [f"{len(left)} left, the oldest of {left[0].created_at:%Y-%m-%d %H:%M} UTC"]
-    told += [f"{len(left) - len(ours)} of other CI runs"] if len(ours) < len(left) else []
-    told += [f"{len(others)} made with another key"] if others else []
-    yield warning("outbox", ", ".join(told), "`sealpipe resume` finishes them, `resume --list --all` tells them")
+    told += [f"{len(left) - len(ours)} from other CI runs"] if len(ours) < len(left) else []
+    told += [f"{len(others)} created with another API key"] if others else []
+    yield warning(
+        "outbox", ", ".join(told), "`sealpipe resume` finishes them; `sealpipe resume --list --all` lists them"
+    )
 
 
 def _writable(box: Path) -> str:
@@ -50,11 +52,11 @@ def _writable(box: Path) -> str:
     if os.path.lexists(box):
         found = box.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            raise StateError(f"{box} is no folder of this user's")
+            raise StateError(f"{box} is not a directory owned by this user")
         _try(box, box)
-        return f"mode {stat.S_IMODE(found.st_mode):04o}, can be written"
+        return f"mode {stat.S_IMODE(found.st_mode):04o}, writable"
     _try_beside(box)
-    return "not made yet, can be made"
+    return "does not exist yet, can be created"
 
 
 def _try_beside(box: Path) -> None:
@@ -67,12 +69,12 @@ def _try_beside(box: Path) -> None:
     try:
         trial.mkdir(mode=0o700)
     except OSError as error:
-        raise StateError(f"{box} cannot be made: {there}: {error.strerror}") from None
+        raise StateError(f"{box} cannot be created: {there}: {error.strerror}") from None
     try:
         try:
             folder = make_private_directory(trial / box.relative_to(there))
         except StateError as error:
-            raise StateError(f"{box} cannot be made: {error.message}", remedy=error.remedy) from None
+            raise StateError(f"{box} cannot be created: {error.message}", remedy=error.remedy) from None
         _try(folder, box)
     finally:
         shutil.rmtree(trial, ignore_errors=True)

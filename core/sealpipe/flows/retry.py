@@ -113,7 +113,7 @@ def _unanswered(operation: Operation[Any], failure: Failure) -> _Problem:
         return _Problem(limited, again=False, unclear=False)
     if not failure.sent:
         return _Problem(ConnectError(f"could not {operation.name}: {failure.detail}"), again=True, unclear=False)
-    error = OutcomeUnknownError(f"no whole answer came: {failure.detail}")
+    error = OutcomeUnknownError(f"no complete answer: {failure.detail}")
     return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
 
 

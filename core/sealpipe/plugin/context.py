@@ -119,7 +119,7 @@ class Context:
         from sealpipe.errors import NotConfiguredError
 
         if self._oidc is None:
-            raise NotConfiguredError("there is no CI here whose token could be used", remedy="log in another way")
+            raise NotConfiguredError("no CI system here issues tokens", remedy="log in another way")
         return self._oidc(audience)
 
     def new_file(self, path: Path, content: bytes) -> None:

@@ -33,7 +33,7 @@ def refuse_process_file(descriptor: int, what: object) -> None:
     """ReferenceValueError where an open file is one by which the kernel tells of processes."""
     if _tells_of_processes(descriptor):
         raise ReferenceValueError(
-            f"{what} is in /proc, which tells of processes, of this one's credential, too, and is never shared",
+            f"{what} is in /proc, which exposes processes (this one's credential, too) and is never shared",
             remedy="name the file or the variable that the secret comes from",
         )
 

@@ -61,13 +61,13 @@ def check_parameters(params: tuple[tuple[str, str], ...]) -> None:
     for number, (key, value) in enumerate(params, 1):
         part = f"parameter {key}" if key in PARAMETERS else f"parameter {number}"
         if not _KEY.fullmatch(key):
-            refuse(f"{part} has no name that a parameter can have", "write ?name=value&name=value")
+            refuse(f"{part} has an invalid name", "write ?name=value&name=value")
         if key in seen:
             refuse(f"{part} is given twice", "give every parameter once")
         seen.add(key)
         check_characters(value, part)
         if key in _CHOICES and not _CHOICES[key](value):
-            refuse(f"{part} has a value that it does not take", f"{key}= is {PARAMETERS[key]}")
+            refuse(f"{part} has an invalid value", f"{key}= is {PARAMETERS[key]}")
     _check_hints(dict(params))
 
 
@@ -95,7 +95,10 @@ class Reference:
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
-            refuse("the name before : is none", "a name has two letters at least, then digits . - _ too")
+            refuse(
+                "the name before : is not valid",
+                "a name has at least two characters: a letter, then letters, digits, or . - _",
+            )
         check_characters(self.body, "the body")
         check_parameters(self.params)
         if self.selector is not None and not self.selector:
@@ -135,7 +138,7 @@ class FieldSpec:
         items = self.ref.selector or ()
         if len(items) > 1 or Everything() in items:
             refuse(
-                "there is one label in front and more than one field behind",
+                "there is one label in front of more than one field",
                 "give the labels in the selector: #LABEL=KEY,LABEL=KEY",
             )
         if any(not isinstance(item, Everything) and item.label is not None for item in items):

@@ -67,7 +67,7 @@ def parse(text: str, part: str = "the text") -> Reference:
 def parse_target(text: str) -> Target:
     """A channel and its target. Everything after the colon is the channel's own. Raises ReferenceSyntaxError."""
     if not looks_like_reference(text):
-        refuse("the channel is no reference: it does not begin with a name and a colon", _CHANNEL)
+        refuse("the channel is not a reference: it does not start with a name and a colon", _CHANNEL)
     name, _, rest = text.partition(":")
     return Target(name, check_characters(rest, f"what follows {name}:"))
 
@@ -106,10 +106,10 @@ def _parse_parameters(text: str) -> list[tuple[str, str]]:
 
 def _no_reference(text: str, part: str) -> NoReturn:
     if not text:
-        refuse(f"{part} is empty where a reference belongs", _REMEDY)
+        refuse(f"{part} is empty where a reference is required", _REMEDY)
     if re.match(r"[A-Za-z]:", text):
         refuse(
-            f"{part} is no reference: a single letter before : is no name (a drive, perhaps?)",
+            f"{part} is not a reference: a single letter before : is not a name (a drive, perhaps?)",
             "a file is written file:PATH",
         )
-    refuse(f"{part} is no reference: it does not begin with a name and a colon", _REMEDY)
+    refuse(f"{part} is not a reference: it does not start with a name and a colon", _REMEDY)

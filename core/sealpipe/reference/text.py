@@ -68,7 +68,7 @@ def unescape(text: str, characters: str, part: str) -> str:
         else:
             codes = " ".join(f"%{ord(c):02X} ({c})" for c in characters)
             refuse(
-                f"there is a % in {part} that stands for nothing",
+                f"there is a % in {part} that is not an escape",
                 f"write % itself as %25; known here are {codes}, everything else is written as it is",
             )
     return "".join(decoded)
@@ -128,7 +128,7 @@ def parse_pattern(text: str, part: str) -> Pattern:
             literal += match[0][0]
         else:
             raise UsageError(
-                f"there is a {match[0]} in {part} that belongs to no place",
-                remedy="a place is written {name}, a brace itself {{ or }}",
+                f"there is a {match[0]} in {part} that is not part of a placeholder",
+                remedy="write a placeholder as {name}, and a brace as {{ or }}",
             )
     return Pattern((*pieces, literal + text[end:]))

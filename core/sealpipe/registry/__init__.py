@@ -165,7 +165,7 @@ class Registry:
         found = self.ci()
         if found is None:
             raise NotConfiguredError(
-                "there is no CI system here that gives tokens", remedy="log in another way: with a token, or AppRole"
+                "no CI system here issues tokens", remedy="authenticate another way: with a token, or AppRole"
             )
         return call_plugin("the CI", lambda: found.oidc_token(audience))
 
@@ -184,7 +184,7 @@ class Registry:
         made = self._instance(kind, name)
         health = call_plugin(f"the {kind} {name}", made.check)
         if not isinstance(health, Health):
-            raise PluginError(f"the {kind} {name} answered its check with {type(health).__name__}", locator=f"{name}:")
+            raise PluginError(f"the {kind} {name} returned {type(health).__name__} from its check", locator=f"{name}:")
         return health
 
     def settings(self, kind: str, name: str) -> Any:

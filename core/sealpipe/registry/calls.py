@@ -66,7 +66,7 @@ def check_recipient(registry: Registry, name: str, to: str) -> str:
 
     spelled = call_plugin(f"the channel {name}", ask)
     if not isinstance(spelled, str):
-        raise PluginError(f"the channel {name} names its recipient with {type(spelled).__name__}", locator=f"{name}:")
+        raise PluginError(f"the channel {name} returned {type(spelled).__name__} as its recipient", locator=f"{name}:")
     return spelled
 
 
@@ -96,7 +96,7 @@ def write_fields(
     receipt = _with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
     if not isinstance(receipt, Receipt):
         raise PluginError(
-            f"the sink {name} answered {locator} with {type(receipt).__name__}: nobody knows what it has stored",
+            f"the sink {name} returned {type(receipt).__name__} for {locator}: it is unknown what it stored",
             locator=locator.text,
         )
     return receipt

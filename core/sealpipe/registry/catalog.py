@@ -103,7 +103,7 @@ class Catalog:
                 raise NotConfiguredError(
                     f"the config takes {name} from the plugin {preferred}, which {self._why_not(preferred)}",
                     locator=f"{name}:",
-                    remedy=f"install it, or take `from` out of [plugins.{name}]",
+                    remedy=f"install it, or remove `from` from [plugins.{name}]",
                 )
             if (kind, name) in self._found:
                 return self._found[kind, name].info
@@ -111,7 +111,7 @@ class Catalog:
                 raise NotConfiguredError(
                     f"the plugin {name} {self.problems[name]}",
                     locator=f"{name}:",
-                    remedy="install it anew with all that it needs, or ask its author",
+                    remedy="reinstall it with its dependencies, or ask its author",
                 )
             raise self._unknown(kind, name)
 
@@ -174,7 +174,7 @@ class Catalog:
 
         for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
             if self._allowed is not None and point.name not in self._allowed:
-                self.problems[point.name] = "is not among the plugins that the setting allows"
+                self.problems[point.name] = "is not listed in allow_plugins"
                 continue
             dist = point.dist
             origin = (dist.name, dist.version or "") if dist else (point.module, "")
@@ -182,14 +182,14 @@ class Catalog:
 
     def _add(self, plugin: str, load: Callable[[], ModuleType], *, origin: tuple[str, str] = ("", "")) -> None:
         if self._manager.has_plugin(plugin):
-            self.problems[plugin] = "is there twice: only the first is used"
+            self.problems[plugin] = "is installed twice: only the first is used"
             return
         found: list[tuple[str, Any]] = []
 
         def ask() -> list[str]:
             module = load()
             if not isinstance(module, ModuleType):
-                raise PluginError("names something that is no module")
+                raise PluginError("does not name a module")
             self._manager.register(module, plugin)
             others = [other for other in self._manager.get_plugins() if other is not module]
             for kind in KINDS.values():
@@ -220,15 +220,15 @@ class Catalog:
 
     def _unfit(self, plugin: str, kind: str, info: Any) -> str:
         if not isinstance(info, KINDS[kind].info):
-            return f"registers something that is no {KINDS[kind].info.__name__}"
+            return f"registers an object that is not a {KINDS[kind].info.__name__}"
         if info.api != API:
-            return f"is made for version {info.api!r} of the plugin contract; this is version {API}"
+            return f"is written for version {info.api!r} of the plugin contract; this is version {API}"
         if not NAME.fullmatch(info.name):
-            return f"has a {kind} with a name that none can have"
+            return f"has a {kind} with an invalid name"
         if (kind, info.name) in self._found and self._preferred.get(info.name) != plugin:
-            return f"has a {kind} named {info.name}, and there is one already"
+            return f"has a {kind} named {info.name}, which already exists"
         if not PARAMETERS.keys().isdisjoint(getattr(info, "params", {})):
-            return f"has a {kind} {info.name} with a parameter that every source has already"
+            return f"has a {kind} {info.name} with a parameter that every source has"
         return ""
 
     def _why_not(self, plugin: str) -> str:
@@ -240,7 +240,7 @@ class Catalog:
         if kind == "source":  # it may have been meant as a label
             remedy += (" A" if remedy.endswith("?") else "; a") + ' label that has a colon goes in "quotes"'
         if self.problems:
-            remedy += "; not loaded whole: " + ", ".join(f"{k} {v}" for k, v in self.problems.items())
+            remedy += "; not fully loaded: " + ", ".join(f"{k} {v}" for k, v in self.problems.items())
         return ReferenceSyntaxError(shown, remedy=remedy)
 
 

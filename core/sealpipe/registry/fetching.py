@@ -103,7 +103,7 @@ def _check_answer(locator: Locator, answers: object) -> Document | PluginError:
     if isinstance(answer, Document) and isinstance(answer.content, bytes | str | Mapping):
         return answer
     kind = type(answer.content if isinstance(answer, Document) else answer).__name__
-    return PluginError(f"the source {locator.name} answered {locator} with {kind}", locator=locator.text)
+    return PluginError(f"the source {locator.name} returned {kind} for {locator}", locator=locator.text)
 
 
 def _fail_all(error: PluginError, locators: Sequence[Locator]) -> Answers:

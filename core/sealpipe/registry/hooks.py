@@ -96,7 +96,7 @@ def plugin_commands(catalog: Catalog, group: Callable[[], G], taken: Callable[[s
             continue
         for name, command in own.commands.items():
             if taken(name) or name in found:
-                catalog.problems[plugin] = f"has a command named {name}, and there is one already"
+                catalog.problems[plugin] = f"has a command named {name}, which already exists"
             else:
                 found[name] = PluginCommand(command, plugin, origin, version)
     return found

@@ -88,7 +88,7 @@ def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tu
     found += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
     for hook in found:
         if not isinstance(hook.table, Mapping):
-            raise NotConfiguredError(f"the config's {hook.name} is no table", remedy=f"write [{hook.name}]")
+            raise NotConfiguredError(f"the config's {hook.name} is not a table", remedy=f"write [{hook.name}]")
     return tuple(found)
 
 

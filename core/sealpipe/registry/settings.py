@@ -18,7 +18,7 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
     """An instance of the settings class. SettingError names the setting that is wrong, never its value."""
     if open_ones := sorted(_open_secrets(model, store.table)):
         raise SettingError(
-            f"the config file holds {store.name}'s {open_ones[0]} in clear",
+            f"the config file holds {store.name}'s {open_ones[0]} in plain text",
             remedy="set it in the environment, or name a file that holds it",
         )
     for name in model.file_only:
@@ -26,7 +26,7 @@ def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[st
         # As the values are gathered: what follows the store's name counts in any case.
         if any(given.upper() == variable or given.upper().startswith(f"{variable}__") for given in environ):
             raise SettingError(
-                f"{variable} is set, and the environment cannot set {store.name}'s {name}",
+                f"{variable} is set, but the environment cannot set {store.name}'s {name}",
                 remedy=f"write {name} into the config file, and unset the variable",
             )
     values = store.values(environ, model.own_variables)
@@ -81,7 +81,7 @@ def _wrong(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) 
     if first["loc"] and first["loc"][0] in model.file_only:
         what = {"extra_forbidden": "does not exist", "missing": "is missing"}.get(first["type"], "cannot be used")
         return SettingError(
-            f"the config file's {store.heading}.{name[:80]} {what} ({first['type']})", remedy="mend it there"
+            f"the config file's {store.heading}.{name[:80]} {what} ({first['type']})", remedy="correct it there"
         )
     if first["type"] == "extra_forbidden":
         near = get_close_matches(name, model.model_fields, n=1)
@@ -92,4 +92,4 @@ def _wrong(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) 
     remedy = f"set {where}" + (f" or {own}" if own and store.default else "")
     if first["type"] == "missing":
         return SettingError(f"the store {store.name} lacks its setting {name}", remedy=remedy)
-    return SettingError(f"the store {store.name} cannot use its setting {name} ({first['type']})", remedy=remedy)
+    return SettingError(f"the store {store.name} has an invalid value for {name} ({first['type']})", remedy=remedy)

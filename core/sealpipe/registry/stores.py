@@ -48,7 +48,7 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
     written: dict[str, str] = {}
     for name, table in read_tables(config, "stores").items():
         if not isinstance(table, dict):
-            raise SettingError(f"the config's store {name!r} is no table", remedy="write [stores.NAME]")
+            raise SettingError(f"the config's store {name!r} is not a table", remedy="write it as [stores.NAME]")
         if other := written.get(_variable(name)):
             raise SettingError(f"the config's stores {other} and {name} have the same variables", remedy="rename one")
         found[name] = _store(name, table, table.get("plugin"))
@@ -66,14 +66,14 @@ def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[s
             near = get_close_matches(owner, known, n=1)
             hint = f"did you mean {STORE}{near[0]}__...? Else " if near else ""
             raise SettingError(
-                f"{variable} belongs to a store that has no plugin",
+                f"{variable} belongs to a store without a plugin",
                 remedy=f"{hint}set {STORE}{owner}__PLUGIN to the name of one",
             )
     return found
 
 
 def check_store_names(found: Mapping[str, Store], plugins: Iterable[str]) -> None:
-    """SettingError for a store that bears the name of a plugin, and is of another: whoever reads it would be misled.
+    """SettingError for a store with the name of one plugin that uses another: its name would mislead readers.
 
     Names count as one where they have the same variables: `aws-sm`, `AWS_SM`.
     """
@@ -82,8 +82,8 @@ def check_store_names(found: Mapping[str, Store], plugins: Iterable[str]) -> Non
         owner = owners.get(_variable(store.name))
         if owner is not None and store.plugin != owner:
             raise SettingError(
-                f"the store {store.name} has the name of the plugin {owner}, and is of {store.plugin[:40]!r}",
-                remedy=f"rename it, or take {owner} as its plugin",
+                f"the store {store.name} has the name of the plugin {owner}, but uses the plugin {store.plugin[:40]!r}",
+                remedy=f"rename it, or set its plugin to {owner}",
             )
 
 
@@ -91,7 +91,7 @@ def default_store(plugin: str, config: Mapping[str, Any]) -> Store:
     """The store that has its backend's own name."""
     table = read_tables(config, "plugins").get(plugin, {})
     if not isinstance(table, dict):
-        raise SettingError(f"the config's plugins.{plugin} is no table")
+        raise SettingError(f"the config's plugins.{plugin} is not a table")
     return Store(plugin, plugin, {name: value for name, value in table.items() if name != "from"}, default=True)
 
 
@@ -111,7 +111,7 @@ def unknown_plugin_variables(environ: Mapping[str, str], backends: Iterable[str]
 
 def _store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
     if not NAME.fullmatch(name):
-        raise SettingError(f"the store {name[:40]!r} has a name that no reference can have", remedy="rename it")
+        raise SettingError(f"the store {name[:40]!r} has an invalid name", remedy="rename it")
     if not isinstance(plugin, str) or not plugin:
         raise SettingError(f"the store {name} has no plugin", remedy=f'write plugin = "..." into [stores.{name}]')
     return Store(name, plugin, table)
@@ -125,7 +125,7 @@ def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A table of the config that holds tables by name; empty where there is none. SettingError where it is none."""
     found = config.get(name, {})
     if not isinstance(found, Mapping):
-        raise SettingError(f"the config's {name} is no table", remedy=f"write [{name}.NAME]")
+        raise SettingError(f"the config's {name} is not a table", remedy=f"write [{name}.NAME]")
     return found
 
 
@@ -134,7 +134,7 @@ def allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
     found = config.get("allow_plugins")
     # One word would be read as a list of its letters, and allow nothing without a sign of why.
     if found is not None and not (isinstance(found, list) and all(isinstance(name, str) for name in found)):
-        raise SettingError("the config's allow_plugins is no list of names", remedy='write allow_plugins = ["NAME"]')
+        raise SettingError("the config's allow_plugins is not a list of names", remedy='write allow_plugins = ["NAME"]')
     return found
 
 
@@ -143,7 +143,7 @@ def preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
     named = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
     for name, point in named.items():
         if not isinstance(point, str) or not point:
-            raise SettingError(f"the config's plugins.{name}.from is no name", remedy="name a plugin's entry point")
+            raise SettingError(f"the config's plugins.{name}.from is not a name", remedy="name a plugin's entry point")
     return named
 
 

@@ -34,7 +34,7 @@ def state_directory(environ: Mapping[str, str], named: str | None) -> Path:
         return Path(environ["CI_PROJECT_DIR"] + ".tmp") / "sealpipe"
     if environ.get("HOME", "").startswith("/"):
         return Path(environ["HOME"]) / ".local" / "state" / "sealpipe"
-    raise StateError("there is no place for the state folder: HOME is not set")
+    raise StateError("the state directory cannot be located: HOME is not set")
 
 
 def current_run(environ: Mapping[str, str]) -> str:
@@ -49,7 +49,7 @@ def make_private_directory(path: Path) -> Path:
     """Make the folder (0700) where it is missing; refuse one that is another user's, a link, or others can replace."""
     flaw = permissions.folder_flaw(path.parent, os.environ, "the state")
     if flaw is not None:
-        raise StateError(flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a folder of your own")
+        raise StateError(flaw[0], remedy=f"{flaw[1]}, or set SEALPIPE_STATE_DIR to a directory of your own")
     try:
         for folder in reversed((path, *path.parents)):
             # Parents too: mkdir would leave theirs to the umask, and in a CI job that is often 0.
@@ -57,13 +57,13 @@ def make_private_directory(path: Path) -> Path:
                 folder.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
         if not stat.S_ISDIR(found.st_mode):
-            raise StateError(f"{path} is not a folder")
+            raise StateError(f"{path} is not a directory")
         if found.st_uid != os.geteuid():
             raise StateError(f"{path} belongs to another user")
         if stat.S_IMODE(found.st_mode) != 0o700:
             path.chmod(0o700)
     except OSError as error:
-        raise StateError(f"the folder {path} cannot be made or read: {error.strerror}") from None
+        raise StateError(f"the directory {path} cannot be created or read: {error.strerror}") from None
     return path
 
 

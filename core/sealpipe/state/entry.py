@@ -97,8 +97,8 @@ class Entry:
             files.remove(self.path)
         except OSError as error:
             raise StateError(
-                f"outbox entry {self.id} is done with, but cannot be removed: {error.strerror}",
-                remedy=f"drop it later with `sealpipe resume {self.id} --discard`",
+                f"outbox entry {self.id} is finished, but cannot be removed: {error.strerror}",
+                remedy=f"discard it later with `sealpipe resume {self.id} --discard`",
             ) from None
         finally:
             self.journal.close()
@@ -128,9 +128,9 @@ def replay(
     if not meta or len(body) != meta["body_size"]:
         journal.close()
         raise StateError(
-            f"outbox entry {entry_id} is not whole: it was cut off by something other than sealpipe",
-            remedy="look at `sealpipe shares list` and `sealpipe requests list`, "
-            f"then drop it with `sealpipe resume {entry_id} --discard`",
+            f"outbox entry {entry_id} is truncated",
+            remedy="check `sealpipe shares list` and `sealpipe requests list`, "
+            f"then discard it with `sealpipe resume {entry_id} --discard`",
         )
     entry = Entry(entry_id, created_at, meta, body, journal, path, key=meta["idempotency_key"])
     for tag, payload in records:

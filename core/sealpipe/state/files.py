@@ -139,12 +139,12 @@ def _lock(folder: int) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > until:
-                raise TimeoutError(errno.ETIMEDOUT, "another process keeps the folder locked") from None
+                raise TimeoutError(errno.ETIMEDOUT, "another process holds the directory's lock") from None
             time.sleep(0.01)
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
-            raise OSError(errno.ENOLCK, "its file system has no locks") from None
+            raise OSError(errno.ENOLCK, "its file system does not support locks") from None
 
 
 def _holds(name: str, folder: int, was: bytes | None) -> bool:

@@ -138,8 +138,8 @@ class _Sealer:
             plain = AESGCM(self._key).decrypt(sealed[:_NONCE], sealed[_NONCE:], self._associated(number))
         except (InvalidTag, ValueError):
             raise StateError(
-                "an outbox entry does not open with this credential, or was changed",
-                remedy="use the credential that made it, or drop it with `sealpipe resume ID --discard`",
+                "an outbox entry cannot be decrypted with this credential, or was modified",
+                remedy="use the credential that created it, or discard it with `sealpipe resume ID --discard`",
             ) from None
         return plain[:1], plain[1:]
 
@@ -178,5 +178,5 @@ def _header(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
-        raise StateError("a file in the outbox is not one of ours", remedy="look at it, and move it away")
+        raise StateError("a file in the outbox is not an outbox entry", remedy="inspect it, and move it away")
     return header

@@ -26,7 +26,7 @@ from sealpipe.state import files
 from sealpipe.state.directory import make_private_directory
 from sealpipe.times import parse_time
 
-_REMEDY = "look at it, move it away if nothing in it matters, and run the command again"
+_REMEDY = "inspect it, move it away if you do not need it, and run the command again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class _FileLedger(Ledger):
                     elif event != head:
                         raise ValueError
                 except (ValueError, TypeError, UsageError, RecursionError):
-                    raise StateError(f"line {number + 1} of {path} is not one of ours", remedy=_REMEDY) from None
+                    raise StateError(f"line {number + 1} of {path} is not a valid record", remedy=_REMEDY) from None
                 self._end += len(line)
                 self._empty = number == 0
 

@@ -121,13 +121,13 @@ class Outbox:
             if damage:
                 raise StateError(
                     f"outbox entry {entry_id} is damaged: {damage}",
-                    remedy="look at `sealpipe shares list` and `sealpipe requests list`, "
-                    f"then drop it with `sealpipe resume {entry_id} --discard`",
+                    remedy="check `sealpipe shares list` and `sealpipe requests list`, "
+                    f"then discard it with `sealpipe resume {entry_id} --discard`",
                 )
             if header["key_id"] != self.credential.key_id:
                 raise StateError(
-                    f"outbox entry {entry_id} was made with the API key {header['key_id']}, not with this one",
-                    remedy="set SEALPIPE_API_KEY to the credential that made it",
+                    f"outbox entry {entry_id} was created with the API key {header['key_id']}, not with this one",
+                    remedy="set SEALPIPE_API_KEY to the credential that created it",
                 )
             journal, found = Journal.open(path, self._key(base64.b64decode(header["salt"])))
         except BlockingIOError:
@@ -147,7 +147,7 @@ class Outbox:
         try:
             descriptor = files.open_locked(path)
         except BlockingIOError:
-            raise StateError(f"another process works on outbox entry {entry_id}", remedy="wait for it") from None
+            raise StateError(f"another process is working on outbox entry {entry_id}", remedy="wait for it") from None
         except OSError:
             raise StateError(
                 f"there is no outbox entry {entry_id}",
@@ -197,7 +197,7 @@ def _find_damage(header: Mapping[str, Any], entry_id: str) -> str:
             pass
         return f"its first line has no valid {name}"
     if header["id"] != entry_id:
-        return f"it is a copy of entry {header['id']}, or has lost its name"
+        return f"it is a copy of entry {header['id']}, or was renamed"
     return ""
 
 

@@ -77,9 +77,7 @@ def parse_receipt(text: str) -> Receipt:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError, EncodingError):
         pass
-    raise UsageError(
-        "this is not the receipt of a request", remedy="give the file that `sealpipe request --receipt` wrote"
-    )
+    raise UsageError("this is not a request receipt", remedy="give the file that `sealpipe request --receipt` wrote")
 
 
 def read_receipt(path: Path) -> Receipt:

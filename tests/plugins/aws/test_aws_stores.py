@@ -120,7 +120,7 @@ class TestANamedStore:
         from sealpipe.registry import Registry
 
         table = {"stores": {"other": {"plugin": "aws-sm", "secret_access_key": CANARY}}}
-        with pytest.raises(SettingError, match="in clear") as caught:
+        with pytest.raises(SettingError, match="in plain text") as caught:
             Registry(environ={}, config=lambda: table).source("other")
         assert CANARY not in f"{caught.value} {caught.value.remedy}"
 
