@@ -44,12 +44,12 @@ def test_no_store_of_another_name_gets_round_it(user: Terminal, service: Running
 
 
 def test_in_python_a_passcode_is_itself_and_no_text_reference(service: Running) -> None:
-    from sealpipe.flows.share.options import plan
+    from sealpipe.flows.share.options import ShareOptions
     from sealpipe.reference import parse
 
     with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:
         with pytest.raises(UsageError, match="a passcode is a secret"):
-            plan(["env:HOME"], passcode=parse(f"text:{PASSCODE}"))
+            ShareOptions(["env:HOME"], passcode=parse(f"text:{PASSCODE}"))
         share = client.share(["env:HOME"], passcode=PASSCODE, expires_in=timedelta(hours=1))
         assert opened(service, share.link.reveal(), PASSCODE)
         share = client.share([f"Password=text:{PASSCODE}"])

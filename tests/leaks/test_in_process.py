@@ -20,6 +20,8 @@ from sealpipe import AsyncClient, Client, Field, Outbox, SealpipeError, Secret
 from sealpipe.api import shares
 from sealpipe.credential import Credential
 from sealpipe.flows.share import post as sharing
+from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.share.seal import seal_share
 from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.running import Running
@@ -94,9 +96,9 @@ def test_no_object_on_the_way_gives_anything_away(kept: Kept, drawn: list[bytes]
     credential = Credential.parse(kept.credential)
     outbox = Outbox(tmp_path / "outbox", credential)
     field = Field("Password", Secret(kept.value))
-    plan = sharing.plan([field], passcode=kept.passcode)
+    plan = ShareOptions([field], passcode=kept.passcode)
     with kept.client() as client:
-        sealed = client.run(sharing.prepare(plan, client.session))
+        sealed = client.run(seal_share(plan, client.session))
         made = client.run(sharing.share(client.session, plan, outbox))
         entry = made.entry
         assert entry
@@ -123,7 +125,7 @@ def test_a_request_is_printed_without_its_credential(kept: Kept) -> None:
 
 def test_a_field_made_from_text_hides_it_wherever_it_is_printed(kept: Kept) -> None:
     field = Field("Password", kept.value)
-    assert kept.find(f"{field} {field!r} {[field]} {sharing.plan([field])!r}") == set()
+    assert kept.find(f"{field} {field!r} {[field]} {ShareOptions([field])!r}") == set()
 
 
 @pytest.mark.parametrize("copied", [dataclasses.asdict, dataclasses.astuple, dataclasses.replace])

@@ -13,6 +13,7 @@ import pytest
 from sealpipe import AsyncClient, Client, Field, Outbox, Secret, WriteConflictError
 from sealpipe.credential import Credential
 from sealpipe.flows.share import post as sharing
+from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.steps import Do
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running import Running
@@ -77,7 +78,7 @@ def cut_off(bao: Bao, job: Job, tmp_path: Path) -> Path:
     """The outbox of a process that was killed at that very moment."""
     folder = tmp_path / "outbox"
     credential = Credential.parse(job.api_key)
-    plan = sharing.plan([FIELD], also_to=[TARGET], passcode="of two words")
+    plan = ShareOptions([FIELD], also_to=[TARGET], passcode="of two words")
     with client(job) as made:
         flow = sharing.share(made.session, plan, Outbox(folder, credential))
         step = next(flow)

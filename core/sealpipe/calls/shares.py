@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.shares import CreatedShare
@@ -17,19 +17,41 @@ from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import expire as expiring
 from sealpipe.flows.share import post as sharing
-from sealpipe.flows.share.post import DEFAULT_EXPIRY, Custody, Share
+from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.share.post import Share
 from sealpipe.flows.steps import Flow
 from sealpipe.plugin.policy import LITERAL
-from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
-from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
     from sealpipe.flows.deliver.send import Deliverable
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.share.expire import EndedShare
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Made = TypeVar("Made", bound="Deliverable")
+Options = TypeVar("Options")
+
+
+def with_options(
+    options: Callable[P, Options],
+) -> Callable[[Callable[[Session, Options], Flow[T]]], Callable[Concatenate[Session, P], Flow[T]]]:
+    """Call a flow with the arguments of its options: their fields are its signature, types and defaults included."""
+
+    def decorate(make: Callable[[Session, Options], Flow[T]]) -> Callable[Concatenate[Session, P], Flow[T]]:
+        def call(session: Session, /, *args: P.args, **named: P.kwargs) -> Flow[T]:
+            return make(session, options(*args, **named))
+
+        init: Any = options.__init__
+        call.__name__, call.__doc__ = make.__name__, make.__doc__
+        call.__annotations__ = {"return": make.__annotations__["return"]}
+        call.__wrapped__ = init  # type: ignore[attr-defined]  # what `inspect.signature` looks at
+        return call
+
+    return decorate
 
 
 def create_share(
@@ -104,28 +126,8 @@ def expire_share(session: Session, short_code: str, *, keep: str | Path | None =
     return expiring.expire_share(session, short_code, None if keep is None else Path(keep))
 
 
-def share(
-    session: Session,
-    fields: Sequence[Field | str],
-    *,
-    title: str | None = None,
-    description: str | None = None,
-    expires_in: timedelta | str | None = DEFAULT_EXPIRY,
-    expires_at: datetime | None = None,
-    views: int | None = 1,
-    passcode: str | Secret | None = None,
-    custody: Custody = "auto",
-    timed_view: int | None = None,
-    notify_on: Sequence[str] | None = None,
-    organization_id: str | None = None,
-    outbox: str | Path | None = None,
-    passcode_generate: bool = False,
-    send: Sequence[str] = (),
-    passcode_to: Sequence[str] = (),
-    params: Mapping[str, str] | None = None,
-    message_template: str | None = None,
-    also_to: Sequence[str] = (),
-) -> Flow[Share]:
+@with_options(ShareOptions)
+def share(session: Session, options: ShareOptions) -> Flow[Share]:
     """Seal fields (or what references name) and share them; `.link` is the only way to open it.
 
     `send` and `passcode_to` name channels (`email:{to}`), `params` what their places stand for, by reference. All
@@ -137,27 +139,8 @@ def share(
     `.delivered()` ends its entry once the link is safe. `expires_in=None` without `expires_at`: no end;
     `views=None`: no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknownError has `.outbox_id`.
     """
-    plan = sharing.plan(
-        fields,
-        title=title,
-        description=description,
-        expires_in=expires_in,
-        expires_at=expires_at,
-        views=views,
-        passcode=passcode,
-        custody=custody,
-        timed_view=timed_view,
-        notify_on=notify_on,
-        organization_id=organization_id,
-        passcode_generate=passcode_generate,
-        send=send,
-        passcode_to=passcode_to,
-        params=params or {},
-        message_template=message_template,
-        also_to=also_to,
-    )
-    box = None if outbox is None else Outbox(Path(outbox), session.credential)
-    return with_mail(session, sharing.share(session, plan, box), resend=False)
+    outbox = None if options.outbox is None else Outbox(Path(options.outbox), session.credential)
+    return with_mail(session, sharing.share(session, options, outbox), resend=False)
 
 
 def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
@@ -167,9 +150,6 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     may be stored where nobody can read it back. Raises DeliveryError.
     """
     return with_mail(session, resuming.resume(session, entry, resend=resend), resend=resend)
-
-
-Made = TypeVar("Made", bound="Deliverable")
 
 
 def with_mail(session: Session, making: Flow[Made], *, resend: bool) -> Flow[Made]:

@@ -91,7 +91,7 @@ def sign_as_method(method: Callable[..., Any], call: Callable[..., Any], result:
     """
     shown = signature(call)
     own = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(shown.parameters.values())[1:]]
-    _, _, inner = str(shown.return_annotation).partition("[")
+    _, _, inner = str(call.__annotations__["return"]).partition("[")
     returned = result.format(inner.removesuffix("]") or "Access")  # the log's own type of pages names no rows
     method.__signature__ = shown.replace(parameters=own, return_annotation=returned)  # type: ignore[attr-defined]
 

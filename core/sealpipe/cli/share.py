@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -14,7 +14,11 @@ from sealpipe.errors import UsageError
 if TYPE_CHECKING:
     from sealpipe.cli.deliver import Targets
     from sealpipe.flows.session import Session
-    from sealpipe.flows.share.post import SealedShare, SharePlan
+    from sealpipe.flows.share.options import ShareOptions
+    from sealpipe.flows.share.seal import SealedShare
+
+
+_EXPIRY: Final = ("expires_in", "expires_at")
 
 
 @click.command(
@@ -35,6 +39,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client import Client
     from sealpipe.flows.share import post as sharing
+    from sealpipe.flows.share.options import ShareOptions
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
         raise UsageError("--bind is for a sealed link", remedy="add --seal-link, or leave --bind out")
@@ -42,23 +47,10 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         **deliver.check_targets(values["link_file"], values["receipt"]),
         **deliver.seal_target(values["bind"], wanted=values["seal_link"]),
     }
-    plan = sharing.plan(
-        values["field"],
-        title=values["title"],
-        description=values["description"],
-        views=values["views"],
-        passcode=values["passcode_from"],
-        custody=values["custody"],
-        timed_view=values["timed_view"],
-        notify_on=values["notify_on"],
-        passcode_generate=values["passcode_generate"],
-        send=values["send"],
-        passcode_to=values["passcode_to"],
-        params=values["param"],
-        also_to=values["also_to"],
-        message_template=deliver.read_message_template(values["message_template"]),
-        **_expiry(ctx, values),
-    )
+    given = {name: values[name] for name in values.keys() & ShareOptions.__dataclass_fields__.keys() - set(_EXPIRY)}
+    given["message_template"] = deliver.read_message_template(values["message_template"])
+    given |= {"passcode": values["passcode_from"], "params": values["param"], **_choose_expiry(ctx, values)}
+    asked = ShareOptions(values["field"], **given)
     session = context.make_session(values)
     leave = disclosure.plan_disclosure(
         "the link",
@@ -72,16 +64,16 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     as_json = values["output"] == "json"
     with Client.of_session(session) as client:
         if values["dry_run"]:
-            _print_plan(plan, client.run(sharing.rehearse(session, plan)), session, to, as_json=as_json)
+            _print_plan(asked, client.run(sharing.rehearse(session, asked)), session, to, as_json=as_json)
             return
         outbox = context.open_outbox(values, session.credential)
-        made = client.run(sharing.share(session, plan, outbox, deliver=to))
+        made = client.run(sharing.share(session, asked, outbox, deliver=to))
         deliver.finish(client, made, to, leave, as_json=as_json)
 
 
-def _expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
+def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
     """One of three ways to say when it ends: the one that was given nearest (flag, environment, config file)."""
-    given = {name: ctx.get_parameter_source(name) for name in ("expires_in", "expires_at", "no_expiry") if values[name]}
+    given = {name: ctx.get_parameter_source(name) for name in (*_EXPIRY, "no_expiry") if values[name]}
     nearest = [name for name, source in given.items() if source is min(given.values(), key=NEARNESS.index)]
     if len(nearest) > 1:
         names = " and ".join("--" + name.replace("_", "-") for name in nearest)
@@ -99,9 +91,9 @@ NEARNESS = (
 )
 
 
-def _print_plan(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
+def _print_plan(asked: ShareOptions, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
     """Print what a dry run would do, without a value: the sources were read and the share was sealed for it."""
-    members = _plan_members(plan, sealed, session, to)
+    members = _plan_members(asked, sealed, session, to)
     if as_json:
         render.print_json(members)
         return
@@ -109,7 +101,7 @@ def _print_plan(plan: SharePlan, sealed: SealedShare, session: Session, to: Targ
     lines += [f"  field {render.escape(row['key'])} ({row['type']})" for row in members["fields"]]
     names = ("title", "description", "expires_at", "views", "timed_view", "custody", "link_file", "receipt")
     lines += [f"  {name.replace('_', '-')}: {render.escape(members[name])}" for name in names if members[name]]
-    lines += [f"  notify-on: {','.join(plan.notify_on)}"] if plan.notify_on else []
+    lines += [f"  notify-on: {','.join(asked.notify_on)}"] if asked.notify_on else []
     lines += ["  passcode: yes"] if members["passcode"] else []
     lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
     lines += [f"  also {render.escape(words)}" for words in sealed.write_notes]
@@ -117,7 +109,7 @@ def _print_plan(plan: SharePlan, sealed: SealedShare, session: Session, to: Targ
     render.print_lines(lines)
 
 
-def _plan_members(plan: SharePlan, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
+def _plan_members(asked: ShareOptions, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
     from sealpipe.times import format_time
 
     return {
@@ -125,14 +117,14 @@ def _plan_members(plan: SharePlan, sealed: SealedShare, session: Session, to: Ta
         "base_url": session.base_url,
         "body_bytes": len(sealed.body),
         "fields": [{"key": key, "type": kind} for key, kind in sealed.labels],
-        "title": plan.title,
-        "description": plan.description,
+        "title": asked.title,
+        "description": asked.description,
         "expires_at": None if sealed.expires_at is None else format_time(sealed.expires_at),
-        "views": "unlimited" if plan.views is None else plan.views,
-        "timed_view": plan.timed_view,
-        "notify_on": plan.notify_on,
+        "views": "unlimited" if asked.views is None else asked.views,
+        "timed_view": asked.timed_view,
+        "notify_on": asked.notify_on,
         "passcode": sealed.passcode is not None,
-        "custody": plan.custody if sealed.wrap_at is not None else "none",
+        "custody": asked.custody if sealed.wrap_at is not None else "none",
         "link_file": to["link_file"],
         "receipt": to["receipt"],
         "send": [{"what": each.what, "to": str(each)} for each in sealed.recipients],

@@ -16,7 +16,7 @@ from sealpipe.doctor.connectivity import ServiceConnection
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import plan
+from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.flows.steps import Flow
 from sealpipe.wire.field import Field
@@ -32,7 +32,7 @@ _ENDS = "the test share expires by itself within five minutes"
 
 def check_round_trip(session: Session, line: ServiceConnection) -> Iterator[Finding]:
     """Seal, create, end: three calls at most, each sent once. Policies are asked, as about any share."""
-    test = plan([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFE)
+    test = ShareOptions([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFE)
     sealed = run(seal_share(test, session), lambda operation, _: line.send(operation))
     found: list[Finding] = []
 

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from sealpipe.flows.deliver.recipients import DeliveryPlan, Recipient
     from sealpipe.flows.request.options import RequestPlan
     from sealpipe.flows.session import Session
-    from sealpipe.flows.share.options import SharePlan
+    from sealpipe.flows.share.options import ShareOptions
     from sealpipe.flows.share.seal import SealedShare
 
 
-def describe_share(session: Session, plan: SharePlan, sealed: SealedShare | None = None) -> Outgoing:
+def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> Outgoing:
     """A share. Without `sealed` its sources have not been read: labels, recipients and its end are not known."""
-    given = [each.ref if isinstance(each, FieldSpec) else None for each in plan.fields]
-    made = _describe_new(session, "share", [*given, *_passcode(plan.passcode)], plan.delivery, plan.title)
-    sinks = _identities(session, "sink", (target.ref.name for target in plan.also_to))
-    made = made._replace(sinks=sinks, views=plan.views)
+    given = [each.ref if isinstance(each, FieldSpec) else None for each in options.specs]
+    made = _describe_new(session, "share", [*given, *_passcode(options.code)], options.delivery, options.title)
+    sinks = _identities(session, "sink", (target.ref.name for target in options.targets))
+    made = made._replace(sinks=sinks, views=options.views)
     if sealed is None:
         return made._replace(complete=False)
     return _with_recipients(session, made, sealed.recipients)._replace(

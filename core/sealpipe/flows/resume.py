@@ -12,7 +12,7 @@ from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.journal import load_deliveries
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.post import Posting, Share, build_link, post_after_storing, warn_of_custody
+from sealpipe.flows.share.post import Posting, Share, build_link, post, warn_of_custody
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.state.entry import Entry, keep_entry_on_error
@@ -77,17 +77,12 @@ def _share(session: Session, entry: Entry, resend: bool) -> Flow[Share]:  # noqa
     posting = Posting(entry.meta, entry.body, entry.key, entry)
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
-    return (yield from _store_and_post(session, posting, entry, resend=resend))
-
-
-def _store_and_post(session: Session, posting: Posting, entry: Entry, *, resend: bool) -> Flow[Share]:
-    told: tuple[str, ...] = ()
     if entry.meta.get("also_to") and not entry.stored:
         from sealpipe.flows.share import store  # most shares are stored nowhere
 
         with keep_entry_on_error(entry):
-            told = yield from store.write_from_entry(session, entry, resend=resend)
-    return (yield from post_after_storing(session, posting, told, unclear=True))
+            posting.stored = yield from store.write_from_entry(session, entry, resend=resend)
+    return (yield from post(session, posting, unclear=True))
 
 
 def _request(session: Session, entry: Entry, resend: bool) -> Flow[SecureRequest]:  # noqa: ARG001, FBT001 - the same

@@ -1,9 +1,9 @@
-"""What is to be shared, checked before anything is fetched or sent. Pure."""
+"""What to share, and how, checked before anything is fetched or sent. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -12,102 +12,96 @@ from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
 from sealpipe.setting_values import NOTIFY_ON
 from sealpipe.times import as_duration
-from sealpipe.wire import fields
+from sealpipe.wire.field import Field
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sealpipe.flows.deliver.recipients import DeliveryPlan, Params
-    from sealpipe.flows.store.targets import SinkTarget as StoreTarget
+    from sealpipe.flows.store.targets import SinkTarget
 
 Custody = Literal["auto", "require", "off"]
-DEFAULT_EXPIRY = timedelta(hours=72)
 _GENERATOR: Final = "gen"
 """The source that draws new secrets."""
-_TELL: Final = "add --passcode-to CHANNEL"
+_ADD_CHANNEL: Final = "add --passcode-to CHANNEL"
 
 
-@dataclass(frozen=True, slots=True)
-class SharePlan:
-    """What is to be shared, checked as far as that goes without a source or the service.
+@dataclass(repr=False, eq=False)  # neither is asked for, and making them would cost every start
+class ShareOptions:
+    """What to share, and how: the arguments of `Client.share` and the options of `sealpipe share`, one line each.
 
-    `expires_at` None: no end. `views` None: as often as one likes.
+    A string among `fields` is a reference, such as `Root=vault:secret/app#root`. `expires_at` stands before
+    `expires_in`; None for both: no end. `views` None: no limit. Link and passcode go through the channels of `send` and
+    `passcode_to`, whose places `params` fill. Raises UsageError; nothing is read, written or sent.
     """
 
-    fields: tuple[fields.Field | FieldSpec, ...]
+    fields: Sequence[Field | FieldSpec | str]
+    _: KW_ONLY
     title: str | None = None
     description: str | None = None
+    expires_in: timedelta | str | None = timedelta(hours=72)
     expires_at: datetime | None = None
     views: int | None = 1
-    passcode: Secret | Reference | None = field(default=None, repr=False)
+    passcode: str | Secret | Reference | None = None
     custody: Custody = "auto"
     timed_view: int | None = None
-    notify_on: tuple[str, ...] | None = None
+    notify_on: Sequence[str] | None = None
     organization_id: str | None = None
-    delivery: DeliveryPlan | None = None
-    also_to: tuple[StoreTarget, ...] = ()
-    """Where fields are stored before the share is posted."""
+    outbox: str | Path | None = None
+    passcode_generate: bool = False
+    send: Sequence[Target | str] = ()
+    passcode_to: Sequence[Target | str] = ()
+    params: Params | None = None
+    message_template: str | None = None
+    also_to: Sequence[Reference | str] = ()
 
+    specs: tuple[Field | FieldSpec, ...] = field(init=False)
+    """`fields`, parsed."""
+    code: Secret | Reference | None = field(init=False)
+    """`passcode`, checked; a reference to a new one where it is to be generated."""
+    delivery: DeliveryPlan | None = field(init=False)
+    """Who gets what; None for nobody."""
+    targets: tuple[SinkTarget, ...] = field(init=False, default=())
+    """`also_to`, parsed: where fields are stored before the share is posted."""
 
-def plan(
-    items: Sequence[fields.Field | FieldSpec | str],
-    *,
-    title: str | None = None,
-    description: str | None = None,
-    expires_in: timedelta | str | None = DEFAULT_EXPIRY,
-    expires_at: datetime | None = None,
-    views: int | None = 1,
-    passcode: str | Secret | Reference | None = None,
-    custody: Custody = "auto",
-    timed_view: int | None = None,
-    notify_on: Sequence[str] | None = None,
-    organization_id: str | None = None,
-    passcode_generate: bool = False,
-    send: Sequence[Target | str] = (),
-    passcode_to: Sequence[Target | str] = (),
-    params: Params = (),
-    message_template: str | None = None,
-    also_to: Sequence[Reference | str] = (),
-) -> SharePlan:
-    """Check what is asked for. A string among the items is a reference, such as `Root=vault:secret/app#root`.
+    def __post_init__(self) -> None:
+        """Check everything, as far as that goes without a source, a sink or the service."""
+        if not self.fields:
+            raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
+        self.expires_at = resolve_expiry(self.expires_in, self.expires_at, "the share")
+        for name, number in (("views", self.views), ("timed_view", self.timed_view)):
+            if number is not None and number < 1:
+                raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
+        if self.custody not in ("auto", "require", "off"):
+            raise UsageError(f"custody {self.custody!r} is not one of auto, require, off")
+        events = self.notify_on or ()
+        if set(events) - set(NOTIFY_ON) or len(set(events)) < len(events):
+            raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
+        self.notify_on = None if self.notify_on is None else tuple(self.notify_on)
+        self.passcode = self.code = self._check_passcode()
+        self.delivery = plan_delivery_of(
+            self.send, self.passcode_to, self.params or (), self.message_template, with_passcode=self.code is not None
+        )
+        if self.delivery is not None and self.views is not None:
+            _check_views(self.views, sum(each.what == "link" for each in self.delivery.wanted))
+        self.specs = tuple(parse_field(each) if isinstance(each, str) else each for each in self.fields)
+        if self.also_to:
+            from sealpipe.flows.store.targets import parse_targets  # most shares are stored nowhere
 
-    `expires_at` stands before `expires_in`. Link and passcode go through the channels of `send` and `passcode_to`,
-    whose places `params` fill; `views` has to suffice for everybody who gets the link. Raises UsageError; nothing is
-    fetched or sent.
-    """
-    if not items:
-        raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
-    expires_at = resolve_expiry(expires_in, expires_at, "the share")
-    for name, number in (("views", views), ("timed_view", timed_view)):
-        if number is not None and number < 1:
-            raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
-    if custody not in ("auto", "require", "off"):
-        raise UsageError(f"custody {custody!r} is not one of auto, require, off")
-    if notify_on is not None and (set(notify_on) - set(NOTIFY_ON) or len(set(notify_on)) < len(notify_on)):
-        raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
-    if passcode_generate:
-        passcode = _generated_passcode(passcode, passcode_to)
-    if isinstance(passcode, Reference):
-        refuse_typed(passcode, "a passcode")
-        if not passcode_to and passcode.param("name") is None:  # with it, a field may have the same value
-            refuse_generated(passcode, _TELL)
-    if isinstance(passcode, str | Secret):
-        passcode = check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
-    sending = plan_delivery_of(send, passcode_to, params, message_template, with_passcode=passcode is not None)
-    if sending is not None and views is not None:
-        _check_views(views, sum(each.what == "link" for each in sending.wanted))
-    return SharePlan(
-        tuple(parse_field(item) if isinstance(item, str) else item for item in items),
-        title,
-        description,
-        expires_at,
-        views,
-        passcode,
-        custody,
-        timed_view,
-        None if notify_on is None else tuple(notify_on),
-        organization_id,
-        sending,
-        _stores(also_to),
-    )
+            self.targets = tuple(parse_targets(self.also_to))
+
+    def _check_passcode(self) -> Secret | Reference | None:
+        passcode = self.passcode
+        if self.passcode_generate:
+            passcode = _generated_passcode(passcode, self.passcode_to)
+        if isinstance(passcode, Reference):
+            refuse_typed(passcode, "a passcode")
+            if not self.passcode_to and passcode.param("name") is None:  # with it, a field may have the same value
+                refuse_generated(passcode, _ADD_CHANNEL)
+            return passcode
+        if passcode is None:
+            return None
+        return check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
 
 
 def _check_views(views: int, recipients: int) -> None:
@@ -118,14 +112,6 @@ def _check_views(views: int, recipients: int) -> None:
             f"the link goes to {recipients} recipients, and opens {times}: the last would find it used up",
             remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
         )
-
-
-def _stores(also_to: Sequence[Reference | str]) -> tuple[StoreTarget, ...]:
-    if not also_to:
-        return ()
-    from sealpipe.flows.store.targets import parse_targets  # most shares are stored nowhere
-
-    return tuple(parse_targets(also_to))
 
 
 def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, what: str) -> datetime | None:
@@ -163,7 +149,7 @@ def _generated_passcode(passcode: object, passcode_to: Sequence[object]) -> Refe
         raise UsageError("a passcode is given, and another one to be drawn", remedy="keep one of them")
     drawn = Reference(_GENERATOR, "passphrase")
     if not passcode_to:
-        refuse_generated(drawn, _TELL)
+        refuse_generated(drawn, _ADD_CHANNEL)
     return drawn  # by its name: which source that is, the registry knows
 
 

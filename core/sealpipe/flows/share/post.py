@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -28,12 +29,8 @@ from sealpipe.flows.journal import JournaledLink, discard_entry, load_deliveries
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.expire import end_share
-from sealpipe.flows.share.options import DEFAULT_EXPIRY as DEFAULT_EXPIRY
-from sealpipe.flows.share.options import Custody as Custody
-from sealpipe.flows.share.options import SharePlan as SharePlan
-from sealpipe.flows.share.options import plan as plan
-from sealpipe.flows.share.seal import SealedShare as SealedShare
-from sealpipe.flows.share.seal import seal_share as prepare
+from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.secret import Secret
@@ -44,7 +41,6 @@ from sealpipe.wire import link
 
 if TYPE_CHECKING:
     from sealpipe.flows.deliver.send import Deliveries
-    from sealpipe.flows.store.write import SinkWrite
 
 
 @dataclass(slots=True)
@@ -67,15 +63,15 @@ class Share(JournaledLink):
     """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
 
 
-def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
+def share(session: Session, options: ShareOptions, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
     """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
-    session.check_clear(plan.title, plan.description)
+    session.check_clear(options.title, options.description)
     if session.overseers:
-        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, plan))))
-    sealed = yield from prepare(plan, session)
+        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
+    sealed = yield from seal_share(options, session)
     session.check_clear(*map(str, sealed.recipients))
-    leaving: Outgoing = yield Do(partial(outgoing.describe_share, session, plan, sealed))
-    meta = _entry_meta(sealed, plan, session, {"overseen": outgoing.to_entry_note(leaving), **notes})
+    leaving: Outgoing = yield Do(partial(outgoing.describe_share, session, options, sealed))
+    meta = _entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(leaving), **notes})
     made = yield from policy.run_under_policy(
         session, leaving, _journal_and_post(session, meta, sealed, outbox), describe_outcome
     )
@@ -83,13 +79,15 @@ def share(session: Session, plan: SharePlan, outbox: Outbox | None = None, **not
     return made
 
 
-def rehearse(session: Session, plan: SharePlan) -> Flow[SealedShare]:
+def rehearse(session: Session, options: ShareOptions) -> Flow[SealedShare]:
     """Everything but storing and sending: policies are asked, too. What `share --dry-run` tells of."""
     if session.overseers:
-        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, plan))))
-    sealed = yield from prepare(plan, session)
+        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
+    sealed = yield from seal_share(options, session)
     if session.overseers:
-        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, plan, sealed))))
+        yield from policy.check_policies(
+            session, (yield Do(partial(outgoing.describe_share, session, options, sealed)))
+        )
     return sealed
 
 
@@ -101,42 +99,23 @@ def describe_outcome(made: Share) -> Mapping[str, object]:
 def _journal_and_post(
     session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: Outbox | None
 ) -> Flow[Share]:
+    """Journal it, store what is to be stored before anybody gets a link, and post it."""
     entry: Entry | None = None
     if outbox is not None:
         entry = yield Do(partial(outbox.add, meta, sealed.body))
     posting = Posting(meta, sealed.body, meta["idempotency_key"], entry)
-    return (yield from _store_and_post(session, posting, sealed.writes))
-
-
-def _store_and_post(session: Session, posting: Posting, wanted: Sequence[SinkWrite]) -> Flow[Share]:
-    """What is stored too is in its place before anybody gets a link."""
-    told: tuple[str, ...] = ()
-    if wanted:
+    if sealed.writes:
         from sealpipe.flows.share import store
 
-        with keep_entry_on_error(posting.entry):
+        with keep_entry_on_error(entry):
             try:
-                told = yield from store.write_all(session, store.mark_writes(wanted, posting.meta), posting.entry)
+                posting.stored = yield from store.write_all(session, store.mark_writes(sealed.writes, meta), entry)
             except StateError:
                 raise  # it is stored, and only the note of it is missing: `resume` shares it
             except (PluginError, UsageError):
-                discard_entry(posting.entry)
+                discard_entry(entry)
                 raise
-    return (yield from post_after_storing(session, posting, told))
-
-
-def post_after_storing(
-    session: Session, posting: Posting, told: Sequence[str], *, unclear: bool = False
-) -> Flow[Share]:
-    """Post what was stored before, as `told` tells; so does the share, or the error in its place."""
-    try:
-        made = yield from post(session, posting, session.budget(), unclear=unclear)
-    except SealpipeError as error:
-        for line in told:
-            error.add_note(Note(f"before that, it was {line}"))
-        raise
-    made.remarks = tuple(told)
-    return made
+    return (yield from post(session, posting))
 
 
 @dataclass(slots=True)
@@ -147,15 +126,17 @@ class Posting:
     body: bytes | bytearray = field(repr=False)
     key: str
     entry: Entry | None = None
+    stored: tuple[str, ...] = ()
+    """Where its fields were stored before."""
     warnings: list[str] = field(default_factory=list)
 
 
-def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = False) -> Flow[Share]:
+def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[Share]:
     """Send the stored bytes until the outcome is known, and keep account of it. `unclear`: they were sent before."""
     entry, meta = posting.entry, posting.meta
-    with keep_entry_on_error(entry):
+    with keep_entry_on_error(entry), _note_stored(posting.stored):
         with settle_entry(entry, unclear=unclear):
-            created = yield from _create(posting, budget, unclear=unclear)
+            created = yield from _create(posting, session.budget(), unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":
                 yield from _expire_without_custody(session, created)
         yield Do(partial(_note_answer, posting, created))
@@ -167,10 +148,22 @@ def post(session: Session, posting: Posting, budget: Budget, *, unclear: bool = 
         "replayed" if created.replayed else "created",
         meta["title"],
         (*posting.warnings, *warn_of_custody(created.custody, created.short_code)),
+        posting.stored,
         entry=entry,
         deliveries=load_deliveries(meta, entry),
         expiry_known=created.expiry_known,
     )
+
+
+@contextmanager
+def _note_stored(stored: Sequence[str]) -> Iterator[None]:
+    """Let an error of this block tell where fields were stored before it."""
+    try:
+        yield
+    except SealpipeError as error:
+        for line in stored:
+            error.add_note(Note(f"before that, it was {line}"))
+        raise
 
 
 def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
@@ -244,7 +237,9 @@ def _note_answer(posting: Posting, created: CreatedShare) -> None:
         posting.warnings.append(error.message)
 
 
-def _entry_meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: Mapping[str, object]) -> dict[str, Any]:
+def _entry_meta(
+    sealed: SealedShare, options: ShareOptions, session: Session, notes: Mapping[str, object]
+) -> dict[str, Any]:
     """What the outbox holds beside the body (DESIGN 6.1); the journal is sealed, so secrets may stand here."""
     return {
         "schema": 1,
@@ -255,11 +250,11 @@ def _entry_meta(sealed: SealedShare, plan: SharePlan, session: Session, notes: M
         "fragment": sealed.fragment,
         "passcode": sealed.passcode,
         "wrap_at": sealed.wrap_at,
-        "custody": plan.custody,
-        "title": plan.title,
-        "views": plan.views,
+        "custody": options.custody,
+        "title": options.title,
+        "views": options.views,
         "recipients": [list(recipient) for recipient in sealed.recipients],
-        "also_to": [target.shown for target in plan.also_to],
-        "message_template": None if plan.delivery is None else plan.delivery.template,
+        "also_to": [target.shown for target in options.targets],
+        "message_template": options.message_template,
         **notes,
     }

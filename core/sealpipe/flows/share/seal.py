@@ -13,7 +13,7 @@ from sealpipe.api import shares
 from sealpipe.errors import PluginError, UsageError
 from sealpipe.flows.resolve.fetch import Cache, collect_remarks, earliest_expiry, resolve, resolve_secret
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import SharePlan, check_passcode
+from sealpipe.flows.share.options import ShareOptions, check_passcode
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import FieldSpec, Reference
 from sealpipe.secret import Secret
@@ -47,36 +47,36 @@ class SealedShare:
     """What sources say of their documents, such as the entropy of a new password; never a value."""
 
 
-def seal_share(plan: SharePlan, session: Session) -> Flow[SealedShare]:
-    """Fetch what the plan names, and seal it. Everything but sending."""
-    if plan.custody == "require" and session.credential.custody_secret is None:
+def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
+    """Fetch what the options name, and seal it. Everything but sending."""
+    if options.custody == "require" and session.credential.custody_secret is None:
         raise UsageError(
             "custody is required and the credential has no custody secret",
             remedy="use the whole credential, all three parts, or --custody auto",
         )
     typed: tuple[str, ...] = ()
-    if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in plan.fields):
+    if any(isinstance(spec, FieldSpec) and spec.ref.name == "text" for spec in options.specs):
         from sealpipe.flows.passcode import warn_of_text  # most shares hold no text:
 
-        typed = tuple(warn_of_text(plan.fields))
+        typed = tuple(warn_of_text(options.specs))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
-    if plan.delivery is not None:
+    if options.delivery is not None:
         from sealpipe.flows.deliver.recipients import resolve_recipients  # most shares are sent nowhere
 
         # First of all: a wrong recipient must not cost a secret that is made by being read.
-        recipients = yield from resolve_recipients(plan.delivery, session.registry, cache)
+        recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
     writes: tuple[SinkWrite, ...] = ()
     write_notes: tuple[str, ...] = ()
-    if plan.also_to:
+    if options.targets:
         from sealpipe.flows.share import store  # most shares are stored nowhere
 
-        yield from store.check_targets(session, plan.also_to)
-    found = yield from resolve(plan.fields, session.registry, cache)
-    if plan.also_to:
-        writes = store.plan_writes(plan.also_to, found)
+        yield from store.check_targets(session, options.targets)
+    found = yield from resolve(options.specs, session.registry, cache)
+    if options.targets:
+        writes = store.plan_writes(options.targets, found)
         write_notes = yield from store.describe_plan(session, writes)
-    passcode = plan.passcode
+    passcode = options.code
     if isinstance(passcode, Reference):
         value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
         if value is None:
@@ -84,33 +84,39 @@ def seal_share(plan: SharePlan, session: Session) -> Flow[SealedShare]:
             raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
         passcode = check_passcode(value)
     session.check_own(*(each.value for each in found), "" if passcode is None else passcode)
-    plan, shorter = bound_expiry(plan, cache)
-    sealed: SealedShare = yield Do(partial(_seal, plan, found, passcode, session))
+    expires_at, shorter = bound_expiry(options.expires_at, cache)
+    sealed: SealedShare = yield Do(partial(_seal, options, expires_at, found, passcode, session))
     return replace(
         sealed,
         recipients=recipients,
-        expires_at=plan.expires_at,
+        expires_at=expires_at,
         remarks=(*typed, *collect_remarks(cache), *shorter),
         writes=writes,
         write_notes=write_notes,
     )
 
 
-def _seal(plan: SharePlan, found: Sequence[fields.Field], passcode: Secret | None, session: Session) -> SealedShare:
+def _seal(
+    options: ShareOptions,
+    expires_at: datetime | None,
+    found: Sequence[fields.Field],
+    passcode: Secret | None,
+    session: Session,
+) -> SealedShare:
     content_key = os.urandom(32)
     code = None if passcode is None else passcode.reveal()
     body, wrap_at = shares.build_body(
         lambda out: envelope.seal_chunks(content_key, fields.chunks(found), code, out=out),
         access_token=tokens.access_token(content_key),
         passcode_verifier=None if code is None else tokens.passcode_verifier(code),
-        title=plan.title,
-        description=plan.description,
-        expires_at=plan.expires_at,
-        views=plan.views,
-        timed_view=plan.timed_view,
-        notify_on=plan.notify_on,
-        organization_id=plan.organization_id,
-        item_key_wrap=None if plan.custody == "off" else _wrap(content_key, session),
+        title=options.title,
+        description=options.description,
+        expires_at=expires_at,
+        views=options.views,
+        timed_view=options.timed_view,
+        notify_on=options.notify_on,
+        organization_id=options.organization_id,
+        item_key_wrap=None if options.custody == "off" else _wrap(content_key, session),
     )
     labels = tuple((item.key, item.type) for item in found)
     return SealedShare(body, wrap_at, Secret(link.encode_fragment(content_key)), passcode, labels)
@@ -130,17 +136,17 @@ SHORTEST_LIFETIME: Final = timedelta(minutes=1)
 """What is over sooner is not worth a link."""
 
 
-def bound_expiry(plan: SharePlan, cache: Cache) -> tuple[SharePlan, tuple[str, ...]]:
-    """The plan with an end no later than its documents', and what to tell people where that changed it.
+def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | None, tuple[str, ...]]:
+    """The expiry, no later than that of any document, and what to tell people where that changed it.
 
     Raises PluginError where less than a minute would be left.
     """
     found = earliest_expiry(cache)
     if found is None:
-        return plan, ()
+        return expires_at, ()
     end, reference = found
-    if plan.expires_at is not None and plan.expires_at <= end:
-        return plan, ()
+    if expires_at is not None and expires_at <= end:
+        return expires_at, ()
     end = end.astimezone(UTC).replace(microsecond=0)
     if end - datetime.now(UTC) < SHORTEST_LIFETIME:
         raise PluginError(
@@ -148,6 +154,6 @@ def bound_expiry(plan: SharePlan, cache: Cache) -> tuple[SharePlan, tuple[str, .
             locator=reference,
             remedy="have it live longer where it comes from (its lease, and the token that reads it)",
         )
-    asked = "without an end" if plan.expires_at is None else f"until {format_time(plan.expires_at)}"
-    told = f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for {asked}"
-    return replace(plan, expires_at=end), (told,)
+    asked = "without an end" if expires_at is None else f"until {format_time(expires_at)}"
+    note = f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for {asked}"
+    return end, (note,)
