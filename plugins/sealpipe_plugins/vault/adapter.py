@@ -41,16 +41,16 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
     ) -> Any:
         """The JSON of a good answer, empty where it has none; numbers as the text that they were sent as."""
         target = f"{url}?{urlencode(params)}" if params else url
-        body = None if json is None else spelled(json).encode()
+        body = None if json is None else encode_exactly(json).encode()
         sent = {**self._headers, **(headers or {})}
         if self._token is not None:
             sent["X-Vault-Token"] = self._token.reveal()
-        return read(self._pool.send(method.upper(), target, sent, body), method, url)
+        return decode_response(self._pool.send(method.upper(), target, sent, body), method, url)
 
 
-def read(answer: Response, method: str, url: str) -> Any:
+def decode_response(answer: Response, method: str, url: str) -> Any:
     """What an answer says. VaultError where it refuses, NotConfiguredError where it is not Vault's."""
-    text = _loaded(answer.body)
+    text = _decode(answer.body)
     if 200 <= answer.status < 300:
         if answer.body and not isinstance(text, dict):
             raise NotConfiguredError(
@@ -71,30 +71,30 @@ class Number(str):
     __slots__ = ()
 
 
-def spelled(value: Any) -> str:
+def encode_exactly(value: Any) -> str:
     """JSON of what was read, with its numbers as they were, and a map's keys in order: the same text for the same."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(key)}:{spelled(value[key])}" for key in sorted(value)) + "}"
+        return "{" + ",".join(f"{json.dumps(key)}:{encode_exactly(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(spelled, value)) + "]"
+        return "[" + ",".join(map(encode_exactly, value)) + "]"
     return json.dumps(value)
 
 
-def _loaded(body: bytes) -> Any:
+def _decode(body: bytes) -> Any:
     """A number stays the text that it is: its spelling may be a password's. None for what is not JSON."""
     try:
-        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_no_constant)
+        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
 
 
-def _no_constant(_name: str) -> Any:
+def _refuse_constant(_name: str) -> Any:
     raise ValueError
 
 
-def number(value: Any) -> int:
+def as_number(value: Any) -> int:
     """A number of Vault's own, which was kept as text; 0 for none."""
     try:
         return int(value)
@@ -102,7 +102,7 @@ def number(value: Any) -> int:
         return 0
 
 
-def member(value: Any, *names: str) -> Any:
+def get_member(value: Any, *names: str) -> Any:
     """What stands under names in nested maps; None where one is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None

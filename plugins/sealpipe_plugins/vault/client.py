@@ -1,4 +1,4 @@
-"""One Vault, or OpenBao: which engine stands where, and reads of them (writes: `vault_keeping`)."""
+"""One Vault, or OpenBao: which engine is mounted where, and reads of them (writes: writing.py)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
 from sealpipe.plugin import Context, NotConfiguredError, PluginError, SecretNotFoundError, UnsupportedError, in_clear
-from sealpipe_plugins.vault.adapter import VaultAdapter, member, number
+from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, get_member
 from sealpipe_plugins.vault.connections import ConnectionPool
-from sealpipe_plugins.vault.errors import has, nothing_there, refused
+from sealpipe_plugins.vault.errors import has_words, not_found_error, read_error
 from sealpipe_plugins.vault.path import Place
 from sealpipe_plugins.vault.session import Session
 from sealpipe_plugins.vault.settings import VaultSettings
@@ -70,20 +70,20 @@ class Vault:
         try:
             state = VaultAdapter(self.session.pool, None, "").get("/v1/sys/health", params=options)
         except VaultError as error:
-            failure = refused(error, self.host, "")
+            failure = read_error(error, self.host, "")
         else:
-            return str(member(state, "version")), self.session.look() or {}
+            return str(get_member(state, "version")), self.session.look_up_token() or {}
         raise failure
 
-    def state(self) -> str:
+    def describe_state(self) -> str:
         """Whether Vault answers and takes our token, and what this may do; for people."""
         version, token = self.health()
         policies = ", ".join(str(each) for each in token.get("policies", ()))
-        lives = number(token.get("ttl"))
+        lives = as_number(token.get("ttl"))
         told = [f"Vault {version} at {self.host}", f"policies {policies}" if policies else ""]
         return ", ".join(each for each in (*told, f"the token lives for {lives} s" if lives else "") if each)
 
-    def asked(
+    def call(
         self,
         place: Place,
         path: str,
@@ -100,12 +100,12 @@ class Vault:
         try:
             answer = ask(adapter)
         except VaultError as error:
-            if error.answer.status in through and not has(error, "namespace not found"):
+            if error.answer.status in through and not has_words(error, "namespace not found"):
                 raise
             if error.answer.status == 403:
-                failure = self.session.denied(place.where, path, place.namespace, right)
+                failure = self.session.access_denied(place.where, path, place.namespace, right)
             else:
-                failure = refused(error, place.where, place.namespace)
+                failure = read_error(error, place.where, place.namespace)
         else:
             return answer
         raise failure
@@ -120,27 +120,27 @@ class Vault:
             )
 
         try:
-            answer = self.asked(place, f"{mount}/data/{path}", ask)
+            answer = self.call(place, f"{mount}/data/{path}", ask)
         except VaultError as error:
-            failure = nothing_there(error, place.where, place.version, path)
+            failure = not_found_error(error, place.where, place.version, path)
         else:
-            return _map(member(answer, "data", "data"), place)
+            return _map(get_member(answer, "data", "data"), place)
         raise failure
 
     def _read_any(self, place: Place) -> tuple[dict[str, Any], Lease | None]:
         begun = datetime.now(UTC)
         try:
-            answer = self.asked(place, place.path, lambda adapter: adapter.get(f"/v1/{quote(place.path)}"))
+            answer = self.call(place, place.path, lambda adapter: adapter.get(f"/v1/{quote(place.path)}"))
         except VaultError as error:
-            failure = nothing_there(error, place.where, None, "")
+            failure = not_found_error(error, place.where, None, "")
         else:
-            lease = self._lease(begun, number(answer.get("lease_duration"))) if answer.get("lease_id") else None
-            return _map(member(answer, "data"), place), lease
+            lease = self._lease(begun, as_number(answer.get("lease_duration"))) if answer.get("lease_id") else None
+            return _map(get_member(answer, "data"), place), lease
         raise failure
 
     def _lease(self, begun: datetime, lives: int) -> Lease:
-        self.session.leased = True
-        login = self.session.known()
+        self.session.has_lease = True
+        login = self.session.login_with_end()
         ends = [begun + timedelta(seconds=lives), *([login.ends] if login.ends else [])]
         doubts = [] if login.known else ["the end of our token is not known, and its lease ends with it"]
         doubts += [f"our token may be used {login.uses} times, and its lease ends with the last"] if login.uses else []
@@ -161,26 +161,28 @@ class Vault:
         """The engine that a path belongs to, as the `vault kv` command finds it."""
         adapter = self.session.adapter(place.namespace)
         try:
-            found = member(adapter.get(f"/v1/sys/internal/ui/mounts/{quote(place.path)}"), "data")
+            found = get_member(adapter.get(f"/v1/sys/internal/ui/mounts/{quote(place.path)}"), "data")
         except VaultError as error:
             status = error.answer.status
-            if has(error, "preflight"):
-                failure: PluginError = _no_mount(place)
+            if has_words(error, "preflight"):
+                failure: PluginError = _mount_error(place)
             elif status == 403:
-                failure = self.session.denied(place.where, place.path, place.namespace)
-            elif status in (404, 405) and place.mount is not None and not has(error, "namespace not found"):
+                failure = self.session.access_denied(place.where, place.path, place.namespace)
+            elif status in (404, 405) and place.mount is not None and not has_words(error, "namespace not found"):
                 return Mount(place.mount, versioned=True)  # this Vault does not tell; most are
             else:
-                failure = refused(error, place.where, place.namespace)
+                failure = read_error(error, place.where, place.namespace)
         else:
-            stands = str(member(found, "path") or "").strip("/")
+            stands = str(get_member(found, "path") or "").strip("/")
             if stands and place.path.startswith(f"{stands}/"):
-                return Mount(stands, member(found, "options", "version") == "2", str(member(found, "type") or ""))
-            failure = _no_mount(place)
+                return Mount(
+                    stands, get_member(found, "options", "version") == "2", str(get_member(found, "type") or "")
+                )
+            failure = _mount_error(place)
         raise failure
 
 
-def _no_mount(place: Place) -> SecretNotFoundError:
+def _mount_error(place: Place) -> SecretNotFoundError:
     inside = f"the namespace {place.namespace}" if place.namespace else "Vault"
     return SecretNotFoundError(
         f"{place.where}: {inside} has no secrets engine there, or none that the token may know of",

@@ -16,7 +16,7 @@ from sealpipe.plugin import (
     UnsupportedError,
     retry_after,
 )
-from sealpipe_plugins.vault.adapter import member
+from sealpipe_plugins.vault.adapter import get_member
 
 _Meaning = tuple[type[PluginError], str, str]
 
@@ -72,10 +72,10 @@ _LOGINS: Final = (
 """Words of Vault's answer to a login, what they mean and what to do: the first that fits."""
 
 
-def refused(error: VaultError, where: str, namespace: str) -> PluginError:
+def read_error(error: VaultError, where: str, namespace: str) -> PluginError:
     """The error for a read. `where` is the reference, to be named in it. Not for 403: that takes a second look."""
     answer = error.answer
-    if answer.status == 404 and has(error, "namespace not found"):
+    if answer.status == 404 and has_words(error, "namespace not found"):
         return SecretNotFoundError(
             f"{where}: Vault has no namespace {namespace}", remedy="check namespace=, and the setting namespace"
         )
@@ -86,29 +86,29 @@ def refused(error: VaultError, where: str, namespace: str) -> PluginError:
     return made
 
 
-def not_written(error: VaultError, where: str, namespace: str) -> PluginError:
+def write_error(error: VaultError, where: str, namespace: str) -> PluginError:
     """The error for a write. As `refused`, but for what reads otherwise there."""
     status = error.answer.status
-    if status == 413 or has(error, "too large"):
+    if status == 413 or has_words(error, "too large"):
         kind, reason, remedy = _TOO_LARGE
-    elif has(error, "upgrading"):
+    elif has_words(error, "upgrading"):
         kind, reason, remedy = UnavailableError, "Vault is still upgrading this engine to one with versions", ""
     elif status in _BY_WRITE:
         kind, reason, remedy = _BY_WRITE[status]
     else:
-        return refused(error, where, namespace)
+        return read_error(error, where, namespace)
     return kind(f"{where}: {reason} ({status})", remedy=remedy)
 
 
-def login_refused(error: VaultError, store: str, method: str, path: str, namespace: str) -> PluginError:
+def login_error(error: VaultError, store: str, method: str, path: str, namespace: str) -> PluginError:
     """The error for a login by a method that is mounted at `path`."""
     status = error.answer.status
     plain_http = status == 400 and b"HTTPS server" in error.answer.body
-    if status not in (400, 401, 403, 404) or plain_http or has(error, "namespace not found"):
-        return refused(error, f"the login of {store}", namespace)
+    if status not in (400, 401, 403, 404) or plain_http or has_words(error, "namespace not found"):
+        return read_error(error, f"the login of {store}", namespace)
     place = f"auth/{path}" + (f" in the namespace {namespace}" if namespace else "")
     for word, reason, remedy in _LOGINS:
-        if has(error, word):
+        if has_words(error, word):
             return BackendAuthError(f"Vault refused the login of {store} by {method}: {reason}", remedy=remedy)
     return BackendAuthError(
         f"Vault refused the login of {store} by {method}",
@@ -116,18 +116,18 @@ def login_refused(error: VaultError, store: str, method: str, path: str, namespa
     )
 
 
-def has(error: VaultError, words: str) -> bool:
+def has_words(error: VaultError, words: str) -> bool:
     """Whether Vault's answer has these words."""
     return any(words in each.lower() for each in error.errors or ())
 
 
-def nothing_there(error: VaultError, where: str, version: str | None, path: str) -> SecretNotFoundError:
+def not_found_error(error: VaultError, where: str, version: str | None, path: str) -> SecretNotFoundError:
     """The error for a read of a key-value engine that found nothing."""
-    kept = member(error.json, "data", "metadata")
-    number = member(kept, "version")
-    if member(kept, "destroyed") is True:
+    kept = get_member(error.json, "data", "metadata")
+    number = get_member(kept, "version")
+    if get_member(kept, "destroyed") is True:
         return SecretNotFoundError(f"{where}: version {number} is destroyed", remedy="name another version: ?version=N")
-    if member(kept, "deletion_time"):
+    if get_member(kept, "deletion_time"):
         return SecretNotFoundError(
             f"{where}: version {number} is deleted",
             remedy="name another version (?version=N), or undelete it (vault kv undelete)",
@@ -156,7 +156,7 @@ def _meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginEr
         return NotConfiguredError, "Vault speaks TLS there", "let addr begin with https://"
     if status == 404:
         return SecretNotFoundError, "there is nothing at this path", "check the path, its mount and the namespace"
-    if status == 503 and (has(error, "sealed") or member(error.json, "sealed") is True):
+    if status == 503 and (has_words(error, "sealed") or get_member(error.json, "sealed") is True):
         return _SEALED
     if status in _BY_STATUS:
         return _BY_STATUS[status]

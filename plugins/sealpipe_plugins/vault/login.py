@@ -12,7 +12,7 @@ from urllib.parse import quote
 from hvac.api.auth_methods import JWT, AppRole, Kubernetes, Userpass
 
 from sealpipe.plugin import Context, NotConfiguredError, Secret
-from sealpipe_plugins.vault.adapter import VaultAdapter, member, number
+from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, get_member
 from sealpipe_plugins.vault.settings import VaultSettings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -31,14 +31,14 @@ class Login(NamedTuple):
     known: bool = False
 
 
-def method(settings: VaultSettings, context: Context) -> str:
+def choose_method(settings: VaultSettings, context: Context) -> str:
     """Which method is meant. NotConfiguredError where nothing is set that any could use."""
     if settings.auth is not None:
         return settings.auth
     for name, is_meant in _SIGNS:
         if is_meant(settings):
             return name
-    if _usual_token_file(context) is not None:
+    if _default_token_file(context) is not None:
         return "token"
     raise NotConfiguredError(
         f"there is no login for {context.store}",
@@ -59,52 +59,54 @@ _SIGNS: tuple[tuple[str, Callable[[VaultSettings], object]], ...] = (
 def log_in(name: str, settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Login:
     """Log in by a method. `adapter` has no token. Raises NotConfiguredError, VaultError."""
     if name == "token":
-        return Login(_given_token(settings, context))
+        return Login(_read_token(settings, context))
     begun = datetime.now(UTC)
-    auth = member(_METHODS[name](settings, context, adapter), "auth")
-    token = member(auth, "client_token")
+    auth = get_member(_METHODS[name](settings, context, adapter), "auth")
+    token = get_member(auth, "client_token")
     if not isinstance(token, str) or not token:
         raise NotConfiguredError(
             f"Vault let us log in by {name} and gave no token: it wants a second factor", remedy="use another role"
         )
-    lives = number(member(auth, "lease_duration"))
+    lives = as_number(get_member(auth, "lease_duration"))
     return Login(
         Secret(token),
         begun + timedelta(seconds=lives) if lives else None,
-        number(member(auth, "num_uses")),
-        ours=member(auth, "token_type") != "batch",
+        as_number(get_member(auth, "num_uses")),
+        ours=get_member(auth, "token_type") != "batch",
         known=True,
     )
 
 
 def _approle(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     if not settings.role_id:
-        raise _lacks(context, "role_id", "VAULT_ROLE_ID")
-    secret_id = settings.secret_id or _file(settings.secret_id_file, "secret_id_file", context)
+        raise _missing_setting(context, "role_id", "VAULT_ROLE_ID")
+    secret_id = settings.secret_id or _read_file(settings.secret_id_file, "secret_id_file", context)
     opened = None if secret_id is None else secret_id.reveal()  # a role may be bound to addresses alone
-    return AppRole(adapter).login(settings.role_id, opened, use_token=False, mount_point=path(settings, "approle"))
+    return AppRole(adapter).login(
+        settings.role_id, opened, use_token=False, mount_point=mount_path(settings, "approle")
+    )
 
 
 def _jwt(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
-    jwt = settings.jwt or _file(settings.jwt_file, "jwt_file", context) or context.oidc_token(settings.audience)
+    jwt = settings.jwt or _read_file(settings.jwt_file, "jwt_file", context) or context.oidc_token(settings.audience)
     role = settings.role or None  # the method's default role
-    return JWT(adapter).jwt_login(role, jwt.reveal(), use_token=False, path=path(settings, "jwt"))
+    return JWT(adapter).jwt_login(role, jwt.reveal(), use_token=False, path=mount_path(settings, "jwt"))
 
 
 def _kubernetes(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
     if not settings.role:
-        raise _lacks(context, "role", "VAULT_AUTH_ROLE")
-    jwt = settings.jwt or _file(settings.jwt_file or SERVICE_ACCOUNT, "jwt_file", context) or Secret("")
-    mount = path(settings, "kubernetes")
+        raise _missing_setting(context, "role", "VAULT_AUTH_ROLE")
+    jwt = settings.jwt or _read_file(settings.jwt_file or SERVICE_ACCOUNT, "jwt_file", context) or Secret("")
+    mount = mount_path(settings, "kubernetes")
     return Kubernetes(adapter).login(settings.role, jwt.reveal(), use_token=False, mount_point=mount)
 
 
 def _userpass(settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Any:
-    password = settings.password or _file(settings.password_file, "password_file", context)
+    password = settings.password or _read_file(settings.password_file, "password_file", context)
     if not settings.username or password is None:
-        raise _lacks(context, "password" if settings.username else "username")
+        raise _missing_setting(context, "password" if settings.username else "username")
     # hvac puts these two into the address as they are.
-    name, mount = quote(settings.username, safe=""), quote(path(settings, "userpass"))
+    name, mount = quote(settings.username, safe=""), quote(mount_path(settings, "userpass"))
     return Userpass(adapter).login(name, password.reveal(), use_token=False, mount_point=mount)
 
 
@@ -116,17 +118,17 @@ _METHODS: Mapping[str, Callable[[VaultSettings, Context, VaultAdapter], Any]] = 
 }
 
 
-def _given_token(settings: VaultSettings, context: Context) -> Secret:
-    named = settings.token or _file(settings.token_file, "token_file", context)
-    token = named or _file(_usual_token_file(context), "token_file", context)
+def _read_token(settings: VaultSettings, context: Context) -> Secret:
+    named = settings.token or _read_file(settings.token_file, "token_file", context)
+    token = named or _read_file(_default_token_file(context), "token_file", context)
     if token is None:
-        raise _lacks(context, "token", "VAULT_TOKEN")
+        raise _missing_setting(context, "token", "VAULT_TOKEN")
     if not token.reveal().isascii() or not token.reveal().isprintable():
         raise NotConfiguredError(f"the token of {context.store} has characters that no token has")
     return token
 
 
-def _usual_token_file(context: Context) -> Path | None:
+def _default_token_file(context: Context) -> Path | None:
     """Where `vault login` leaves its token. It is VAULT_ADDR's: a named store is another Vault, and never gets it."""
     home = context.environ.get("HOME")
     if context.named or not home:
@@ -135,7 +137,7 @@ def _usual_token_file(context: Context) -> Path | None:
     return file if file.is_file() else None
 
 
-def _file(file: Path | None, setting: str, context: Context) -> Secret | None:
+def _read_file(file: Path | None, setting: str, context: Context) -> Secret | None:
     """The text of a file, without the line end that editors leave."""
     if file is None:
         return None
@@ -152,12 +154,12 @@ def _file(file: Path | None, setting: str, context: Context) -> Secret | None:
     raise NotConfiguredError(f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}")
 
 
-def path(settings: VaultSettings, usual: str) -> str:
+def mount_path(settings: VaultSettings, usual: str) -> str:
     """Where the method is mounted: `usual` unless it is set."""
     return settings.auth_path.strip("/").removeprefix("auth/") or usual
 
 
-def _lacks(context: Context, setting: str, variable: str = "") -> NotConfiguredError:
+def _missing_setting(context: Context, setting: str, variable: str = "") -> NotConfiguredError:
     own = f", or {variable}" if variable and not context.named else ""
     return NotConfiguredError(
         f"the login of {context.store} lacks its {setting}", remedy=f"set the setting {setting}{own}"

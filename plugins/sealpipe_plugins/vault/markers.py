@@ -10,8 +10,8 @@ from hvac.exceptions import VaultError
 
 from sealpipe.plugin import PluginError, UnavailableError
 from sealpipe_plugins.confirm import add_marker, has_marker
-from sealpipe_plugins.vault.adapter import Number, VaultAdapter, member
-from sealpipe_plugins.vault.errors import has
+from sealpipe_plugins.vault.adapter import Number, VaultAdapter, get_member
+from sealpipe_plugins.vault.errors import has_words
 from sealpipe_plugins.vault.writing import Kv1Target
 
 ENTRY: Final = "sealpipe"
@@ -66,24 +66,24 @@ def _send(target: Kv1Target, seen: _Seen, value: str) -> bool | None:
     """Write the entry. False where that is refused, None where another was quicker."""
     cas = {} if seen.version is None else {"metadata_cas": Number(seen.version)}
     only = _body({ENTRY: value}, cas)
-    done = _tried(target, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=only))
+    done = _try_call(target, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=only))
     if done is not False:
         return done
     # Without the capability `patch`, or a server that knows it: all of it, as it was just read.
     whole = {**seen.custom, ENTRY: value}
-    return _tried(target, lambda adapter, url: adapter.post(url, json=_body(whole, cas)))
+    return _try_call(target, lambda adapter, url: adapter.post(url, json=_body(whole, cas)))
 
 
 def _body(custom: Mapping[str, str], cas: Mapping[str, str]) -> dict[str, Any]:
     return {"custom_metadata": dict(custom), **cas}
 
 
-def _tried(target: Kv1Target, call: Callable[[VaultAdapter, str], Any]) -> bool | None:
+def _try_call(target: Kv1Target, call: Callable[[VaultAdapter, str], Any]) -> bool | None:
     url = _url(target)
     try:
-        target.vault.asked(target.place, "", lambda adapter: call(adapter, url), through=_REFUSED)
+        target.vault.call(target.place, "", lambda adapter: call(adapter, url), through=_REFUSED)
     except VaultError as error:
-        return None if has(error, "check-and-set parameter does not match") else False
+        return None if has_words(error, "check-and-set parameter does not match") else False
     return True
 
 
@@ -91,15 +91,15 @@ def _look(target: Kv1Target) -> _Seen | None:
     """The metadata as its own path tells it; None where the token may not read that."""
     url = _url(target)
     try:
-        found = target.vault.asked(target.place, "", lambda adapter: adapter.get(url), through=_REFUSED)
+        found = target.vault.call(target.place, "", lambda adapter: adapter.get(url), through=_REFUSED)
     except VaultError:
         return None
     except UnavailableError:
         raise
     except PluginError:
         return None
-    custom = member(found, "data", "custom_metadata")
-    return _Seen(custom if isinstance(custom, dict) else {}, member(found, "data", "current_metadata_version"))
+    custom = get_member(found, "data", "custom_metadata")
+    return _Seen(custom if isinstance(custom, dict) else {}, get_member(found, "data", "current_metadata_version"))
 
 
 def _url(target: Kv1Target) -> str:

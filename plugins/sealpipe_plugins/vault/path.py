@@ -21,7 +21,7 @@ class Place(NamedTuple):
     version: str | None = None
 
 
-def place(locator: Locator, namespace: str) -> Place:
+def parse_place(locator: Locator, namespace: str) -> Place:
     """What a locator means; `namespace` is that of the settings. ReferenceValueError where it means nothing."""
     mount, version = locator.param("mount"), locator.param("version")
     path = _path(locator.body, locator, "the path")

@@ -8,10 +8,10 @@ from typing import Any, Final
 from sealpipe.plugin import Context, Health, Locator, Mode, Receipt, ReferenceValueError, Sink, Stored
 from sealpipe_plugins.confirm import Snapshot, has_marker, store_and_confirm
 from sealpipe_plugins.sink_values import decode_text, values_by_key
-from sealpipe_plugins.vault.adapter import Number, spelled
+from sealpipe_plugins.vault.adapter import Number, encode_exactly
 from sealpipe_plugins.vault.client import Vault
 from sealpipe_plugins.vault.markers import ENTRY, mark
-from sealpipe_plugins.vault.path import Place, place
+from sealpipe_plugins.vault.path import Place, parse_place
 from sealpipe_plugins.vault.settings import VaultSettings
 from sealpipe_plugins.vault.writing import Found, Kv1Target, open_target
 
@@ -63,14 +63,14 @@ class VaultSink(Sink):
 
     def check(self) -> Health:
         """Whether Vault answers and takes our token, and what this may do."""
-        return Health(ok=True, detail=self._vault.state())
+        return Health(ok=True, detail=self._vault.describe_state())
 
     def close(self) -> None:
         """Revoke what we logged in for, and hang up."""
         self._vault.session.close()
 
     def _place(self, locator: Locator) -> Place:
-        return place(locator, self._vault.session.namespace)
+        return parse_place(locator, self._vault.session.namespace)
 
     def _mark(self, target: Kv1Target, found: Found, marker: str) -> None:
         if not target.has_markers or has_marker((found.custom or {}).get(ENTRY, ""), marker):
@@ -97,7 +97,7 @@ def _compared(value: Any) -> bytes:
     """A value as bytes to compare; what is not text differs from all that anybody could want to store."""
     if isinstance(value, str) and not isinstance(value, Number):
         return value.encode("utf-8", "surrogatepass")
-    return b"\xff" + spelled(value).encode()
+    return b"\xff" + encode_exactly(value).encode()
 
 
 def _refuse_api_path(target: Kv1Target, found: Found, locator: Locator) -> None:

@@ -11,9 +11,9 @@ from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
 from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError, UnsupportedError
-from sealpipe_plugins.vault.adapter import VaultAdapter, member, number, spelled
+from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, encode_exactly, get_member
 from sealpipe_plugins.vault.client import Vault
-from sealpipe_plugins.vault.errors import has, not_written
+from sealpipe_plugins.vault.errors import has_words, write_error
 from sealpipe_plugins.vault.path import Place
 
 PAUSES: Final = (0.0, 0.1, 0.4, 1.0)
@@ -44,7 +44,7 @@ class Kv1Target:
     def look(self) -> Found:
         """What is there now."""
         answer = self._read(self.place.path, lambda adapter: adapter.get(f"/v1/{quote(self.place.path)}"))
-        data = member(answer, "data")
+        data = get_member(answer, "data")
         return Found(data if isinstance(data, dict) else None)
 
     def write(self, before: Found, after: Mapping[str, Any]) -> int | None:
@@ -113,7 +113,7 @@ class Kv1Target:
     def _read(self, path: str, ask: Callable[[VaultAdapter], Any]) -> Any:
         """An answer; what came with the 404 where nothing is there."""
         try:
-            return self.vault.asked(self.place, path, ask)
+            return self.vault.call(self.place, path, ask)
         except VaultError as error:
             return error.json
 
@@ -121,11 +121,11 @@ class Kv1Target:
         """The answer to a write; None where check-and-set failed."""
         right = "create" if before.data is None else "update"
         try:
-            return self.vault.asked(self.place, path, ask, right=right, through=(400, 404, 405, 413, 500))
+            return self.vault.call(self.place, path, ask, right=right, through=(400, 404, 405, 413, 500))
         except VaultError as error:
-            if has(error, "check-and-set parameter did not match"):
+            if has_words(error, "check-and-set parameter did not match"):
                 return None
-            failure = not_written(error, self.place.where, self.place.namespace)
+            failure = write_error(error, self.place.where, self.place.namespace)
         raise failure
 
 
@@ -153,13 +153,13 @@ class Kv2Target(Kv1Target):
             )
 
         answer = self._read(f"{self.mount}/data/{self.path}", ask)
-        data, kept = member(answer, "data", "data"), member(answer, "data", "metadata")
-        custom = member(kept, "custom_metadata")
+        data, kept = get_member(answer, "data", "data"), get_member(answer, "data", "metadata")
+        custom = get_member(kept, "custom_metadata")
         if isinstance(kept, dict) and "custom_metadata" not in kept:
             known = None  # a Vault from before there was any
         else:
             known = custom if isinstance(custom, dict) else {}
-        return Found(data if isinstance(data, dict) else None, number(member(kept, "version")), known)
+        return Found(data if isinstance(data, dict) else None, as_number(get_member(kept, "version")), known)
 
     def _write(self, before: Found, after: Mapping[str, Any]) -> int | None:
         def ask(adapter: VaultAdapter) -> Any:
@@ -168,7 +168,7 @@ class Kv2Target(Kv1Target):
             )
 
         answer = self._send(f"{self.mount}/data/{self.path}", before, ask)
-        return None if answer is None else number(member(answer, "data", "version"))
+        return None if answer is None else as_number(get_member(answer, "data", "version"))
 
 
 def open_target(vault: Vault, place: Place) -> Kv1Target:
@@ -189,4 +189,4 @@ def open_target(vault: Vault, place: Place) -> Kv1Target:
 
 def same(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
     """Whether two maps are the same JSON: 5 is not "5"."""
-    return spelled(one) == spelled(other)
+    return encode_exactly(one) == encode_exactly(other)
