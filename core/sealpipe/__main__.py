@@ -5,10 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 
-_NEVER_LOADED = ("trio", "httpx._main")
-"""What httpcore and httpx import wherever they find it, and get along without: an event loop that no command has
-(0.1 s and a run of ldconfig), and the command line of httpx with rich and pygments beneath it (0.07 s)."""
-
 _OBJECTS = 100_000
 """New objects until garbage is collected: imports make many, and none of it is garbage (700 would be Python's own)."""
 
@@ -23,19 +19,12 @@ def main() -> None:
     from sealpipe.cli.process import harden
 
     harden()
-    leave_out()
     gc.set_threshold(_OBJECTS)
     from sealpipe.cli.main import run
 
     code = run(sys.argv[1:])
     gc.freeze()  # the interpreter's last collection has nothing to look through
     sys.exit(code)
-
-
-def leave_out() -> None:
-    """Have httpx and httpcore imported without those."""
-    for name in _NEVER_LOADED:
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

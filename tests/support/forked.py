@@ -66,9 +66,6 @@ def serve(door: str) -> None:
 def _import() -> None:
     from importlib import import_module
 
-    from sealpipe.__main__ import leave_out
-
-    leave_out()
     from sealpipe.cli.main import COMMANDS
 
     for place, _ in COMMANDS.values():
