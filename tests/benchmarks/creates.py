@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import plain
 from bench import Bench
 from measuring import Command, Pair
 from table import Row
@@ -14,6 +15,7 @@ KINDS = ("wall", "cpu")
 WAYS = {
     "sync": "`Client.create_share`, one after the other; `httpx.Client`",
     "async": "`AsyncClient.create_share`, 10 in flight; `httpx.AsyncClient`",
+    "plain-async": "the same in an environment without the development extras",
 }
 
 
@@ -22,7 +24,10 @@ def rows(bench: Bench) -> Iterator[Row]:
     number = SHORT_NUMBER if bench.short else NUMBER
     for way, what in WAYS.items():
         # A service that has forgotten all, so that it does not grow from one way to the next.
-        command = Command(bench.python("creates.py", way, str(number), str(bench.runs)), bench.at(bench.other.fresh()))
+        words = bench.python("creates.py", way.removeprefix("plain-"), str(number), str(bench.runs))
+        if way.startswith("plain-"):
+            words[0] = plain.make(bench.folder / "plain")
+        command = Command(words, bench.at(bench.other.fresh()))
         found = json.loads(bench.meter.run(command).out)
         wall, cpu = (Pair.of(*([run[kind] for run in found[side]] for side in ("ours", "theirs"))) for kind in KINDS)
         yield Row(f"creates-{way}", f"{number:,} x {what}", "ms", wall)

@@ -23,6 +23,7 @@ NAMES = [
     *("wait-day-cpu", "wait-day-40-rate", "wait-day-40-burst", "wait-day-40-cpu"),
     *("answers-1000", "answers-1000-dir", "answers-1000-memory", "answers-20000", "answers-20000-memory"),
     *("creates-sync", "creates-sync-cpu", "creates-async", "creates-async-cpu"),
+    *("creates-plain-async", "creates-plain-async-cpu"),
     *("list-1000", "list-20000", "service-memory", "service-creates"),
     *("vault-cpu", "vault-wall", "vault-far-wall"),
     *("aws-sm-cpu", "aws-sm-wall", "aws-ssm-wall"),
