@@ -1,10 +1,10 @@
-"""Secure requests: create, list, read, expire, purge."""
+"""Secure requests: ask for secrets, create, list, read, expire, purge."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +18,72 @@ from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
+    from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.request.expire import EndedRequest
+    from sealpipe.prompts import Prompt
+    from sealpipe.state.receipt import RequestKey
+    from sealpipe.wire.keys import KeyPair
+
+
+_THIRTY_DAYS = timedelta(days=30)
+
+
+def request(
+    session: Session,
+    prompts: Sequence[Prompt | str],
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    expires_in: timedelta | str | None = _THIRTY_DAYS,
+    expires_at: datetime | None = None,
+    max_submissions: int | None = None,
+    views: int | None = None,
+    passcode: str | Secret | None = None,
+    key: RequestKey | KeyPair = "credential",
+    seed_to: str | None = None,
+    requires_login: bool | None = None,
+    requires_mfa: bool | None = None,
+    restricted_domains: Sequence[str] | None = None,
+    ip_whitelist: Sequence[str] | None = None,
+    organization_id: str | None = None,
+    send: Sequence[str] = (),
+    params: Mapping[str, str] | None = None,
+    outbox: str | Path | None = None,
+) -> Flow[SecureRequest]:
+    """Ask somebody for secrets; `.collect_link` is for them, `.receipt` for `collect`.
+
+    A prompt is `[ID=]PROMPT[:TYPE]` or a `Prompt`. It is sealed to the credential's key (`key="credential"`: nothing
+    to store), to a fresh one (`key="new"`: its seed goes to `seed_to`, and `.access_link` opens what is submitted),
+    or to a key pair of yours. `passcode` IS sent to the service: it gates the form, and encrypts nothing. `send`
+    names channels, `params` what their places stand for. Nothing is written to disk unless `outbox` names a
+    folder: then `.delivered()` ends its entry. Raises UsageError, PluginError, ServiceError; PublicKeyMismatchError
+    where the service has it under another public key; OutcomeUnknownError has `.outbox_id`; DeliveryError.
+    """
+    from sealpipe.calls.shares import with_mail
+    from sealpipe.flows.request import create as requesting
+    from sealpipe.state.outbox import Outbox
+
+    plan = requesting.plan_request(
+        prompts,
+        title=title,
+        description=description,
+        expires_in=expires_in,
+        expires_at=expires_at,
+        max_submissions=max_submissions,
+        views=views,
+        passcode=passcode,
+        key=key,
+        seed_to=seed_to,
+        requires_login=requires_login,
+        requires_mfa=requires_mfa,
+        restricted_domains=restricted_domains,
+        ip_whitelist=ip_whitelist,
+        organization_id=organization_id,
+        send=send,
+        params=params or {},
+    )
+    box = None if outbox is None else Outbox(Path(outbox), session.credential)
+    return with_mail(session, requesting.request(session, plan, box), resend=False)
 
 
 def create_request(

@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from sealpipe.calls import account, handing_over, requests, shares
+from sealpipe.calls import account, requests, shares, submissions
 from sealpipe.flows.paging import Pages
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow
@@ -111,9 +111,9 @@ class Calls:
     iter_requests = ListCall(requests.iter_requests)
     get_request = Call(requests.get_request)
     list_submissions = Call(requests.list_submissions)
-    request = Call(handing_over.request)
-    collect = Call(handing_over.collect)
-    collect_each = Call(handing_over.collect_each)
+    request = Call(requests.request)
+    collect = Call(submissions.collect)
+    collect_each = Call(submissions.collect_each)
     delete_request = Call(requests.delete_request)
     expire_request = Call(requests.expire_request)
     purge_request = Call(requests.purge_request)
