@@ -25,12 +25,12 @@ from sealpipe.registry.calls import describe_write, write_fields
 PUT = """
 from sealpipe.plugin import Secret, Stored
 from sealpipe.reference import parse
-from sealpipe.registry.calls import store
+from sealpipe.registry.calls import write_fields
 
 def put(text, value, mode="create"):
     try:
         locator = registry.locate(parse(text), "sink")
-        receipt = store(registry, "keyring", locator, [Stored("", Secret(value))], mode, "m1")
+        receipt = write_fields(registry, "keyring", locator, [Stored("", Secret(value))], mode, "m1")
         say("already" if receipt.already else "stored")
     except PluginError as error:
         say(type(error).__name__, error.message, error.locator, bool(error.remedy))
