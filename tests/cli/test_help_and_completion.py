@@ -75,7 +75,7 @@ def test_an_option_that_is_none_may_be_a_code_and_says_where_that_goes(
         done = user.sealpipe(*words)
         assert (done.code, done.out, service.seen()) == (2, "", [])
         command = " ".join(words[: words.index(word)])
-        assert f"No such option {word!r}" in done.err
+        assert re.search(f"No such option:? '?{word}\\b", done.err)  # click's words, which change by version
         assert f"comes after --: `sealpipe {command} -- CODE`" in done.err
 
 
@@ -99,7 +99,18 @@ def test_an_unknown_command_ends_with_2(bare: Terminal, command: str) -> None:
     assert "--help" in done.err
 
 
-@pytest.mark.parametrize(("slip", "meant"), [("shrae", "share"), ("Collect", "collect"), ("shares lst", "list")])
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("shrae", "share"),
+        ("Collect", "collect"),
+        pytest.param(
+            "shares lst",
+            "list",
+            marks=pytest.mark.skipif(not hasattr(click.exceptions, "NoSuchCommand"), reason="this click suggests none"),
+        ),
+    ],
+)
 def test_a_slip_of_a_command_gets_a_suggestion(bare: Terminal, slip: str, meant: str) -> None:
     done = bare.sealpipe(*slip.split())
     assert (done.code, done.out) == (2, "")

@@ -8,7 +8,6 @@ AT_MOST = {
     "files": 214,
     "longest": 300,
     "modules": 119,
-    "functions": 482,
     "frames": 12,
     "frames_with_libraries": 25,
 }
