@@ -445,7 +445,7 @@ def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:
     for name, told in {
         "sick": "the attic is locked",
         "odd": "returned str from its check",
-        "fails": "failed in a way it should not (ZeroDivisionError)",
+        "fails": "raised an unexpected ZeroDivisionError",
         "lacks": "cannot be used here (AttributeError)",
     }.items():
         done = bare.sealpipe("doctor", name, PYTHONPATH=str(bare.here / "site"))

@@ -207,7 +207,7 @@ BROKEN = {
     f"raise PasswordSetError({CANARY!r})": (AccessDeniedError, "did not take it"),
     f"raise KeyringLocked({CANARY!r})": (AccessDeniedError, "the keyring is locked"),
     f"raise NotImplementedError({CANARY!r})": (AccessDeniedError, "did not take it"),
-    f"raise OSError({CANARY!r})": (PluginError, "in a way it should not"),
+    f"raise OSError({CANARY!r})": (PluginError, "raised an unexpected OSError"),
     "held[service, username] = password[:-1]": (PluginError, "is not what was stored"),
     "pass": (PluginError, "is not what was stored"),
 }

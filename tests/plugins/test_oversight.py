@@ -217,7 +217,7 @@ def test_a_third_partys_overseer_has_its_table_and_sees_no_value(overseen: Calla
 
 REFUSALS = {
     'titles = ["Lunch"]': (2, "the policy house-rules does not allow this: the title Lunch is not for the outside"),
-    "breaks = true": (14, "house-rules failed in a way it should not (RuntimeError)"),
+    "breaks = true": (14, "house-rules raised an unexpected RuntimeError"),
     'deaf = "sending"': (14, "nobody listens"),
 }
 

@@ -204,10 +204,10 @@ def test_a_source_that_cannot_be_made_says_what_it_needs(install: Install, more:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("raise ValueError('{}')", "the source attic failed in a way it should not (ValueError)"),
-        ("raise SystemExit('{}')", "the source attic failed in a way it should not (SystemExit)"),
-        ("raise type('Odd', (Exception,), {{}})('{}')", "failed in a way it should not (Odd)"),
-        ("secret = '{}'; return secret.nothing", "(AttributeError)"),
+        ("raise ValueError('{}')", "the source attic raised an unexpected ValueError"),
+        ("raise SystemExit('{}')", "the source attic raised an unexpected SystemExit"),
+        ("raise type('Odd', (Exception,), {{}})('{}')", "raised an unexpected Odd"),
+        ("secret = '{}'; return secret.nothing", "raised an unexpected AttributeError at thirdparty_"),
         ("raise SecretNotFoundError('there is none') from ValueError('{}')", "there is none"),
         ("secret = '{}'; raise SecretNotFoundError('there is none')", "there is none"),
         ("return '{}'", "the source attic returned str for attic:x"),

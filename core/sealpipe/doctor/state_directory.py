@@ -1,4 +1,4 @@
-"""The state folder: where it is, who may read it, whether it can be written, what is left in its outbox."""
+"""Check the state directory: where it is, who may read it, whether it is writable, what is left in its outbox."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Calls to plugins: whatever a plugin does, only errors of the contract come out.
 
-Of any other error only the type is shown, because its text may hold anything.
+Of any other error only type, file and line are shown, because its text may hold anything.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
 T = TypeVar("T")
+_CORE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like what it is compared with
 
 
 def import_object(spec: str) -> Any:
@@ -33,10 +35,24 @@ def call_plugin(what: str, call: Callable[[], T], failed: Callable[[str], Plugin
         kept = error
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, its text stays inside
         kind = type(error).__name__
-        kept = failed(kind) if failed else PluginError(f"{what} failed in a way it should not ({kind})")
+        kept = failed(kind) if failed else PluginError(f"{what} raised an unexpected {kind}{_place(error)}")
     # Out here there is no context; and what a plugin's own error had behind it, or in its frames, is cut off.
     kept.__cause__ = kept.__context__ = None
     raise kept.with_traceback(None)
+
+
+def _place(error: BaseException) -> str:
+    """Where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty where nothing tells."""
+    trace = error.__traceback__
+    folder = found = ""
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not folder and not name.startswith(_CORE):
+            folder = os.path.dirname(name)  # noqa: PTH120 - no name of a file need be a path
+        if folder and os.path.dirname(name) == folder:  # noqa: PTH120 - as above
+            found = f" at {os.path.basename(name)}:{trace.tb_lineno}"  # noqa: PTH119 - as above
+        trace = trace.tb_next
+    return found
 
 
 def install_command(info: Info) -> str:

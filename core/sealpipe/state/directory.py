@@ -22,7 +22,7 @@ _RUNS = (
 
 
 def state_directory(environ: Mapping[str, str], named: str | None) -> Path:
-    """The state folder: the setting, else $XDG_STATE_HOME, else the CI's temporary folder, else the home's."""
+    """The state directory: the setting, else $XDG_STATE_HOME, else the CI's temporary folder, else the home's."""
     if named:
         return Path(named).absolute()
     if environ.get("XDG_STATE_HOME", "").startswith("/"):
