@@ -289,7 +289,7 @@ def test_in_a_gitlab_job_a_request_that_was_cut_off_can_be_resumed(
         ([*ASK, "--key", "new", "--seed-to", "vault:secret/{submission}#a"], "nothing fills {submission}"),
         ([*ASK, "--key", "new", "--seed-to", "nowhere:x"], "nowhere"),
         ([*ASK, "--passcode-from", "file:passcode"], "ends in a line end"),
-        ([*ASK, "--passcode-from", "gen:pin"], "nobody would get the passcode that is drawn"),
+        ([*ASK, "--passcode-from", "gen:pin"], "nobody would receive the generated passcode"),
         ([*ASK, "--receipt", "no/such/r.json"], "does not exist"),
     ],
 )

@@ -136,7 +136,7 @@ OPTIONS = {
     ),
     "a naive time": Bad([*FIELD, "--expires-at", "2099-01-01T00:00:00"], "has no time zone", "+01:00"),
     "a day that is none": Bad([*FIELD, "--expires-at", "2099-02-30T00:00:00Z"], "not an existing date or time", "Z"),
-    "a time that is over": Bad([*FIELD, "--expires-at", "2001-01-01T00:00:00Z"], "over before it begins", "future"),
+    "a time that is over": Bad([*FIELD, "--expires-at", "2001-01-01T00:00:00Z"], "in the past", "future"),
     "two expiries": Bad([*FIELD, "--expires-in", "1h", "--no-expiry"], "contradict each other", "give one of them"),
     "two expiries, one of them a time": Bad(
         [*FIELD, "--expires-in", "1h", "--expires-at", "2099-01-01T00:00:00Z"], "contradict each other", "give one"

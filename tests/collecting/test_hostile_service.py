@@ -73,7 +73,7 @@ def test_what_it_drops_between_two_reads_is_not_gone(job: Job, proxied: Proxied,
     plan = plan_collect([asked.code], wait=timedelta(minutes=5), pick="nobody", state=tmp_path)
     (collected,) = time.collect(plan)
     assert collected.count == 2
-    assert "none of its 2 answers is nobody" in collected.problem().message  # type: ignore[union-attr]
+    assert "none of its 2 submissions is nobody" in collected.problem().message  # type: ignore[union-attr]
 
 
 COUNTS = {"more than there are": 10**18, "negative": -5, "none": None}
@@ -100,7 +100,7 @@ def test_answers_that_were_not_end_to_end_encrypted_are_told(call_at: CallAt, pr
     server = proxied(then=on("/submissions", rewrites(skipped_not_end_to_end_encrypted=10**20)))
     collected = call_at(server.base_url)("collect", asked.code)
     assert collected.status == "pending"
-    assert f"{10**20} answers were not end-to-end encrypted" in collected.problem().message
+    assert f"{10**20} submissions were not end-to-end encrypted" in collected.problem().message
 
 
 # -- ending -------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def test_of_several_answers_those_are_taken_that_are_asked_for(
     for password in "abc":
         asked.answer(password)
     if expected is None:
-        with pytest.raises(TooManySubmissionsError, match="has 3 answers") as caught:
+        with pytest.raises(TooManySubmissionsError, match="has 3 submissions") as caught:
             call("collect", asked.code, pick=how)
         assert caught.value.exit_code == 17
         assert caught.value.collected.submissions == ()
@@ -61,14 +61,14 @@ def test_a_code_that_no_answer_has_is_waited_for_and_told_as_what_it_is(call: Ca
     if not ended:
         problem = call("collect", asked.code, pick="x\x1b[31m").problem()
         assert (type(problem), problem.exit_code) == (PendingError, 15)
-        assert "its one answer is not x\\x1b[31m yet" in problem.message
+        assert "its only submission is not x\\x1b[31m yet" in problem.message
         codes.append(asked.answer())
         problem = call("collect", asked.code, pick="x\x1b[31m").problem()
-        assert "none of its 2 answers is x\\x1b[31m yet" in problem.message
+        assert "none of its 2 submissions is x\\x1b[31m yet" in problem.message
         return
     codes += [asked.answer() for _ in range(2)]
     asked.end()
-    with pytest.raises(SubmissionNotFoundError, match=r"none of its 3 answers is x\\x1b\[31m: ") as caught:
+    with pytest.raises(SubmissionNotFoundError, match=r"none of its 3 submissions is x\\x1b\[31m: ") as caught:
         call("collect", asked.code, pick="x\x1b[31m")
     # Not "nobody had answered": they are there, and can be named.
     assert caught.value.exit_code == 17

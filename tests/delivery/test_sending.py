@@ -192,10 +192,10 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
     "link and passcode to one": (
         ["--passcode-generate", "--send", "file:a", "--passcode-to", "file:A"], "would both go to file:A", 2,
     ),
-    "a passcode for nobody": (["--passcode-generate"], "nobody would get the passcode", 2),
-    "a passcode of a source's for nobody": (["--passcode-from", "gen:pin"], "nobody would get the passcode", 2),
+    "a passcode for nobody": (["--passcode-generate"], "nobody would receive the generated passcode", 2),
+    "a passcode of a source's for nobody": (["--passcode-from", "gen:pin"], "receive the generated passcode", 2),
     "two passcodes": (
-        ["--passcode-generate", "--passcode-from", "env:CODE", "--passcode-to", "file:a"], "another one to be drawn", 2,
+        ["--passcode-generate", "--passcode-from", "env:CODE", "--passcode-to", "file:a"], "a new one requested", 2,
     ),
     "no passcode to send": (["--passcode-to", "file:a"], "there is no passcode to send", 2),
     "a place that nothing fills": (["--send", "file:{who}"], "nothing says what {who} stands for", 2),

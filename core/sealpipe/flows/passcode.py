@@ -1,18 +1,26 @@
-"""What is typed on the command line as `text:` though it is a secret: shells and process lists keep it. Pure."""
+"""Passcodes, and other secrets that must not be typed as `text:`, which shells and process lists keep."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
+from sealpipe.flows.steps import Flow
 from sealpipe.reference import FieldSpec, Reference
+from sealpipe.secret import Secret
 from sealpipe.wire.field import Field
+
+if TYPE_CHECKING:
+    from sealpipe.flows.resolve.fetch import Cache
+    from sealpipe.registry import Registry
 
 TEXT_SOURCE: Final = "text"
 """The source whose values stand in the reference itself."""
 
+_GENERATOR: Final = "gen"
+"""The source that makes new secrets."""
 ALTERNATIVES: Final = "name where it lives (env:NAME, file:PATH, a store), or have it asked for with prompt:"
 _SECRET: Final = frozenset({
     "apikey", "credential", "credentials", "key", "keys", "pass", "passcode", "passphrase", "password", "passwd",
@@ -52,3 +60,51 @@ def names_secret(label: str) -> bool:
     """Whether a label has a word for a secret, and none that says otherwise."""
     words = {word.lower() for word in _WORD.findall(label)}
     return bool(words & _SECRET) and not words & _NONE
+
+
+def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | Reference:
+    """A passcode, or where it is read, checked as far as that goes without a source. Raises UsageError.
+
+    `remedy` is what to do where nobody would be told a new one; empty where somebody is.
+    """
+    if isinstance(passcode, Reference):
+        refuse_text(passcode, "a passcode")
+        if remedy and passcode.name == _GENERATOR:
+            raise UsageError("nobody would receive the generated passcode", remedy=remedy)
+        return passcode
+    return check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+
+
+def generate_passcode(given: object) -> Reference:
+    """The reference to a new passcode. UsageError where one is given, too."""
+    if given is not None:
+        raise UsageError("a passcode was given, and a new one requested", remedy="keep one of them")
+    return Reference(_GENERATOR, "passphrase")  # by its name: which source that is, the registry knows
+
+
+def resolve_passcode(passcode: Secret | Reference, registry: Callable[[], Registry], cache: Cache) -> Flow[Secret]:
+    """Read a passcode where it is a reference, and check it. Raises UsageError, PluginError."""
+    if isinstance(passcode, Secret):
+        return passcode
+    from sealpipe.flows.resolve.fetch import resolve_secret  # which asks here what may be a secret
+
+    value = yield from resolve_secret(passcode, "a passcode", registry, cache)
+    if value is None:
+        # Going on without it would drop the protection that was asked for.
+        raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
+    return check_passcode(value)
+
+
+def check_passcode(passcode: Secret) -> Secret:
+    """A passcode that a person can type: not empty, one line, nothing unprintable."""
+    text = passcode.reveal()
+    if not text:
+        raise UsageError("the passcode is empty", remedy="leave it out, or give one")
+    if text.endswith(("\n", "\r")):
+        raise UsageError(
+            "the passcode ends in a line end, which nobody can type",
+            remedy="add ?trim=1 to its reference, or write the file without a final newline",
+        )
+    if not text.isprintable():
+        raise UsageError("the passcode holds a character that nobody can type", remedy="use printable characters")
+    return passcode

@@ -63,7 +63,8 @@ def has_match(found: Sequence[OpenedSubmission], how: str) -> bool:
 
 def _too_many_error(named: Sequence[OpenedSubmission], answers: int, short_code: str) -> TooManySubmissionsError:
     return TooManySubmissionsError(
-        f"{short_code} has {answers} answers, and one is taken: {_name_submissions(named)}; nothing was stored",
+        f"{short_code} has {answers} submissions, but --pick only accepts exactly one: {_name_submissions(named)}; "
+        "nothing was stored",
         short_code=short_code,
     )
 

@@ -114,13 +114,13 @@ class Collected:
         )
 
     def _unanswered(self) -> SealpipeError | None:
-        were = "answer was" if self.skipped == 1 else "answers were"
+        were = "submission was" if self.skipped == 1 else "submissions were"
         skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
-        nobody = "nobody has answered"
+        nobody = "there is no submission"
         if self.count > len(self.unreadable):  # there are answers, and none of them is the one that was named
             nobody = describe_no_match(self.count, self.pick)
         elif self.unreadable:
-            nobody = "nobody has answered in a way that can be used"
+            nobody = "there is no usable submission"
         if self.status == "pending":
             return PendingError(f"{self.short_code}: {nobody} yet{skipped}", short_code=self.short_code)
         if self.status == "expired" and not self.unreadable:
@@ -132,7 +132,7 @@ class Collected:
 
 def describe_no_match(answers: int, named: str) -> str:
     """That a request has answers, and none of them is the one that `pick` names."""
-    those = f"none of its {answers} answers is" if answers > 1 else "its one answer is not"
+    those = f"none of its {answers} submissions is" if answers > 1 else "its only submission is not"
     return f"{those} {escape_text(named, 60)}"
 
 

@@ -17,7 +17,6 @@ from sealpipe.errors import (
     SealpipeError,
     ServiceError,
     StateError,
-    UsageError,
 )
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.journal import settle_entry
@@ -27,13 +26,11 @@ from sealpipe.flows.request.options import RequestPlan
 from sealpipe.flows.request.options import plan_request as plan_request
 from sealpipe.flows.request.result import SecureRequest as SecureRequest
 from sealpipe.flows.request.result import request_from_answer
-from sealpipe.flows.resolve.fetch import Cache, resolve_secret
+from sealpipe.flows.resolve.fetch import Cache
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import check_passcode
 from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
-from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
@@ -60,12 +57,11 @@ def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, *
         from sealpipe.flows.deliver.recipients import resolve_recipients  # most requests are sent nowhere
 
         recipients = yield from resolve_recipients(plan.delivery, session.registry, cache)
-    passcode = plan.passcode
-    if isinstance(passcode, Reference):
-        value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
-        if value is None:
-            raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
-        passcode = check_passcode(value)
+    passcode: Secret | None = None
+    if plan.passcode is not None:
+        from sealpipe.flows.passcode import resolve_passcode  # most requests have none
+
+        passcode = yield from resolve_passcode(plan.passcode, session.registry, cache)
     session.check_clear(None if passcode is None else passcode.reveal(), *map(str, recipients))
     chosen = yield from choose_key(plan, session)
     leaving: Outgoing = yield Do(partial(outgoing.describe_request, session, plan, recipients))

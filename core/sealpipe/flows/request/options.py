@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
 from sealpipe.flows.share.options import (
-    check_passcode,
     plan_delivery_of,
-    refuse_generated,
-    refuse_typed,
     resolve_expiry,
 )
 from sealpipe.flows.store.targets import SinkTarget as StoreTarget
@@ -80,11 +77,11 @@ def plan_request(
     for name, number in (("max_submissions", max_submissions), ("views", views)):
         if number is not None and number < 1:
             raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
-    if isinstance(passcode, Reference):
-        refuse_typed(passcode, "a passcode")
-        refuse_generated(passcode, "name one that you know, such as env:CODE, and tell it to the person")
-    if isinstance(passcode, str | Secret):
-        passcode = check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+    code: Secret | Reference | None = None
+    if passcode is not None:
+        from sealpipe.flows.passcode import parse_passcode  # most requests have none
+
+        code = parse_passcode(passcode, "name one that you know, such as env:CODE, and tell it to the person")
     pair = None if isinstance(key, str) else key
     kind: RequestKey = key if isinstance(key, str) else "given"
     target = _seed_target(kind, seed_to)
@@ -99,7 +96,7 @@ def plan_request(
         resolve_expiry(expires_in, expires_at, "the request"),
         max_submissions,
         views,
-        passcode,
+        code,
         requires_login,
         requires_mfa,
         None if not restricted_domains else tuple(map(parse_domain, restricted_domains)),

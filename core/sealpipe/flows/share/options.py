@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sealpipe.errors import UsageError
 from sealpipe.reference import FieldSpec, Reference, Target, parse_field
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from sealpipe.flows.store.targets import SinkTarget
 
 Custody = Literal["auto", "require", "off"]
-_GENERATOR: Final = "gen"
-"""The source that draws new secrets."""
-_ADD_CHANNEL: Final = "add --passcode-to CHANNEL"
 
 
 @dataclass(repr=False, eq=False)  # neither is asked for, and making them would cost every start
@@ -91,17 +88,14 @@ class ShareOptions:
             self.targets = tuple(parse_targets(self.also_to))
 
     def _check_passcode(self) -> Secret | Reference | None:
-        passcode = self.passcode
-        if self.passcode_generate:
-            passcode = _generated_passcode(passcode, self.passcode_to)
-        if isinstance(passcode, Reference):
-            refuse_typed(passcode, "a passcode")
-            if not self.passcode_to and passcode.param("name") is None:  # with it, a field may have the same value
-                refuse_generated(passcode, _ADD_CHANNEL)
-            return passcode
-        if passcode is None:
+        if self.passcode is None and not self.passcode_generate:
             return None
-        return check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
+        from sealpipe.flows.passcode import generate_passcode, parse_passcode  # most shares have none
+
+        passcode = generate_passcode(self.passcode) if self.passcode_generate else self.passcode
+        # With a name, a field may have the same value.
+        known = self.passcode_to or (isinstance(passcode, Reference) and passcode.param("name") is not None)
+        return parse_passcode(passcode or "", "" if known else "add --passcode-to CHANNEL")
 
 
 def _check_views(views: int, recipients: int) -> None:
@@ -121,36 +115,12 @@ def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | No
         try:
             expires_at = now + as_duration(expires_in)
         except OverflowError:
-            raise UsageError(
-                f"{what} would end after the last day that there is", remedy="give a shorter time"
-            ) from None
+            raise UsageError(f"{what} would expire after the year 9999", remedy="give a shorter time") from None
     if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
         raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
     if expires_at is not None and expires_at <= now:
-        raise UsageError(f"{what} would be over before it begins", remedy="give an expiry in the future")
+        raise UsageError("the expiry is in the past", remedy="give an expiry in the future")
     return expires_at
-
-
-def refuse_typed(ref: Reference, what: str) -> None:
-    """UsageError for text: where a secret belongs."""
-    from sealpipe.flows import passcode  # most shares have no passcode
-
-    passcode.refuse_text(ref, what)
-
-
-def refuse_generated(ref: Reference, remedy: str) -> None:
-    """UsageError for a passcode that is drawn, where it is told to nobody: nobody could open what it protects."""
-    if ref.name == _GENERATOR:
-        raise UsageError("nobody would get the passcode that is drawn", remedy=remedy)
-
-
-def _generated_passcode(passcode: object, passcode_to: Sequence[object]) -> Reference:
-    if passcode is not None:
-        raise UsageError("a passcode is given, and another one to be drawn", remedy="keep one of them")
-    drawn = Reference(_GENERATOR, "passphrase")
-    if not passcode_to:
-        refuse_generated(drawn, _ADD_CHANNEL)
-    return drawn  # by its name: which source that is, the registry knows
 
 
 def plan_delivery_of(*asked: Any, with_passcode: bool) -> DeliveryPlan | None:
@@ -160,18 +130,3 @@ def plan_delivery_of(*asked: Any, with_passcode: bool) -> DeliveryPlan | None:
     from sealpipe.flows.deliver.recipients import plan_delivery  # most shares are sent nowhere
 
     return plan_delivery(*asked, with_passcode=with_passcode)
-
-
-def check_passcode(passcode: Secret) -> Secret:
-    """A passcode that a person can type: not empty, one line, nothing unprintable."""
-    text = passcode.reveal()
-    if not text:
-        raise UsageError("the passcode is empty", remedy="leave it out, or give one")
-    if text.endswith(("\n", "\r")):
-        raise UsageError(
-            "the passcode ends in a line end, which nobody can type",
-            remedy="add ?trim=1 to its reference, or write the file without a final newline",
-        )
-    if not text.isprintable():
-        raise UsageError("the passcode holds a character that nobody can type", remedy="use printable characters")
-    return passcode

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from sealpipe.api import shares
 from sealpipe.errors import PluginError, UsageError
-from sealpipe.flows.resolve.fetch import Cache, collect_remarks, earliest_expiry, resolve, resolve_secret
+from sealpipe.flows.resolve.fetch import Cache, collect_remarks, earliest_expiry, resolve
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import ShareOptions, check_passcode
+from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.steps import Do, Flow
-from sealpipe.reference import FieldSpec, Reference
+from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
 from sealpipe.times import format_time
 from sealpipe.wire import envelope, fields, link, tokens
@@ -76,13 +76,11 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
     if options.targets:
         writes = store.plan_writes(options.targets, found)
         write_notes = yield from store.describe_plan(session, writes)
-    passcode = options.code
-    if isinstance(passcode, Reference):
-        value = yield from resolve_secret(passcode, "a passcode", session.registry, cache)
-        if value is None:
-            # Sealing without it would drop the protection that was asked for.
-            raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
-        passcode = check_passcode(value)
+    passcode: Secret | None = None
+    if options.code is not None:
+        from sealpipe.flows.passcode import resolve_passcode  # most shares have none
+
+        passcode = yield from resolve_passcode(options.code, session.registry, cache)
     session.check_own(*(each.value for each in found), "" if passcode is None else passcode)
     expires_at, shorter = bound_expiry(options.expires_at, cache)
     sealed: SealedShare = yield Do(partial(_seal, options, expires_at, found, passcode, session))
