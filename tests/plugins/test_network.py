@@ -16,6 +16,8 @@ import trustme
 
 from sealpipe.errors import NotConfiguredError
 from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe.http.proxy import pool_proxy
+from sealpipe.http.tls import tls_context
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
@@ -129,6 +131,17 @@ def test_session_keys_are_never_written(
     (tmp_path / "keys").unlink()  # Python's own, just now
     assert network.http().get(secure.base_url).is_success
     assert not (tmp_path / "keys").exists()
+
+
+def test_a_proxy_over_tls_is_checked_as_everything_else() -> None:
+    """With a context of ours: httpcore's own would obey SSLKEYLOGFILE, and not know the CA file."""
+    context = tls_context({})
+    for address, expected in (("https://user:p%40ss@proxy.example:3128", context), ("http://proxy.example", None)):
+        proxy = pool_proxy(address, context)
+        assert proxy is not None
+        assert proxy.ssl_context is expected
+        assert proxy.auth == ((b"user", b"p@ss") if "@" in address else None)
+        assert b"p@ss" not in bytes(proxy.url)
 
 
 def test_redirects_are_not_followed(network_of: NetworkOf, plain: Backend) -> None:
