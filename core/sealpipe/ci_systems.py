@@ -1,4 +1,4 @@
-"""ONE table of CI systems: what tells that a job runs in one, and how that system hides a value in its log.
+"""ONE table of CI systems: how to detect each, and how it masks a value in its log.
 
 Code, tests and documentation read it (DESIGN 6.7). `actions/_run` reads it, too, by any Python from 3.9 on: it imports
 nothing but the standard library. A variable counts as set unless it is empty or says no (`OFF`), so `CI=false` switches
@@ -14,18 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 OFF: Final = ("", "0", "false", "no", "off")
-"""Values, in any case, of a variable that is not set."""
+"""Values, in any case, that count as not set."""
 
 
 class RunnerCommand(NamedTuple):
-    """A line that a runner takes for a command: `prefix`, then a text, escaped."""
+    """A command in a job's output: `prefix`, then a text, escaped."""
 
     prefix: str
     percent: str
-    """What stands for a percent sign in the text."""
+    """How a percent sign in the text is escaped."""
 
     def line(self, text: str) -> str:
-        """The command for one text, on one line."""
+        """Return the command for a text, as one line."""
         escaped = text.replace("%", self.percent).replace("\r", "%0D").replace("\n", "%0A")
         return f"{self.prefix}{escaped}\n"
 
@@ -41,9 +41,9 @@ class CISystem(NamedTuple):
     title: str
     signs: tuple[str, ...]
     mask: RunnerCommand | None = None
-    """How it hides a value while a job runs; None where it cannot, or not by a line of ours."""
+    """The command that masks a value while a job runs; None if there is none."""
     plugin: str = "plain"
-    """The plugin that knows more of it."""
+    """The CI plugin for it."""
 
 
 CI_SYSTEMS: Final = (
@@ -97,19 +97,19 @@ CI_SYSTEMS: Final = (
 
 
 def is_set(environ: Mapping[str, str], sign: str) -> bool:
-    """Whether a sign, NAME or NAME=VALUE, is there."""
+    """Whether a sign, NAME or NAME=VALUE, is set."""
     name, _, wanted = sign.partition("=")
     value = environ.get(name, "")
     return value.lower() == wanted if wanted else value.strip().lower() not in OFF
 
 
 def ci_system(environ: Mapping[str, str]) -> CISystem | None:
-    """The system that a process with this environment runs in, the first that fits; None outside CI."""
+    """Return the CI system of an environment, the first that matches; None outside CI."""
     return next((row for row in CI_SYSTEMS if any(is_set(environ, sign) for sign in row.signs)), None)
 
 
 def variables() -> Iterator[str]:
-    """Every variable that is a sign."""
+    """Yield every variable that is a sign."""
     yield from dict.fromkeys(sign.partition("=")[0] for row in CI_SYSTEMS for sign in row.signs)
 
 
@@ -133,7 +133,7 @@ def write_stderr(data: bytes) -> None:
 
 
 def runner_reads_stderr() -> bool:
-    """Whether what is written to stderr may reach a runner: not where that is a file, a device, or read by nobody."""
+    """Whether stderr may reach a runner: not if it is a file, a device, or a pipe without a reader."""
     try:
         mode = os.fstat(2).st_mode
         if stat.S_ISFIFO(mode):

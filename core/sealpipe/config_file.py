@@ -1,4 +1,4 @@
-"""A config file as a table, and everything that is wrong in it: each with its name and place, none with its value."""
+"""Read a config file, and find everything that is wrong in it: by name and place, never by value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sealpipe.errors import SettingError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
 OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins")
-"""What the config file holds beside settings: plugins and those who oversee them. They check their own."""
+"""Tables of the config file that plugins and policies check themselves."""
 
 _SHOWN = 50
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)$")
@@ -21,31 +21,31 @@ _SCALARS = (str, int, float, date, time)  # bool is an int, datetime a date
 
 
 def parse_toml(path: Path, what: str) -> dict[str, Any]:
-    """The file as a table. SettingError says where it stops being TOML, with nothing of its text; OSError as it is."""
+    """Parse the file. SettingError says where it is not TOML, without quoting it; OSError if it cannot be read."""
     content = path.read_bytes()
     try:
         return tomllib.loads(content.decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
         # Only the place: what else the message has can quote the line, and the line can hold a secret.
         found = _PLACE.search(str(error))
-        place = f"line {found[1]}, column {found[2]}" if found else "its end: something is not closed"
+        place = f"line {found[1]}, column {found[2]}" if found else "the end of the file: something is not closed"
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        place = f"line {line}: it is not UTF-8"
+        place = f"line {line}: not UTF-8"
     except RecursionError:
-        place = "a place where it is nested too deeply"
-    raise SettingError(f"{what} {path} is not TOML, at {place}", remedy="mend it there; it says `name = value`")
+        place = "a place that is nested too deeply"
+    raise SettingError(f"{what} {path} is not valid TOML at {place}", remedy="write each setting as `name = value`")
 
 
 class Flaw(NamedTuple):
-    """A name in the file that cannot be used, as its path from the top, and why."""
+    """A wrong name or value: its path from the top, and the error."""
 
     names: tuple[str, ...]
     error: SettingError
 
 
 def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
-    """Every setting that does not exist, or holds another kind of value than it takes."""
+    """Find every unknown setting, and every value of a wrong type."""
     known = {setting.name: setting for setting in GLOBAL if not setting.secret}
     for name, value in config.items():
         if name in OWN_TABLES:  # `plugins` is a table of its own, not the settings of the command of that name
@@ -57,13 +57,13 @@ def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
         elif name not in COMMANDS:
             yield Flaw((name,), _strange(path, name, _near_top(name, known)))
         elif not isinstance(value, dict):
-            yield Flaw((name,), _of_kind(path, name, "a table", f"write [{name}], and its settings below"))
+            yield Flaw((name,), _of_kind(path, name, "a table", f"write [{name}], followed by its settings"))
         else:
             yield from _table(path, name, value)
 
 
 def without_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any]:
-    """The table without what is wrong in it."""
+    """Return the table without what is wrong in it."""
     out = {each.names for each in flaws}
     return {
         name: {key: held for key, held in value.items() if (name, key) not in out} if isinstance(value, dict) else value
@@ -84,17 +84,17 @@ def _table(path: Path, command: str, table: Mapping[str, Any]) -> Iterator[Flaw]
 def _kind(path: Path, names: tuple[str, ...], setting: Setting, value: object) -> Iterator[Flaw]:
     if setting.multiple:
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        wanted, remedy = "a list of texts", f'write {setting.name} = ["..."]'
+        wanted, remedy = "a list of strings", f'write {setting.name} = ["..."]'
     else:
-        fits, wanted, remedy = isinstance(value, _SCALARS), "one value", f'write {setting.name} = "..."'
+        fits, wanted, remedy = isinstance(value, _SCALARS), "a single value", f'write {setting.name} = "..."'
     if not fits:
         yield Flaw(names, _of_kind(path, ".".join(names), wanted, remedy))
 
 
 def _credential(path: Path) -> SettingError:
     return SettingError(
-        f"the config file {path} holds a credential in clear",
-        remedy="put it into a file of its own (0600) and name that with api_key_file",
+        f"the config file {path} contains a credential",
+        remedy="store the credential in a separate file (mode 0600), and set api_key_file to its path",
     )
 
 
@@ -105,7 +105,7 @@ def _of_kind(path: Path, name: str, wanted: str, remedy: str) -> SettingError:
 def _strange(path: Path, name: str, remedy: str) -> SettingError:
     # A longer name is none of a setting, and may be a secret that got into the wrong place.
     shown = repr(name) if len(name) <= _SHOWN else f"a name of {len(name)} characters"
-    return SettingError(f"the config file {path} sets {shown}, which does not exist", remedy=remedy)
+    return SettingError(f"the config file {path} sets {shown}, which is not a setting", remedy=remedy)
 
 
 def _near_top(name: str, known: Mapping[str, Setting]) -> str:
@@ -117,14 +117,14 @@ def _near_top(name: str, known: Mapping[str, Setting]) -> str:
     inner = {setting.name: command for command, settings in reversed(list(COMMANDS.items())) for setting in settings}
     if near := get_close_matches(name, inner, 1):
         return f"did you mean {near[0]}, below [{inner[near[0]]}]?"
-    return "take it out, or see docs/reference/settings.md for what there is"
+    return "remove it; docs/reference/settings.md lists all settings"
 
 
 def _near_inner(name: str, inner: Mapping[str, Setting]) -> str:
     from difflib import get_close_matches  # for an error only
 
     if any(setting.name == name for setting in GLOBAL):
-        return f"write {name} above the first table: it is for every command"
+        return f"move {name} above the first table: it applies to all commands"
     if near := get_close_matches(name, inner, 1):
         return f"did you mean {near[0]}?"
-    return f"there are {', '.join(sorted(inner))}" if inner else "the command has no settings"
+    return f"the command has {', '.join(sorted(inner))}" if inner else "the command has no settings"

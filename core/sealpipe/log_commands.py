@@ -1,4 +1,4 @@
-"""What CI systems take for commands where they read a job's output: one table, for whatever prints and for its tests.
+"""Escape text that CI systems would take for commands in a job's output: one table of the marks of such commands.
 
 A mark is broken by an escape for one of its signs: `##vso[` is written `#\\x23vso[`, and in JSON, where that means the
 same text, `#\\u0023vso[`.
@@ -50,17 +50,17 @@ TEXT, JSON = "\\x{:02x}", "\\u{:04x}"
 
 
 def escape_line(line: str) -> str:
-    """A line that no system takes for a command."""
+    """Escape a line, so that no CI system takes it for a command."""
     return _broken(line, MARKS, TEXT)
 
 
 def escape_inline(text: str) -> str:
-    """Text as `escape_line` leaves it where it is not at a line's beginning."""
+    """Escape text that stands inside a line, not at its beginning."""
     return _broken(text, [mark for mark in MARKS if mark.anywhere], TEXT)
 
 
 def escape_json(text: str) -> str:
-    """JSON that says the same. No mark is left in it, wherever a program might break its lines."""
+    """Escape JSON without changing its meaning: no mark is left, wherever a program might break its lines."""
     return _broken(text, [mark._replace(anywhere=True) for mark in MARKS], JSON)
 
 

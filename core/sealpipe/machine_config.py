@@ -1,11 +1,11 @@
-"""What the machine fixes of the service: `[enforce.service]` of its config file, whatever anybody else sets.
+"""Enforce what the machine's config file fixes: its `[enforce.service]` wins over every other setting.
 
     [enforce.service]
     base_url = "https://api.example.com/v1"
     link_base_url = "https://example.com"
     ca_file = "/etc/sealpipe/ca.pem"       # or "system": the system's certificates, and no others
 
-What is there is used where nobody sets anything; anything else that is set is refused before anything is sent.
+Its values are the defaults; a different value from anywhere else is refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 SYSTEM: Final = "system"
-"""A CA file that is none: nobody adds one to the system's."""
+"""In place of a CA file: only the system's certificates."""
 
 
 def _path(text: str) -> str:
     if text == SYSTEM:
         return text
     if not Path(text).is_absolute():
-        raise SettingError("it is no absolute path")
+        raise SettingError("the path is not absolute")
     return os.path.normpath(text)
 
 
@@ -44,7 +44,7 @@ _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
 def enforce_service(
     machine: Mapping[str, Any], given: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Base address, link address and CA file: as `given`, filled in with what the machine fixes.
+    """Return base URL, link base URL and CA file: as `given`, completed with what the machine fixes.
 
     Raises PolicyError where something else is given, SettingError where the table is wrong.
     """
@@ -53,15 +53,15 @@ def enforce_service(
         value = given.get(name)
         if value and _same(name, value) != fixed:
             raise PolicyError(
-                f"this machine fixes {name} to {fixed}, and another one is set",
-                remedy=f"unset SEALPIPE_{name.upper()}, and take {name} out of the config file and the call",
+                f"this machine fixes {name} to {fixed}, but a different value is set",
+                remedy=f"unset SEALPIPE_{name.upper()}, and remove {name} from the config file and the call",
             )
         found[name] = None if name == "ca_file" and fixed == SYSTEM else fixed
     if "ca_file" in _table(machine):
         for variable in _TRUST:
             if environ.get(variable) and environ[variable] != found["ca_file"]:
                 raise PolicyError(
-                    f"this machine fixes ca_file, and {variable} names other certificates",
+                    f"this machine fixes ca_file, but {variable} names other certificates",
                     remedy=f"unset {variable}",
                 )
     return found
@@ -79,18 +79,23 @@ def _table(machine: Mapping[str, Any]) -> dict[str, str]:
     enforce = machine.get("enforce", {})
     table = enforce.get("service", {}) if isinstance(enforce, Mapping) else {}
     if not isinstance(table, Mapping):
-        raise SettingError("the machine's enforce.service is no table", remedy="write [enforce.service]")
+        raise SettingError("the machine's enforce.service is not a table", remedy="write [enforce.service]")
     found = {}
     for name, value in table.items():
         if name not in _FIXED:
             known = ", ".join(_FIXED)
-            raise SettingError(f"the machine's enforce.service has no setting {name[:40]!r}", remedy=f"it has {known}")
-        why = "it is no text"
+            raise SettingError(
+                f"the machine's enforce.service sets {name[:40]!r}, which is not a setting",
+                remedy=f"choose from {known}",
+            )
+        why = "the value is not a string"
         if isinstance(value, str):
             try:
                 found[name] = _FIXED[name](value)
                 continue
             except UsageError as error:
                 why = error.message
-        raise SettingError(f"the machine's enforce.service.{name}: {why}", remedy="have its administrator mend it")
+        raise SettingError(
+            f"the machine's enforce.service.{name}: {why}", remedy="ask this machine's administrator to correct it"
+        )
     return found

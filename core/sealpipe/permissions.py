@@ -1,7 +1,6 @@
-"""Who else on this machine could have written a file, or can put another in its place: modes and owners only.
+"""Check whether other users of this machine can write or replace a file, by modes and owners.
 
-What a CI, Kubernetes or Docker has put somewhere for a job is as its maker wants it, and nobody else is there: such
-places are trusted as they are.
+Files that a CI system, Kubernetes or Docker creates for a job are trusted as they are: no other users are there.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ _MOST_LINKS = 40
 def file_flaw(
     path: Path, found: os.stat_result, what: str, environ: Mapping[str, str], mode: str = "go-w"
 ) -> tuple[str, str] | None:
-    """Why others could have written a file that was opened, and the line that mends it; None where none could.
+    """Return why others could have written a file, and the command that corrects it; None if they could not.
 
-    `found` is what fstat says of it, `mode` what chmod is to be told. Pipes and devices are nobody's place.
+    `found` is its fstat result, `mode` the argument for chmod. Pipes and devices are not checked.
     """
     if not stat.S_ISREG(found.st_mode) or made_by_system(path, environ):
         return None
     if found.st_mode & 0o002:
-        return f"everybody may write {what} {path}", f"chmod {mode} {path}"
+        return f"any user can write {what} {path}", f"chmod {mode} {path}"
     if _group_writes(path, found):
-        return f"a group may write {what} {path}", f"chmod {mode} {path}"
+        return f"a group can write {what} {path}", f"chmod {mode} {path}"
     if not _trusted(found.st_uid):
         return f"{what} {path} belongs to another user", f"chown {os.geteuid()} {path}"
     return folder_flaw(path.parent, environ, f"{what} {path}")
 
 
 def readable_by_others(path: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a file that holds a secret is open to others, and nobody but its owner has made it so."""
+    """Whether other users can read a file that holds a secret, unless a CI system or the like created it so."""
     try:
         found = path.stat()
     except OSError:
@@ -57,9 +56,9 @@ def readable_by_others(path: Path, environ: Mapping[str, str]) -> bool:
 
 
 def folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tuple[str, str] | None:
-    """Which folder on the way lets others put another `what` in its place, and the line that mends it; None for none.
+    """Return which folder on the path lets others replace `what`, and the command that corrects it; None for none.
 
-    Every folder that is passed counts, those behind links too. One that is not there yet is passed over.
+    Every folder on the path counts, those behind links too. A missing one is skipped.
     """
     trusted = _own_folders(environ, *_CHECKED_OUT)
     for passed, found in _seen(folder):
@@ -68,16 +67,16 @@ def folder_flaw(folder: Path, environ: Mapping[str, str], what: str) -> tuple[st
         if found.st_mode & stat.S_ISVTX and _trusted(found.st_uid):
             continue  # others may make files there, and touch none of ours
         if found.st_mode & 0o002:
-            return f"everybody may write {passed}, and so replace {what}", f"chmod o-w {passed}"
+            return f"any user can write {passed}, and so replace {what}", f"chmod o-w {passed}"
         if _group_writes(passed, found):
-            return f"a group may write {passed}, and so replace {what}", f"chmod g-w {passed}"
+            return f"a group can write {passed}, and so replace {what}", f"chmod g-w {passed}"
         if not _trusted(found.st_uid):
-            return f"{passed} belongs to another user, who may replace {what}", "use a folder of your own"
+            return f"{passed} belongs to another user, who can replace {what}", "use a directory of your own"
     return None
 
 
 def made_by_system(path: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a CI, Kubernetes, Docker or systemd has put the file there for this job."""
+    """Whether a CI system, Kubernetes, Docker or systemd created the file for this job."""
     whole = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the links that Kubernetes makes
     if any(folder in whole.parents for folder in (*MOUNTED, *_own_folders(environ))):
         return True

@@ -1,4 +1,4 @@
-"""From the text of a setting to its value. UsageError says what is wrong with it."""
+"""Parse and check the text of a setting. UsageError says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -24,60 +24,60 @@ def _http_url(name: str, text: str, in_clear_goes: str) -> str:
         parts = urlsplit(text)
         number = parts.port  # raises ValueError for a port that is none
     except ValueError:
-        raise SettingError(f"{name} is not an address", remedy="write it as https://host/path") from None
+        raise SettingError(f"{name} is not a URL", remedy="write it as https://host/path") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", text):
-        raise SettingError(f"{name} is not an http(s) address", remedy="write it as https://host/path")
+        raise SettingError(f"{name} is not an http(s) URL", remedy="write it as https://host/path")
     if parts.username is not None or parts.query or parts.fragment or "?" in text or "#" in text or number == 0:
         raise SettingError(
-            f"{name} has a user, a query, a fragment or port 0 in it", remedy="write it as https://host/path"
+            f"{name} contains a user, a query, a fragment or port 0", remedy="write it as https://host/path"
         )
     if in_clear(parts.scheme, parts.hostname):
         raise SettingError(
-            f"{name} uses http:// to a host that is not this machine: {in_clear_goes} would travel in clear",
-            remedy="use https://; http:// is for loopback only",
+            f"{name} uses http:// to a remote host: {in_clear_goes} would be sent unencrypted",
+            remedy="use https://; http:// works for loopback only",
         )
     return text.rstrip("/")
 
 
 def parse_base_url(text: str) -> str:
-    """The API's address. It ends in /v1 already: that is checked, never added."""
+    """Check the API's URL. It must end in /v1, which is never added."""
     url = _http_url("the base URL", text, "the credential")
     if not url.endswith("/v1"):
-        raise SettingError("the base URL does not end in /v1", remedy="set SEALPIPE_BASE_URL with /v1 at its end")
+        raise SettingError("the base URL does not end in /v1", remedy="add /v1 at the end of SEALPIPE_BASE_URL")
     return url
 
 
 def parse_link_base_url(text: str) -> str:
-    """The address that links start with."""
+    """Check the URL that links start with."""
     return _http_url("the link base URL", text, "the page that opens the link")
 
 
 def parse_service_tag(text: str) -> str:
-    """The service's short tag, as in the credential's prefix."""
+    """Check the service's short tag, as in the credential's prefix."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,15}", text, re.ASCII):
-        raise SettingError("the service tag is not a short lower-case word", remedy="it is `svc` or the like")
+        raise SettingError("the service tag is not a short lower-case word", remedy="use a tag such as `svc`")
     return text
 
 
 def parse_seconds(text: str) -> float:
-    """A span given as a duration (`60s`, `2m`)."""
+    """Parse a duration (`60s`, `2m`) into seconds."""
     return times.parse_duration(text).total_seconds()
 
 
 def parse_bind_text(text: str) -> str:
-    """A text that a sealed link is bound to: one line that shows as it is, 512 characters at most."""
+    """Check the text that a sealed link is bound to: one printable line of at most 512 characters."""
     if not text.strip():
-        raise UsageError("a sealed link cannot be bound to nothing", remedy="name a text, or leave the option out")
+        raise UsageError("the text to bind a sealed link to is empty", remedy="give a text, or leave the option out")
     if not text.isprintable() or len(text) > 512:
         raise UsageError(
-            "what a sealed link is bound to is one line of at most 512 characters that can be printed",
-            remedy="name what is known on both sides, such as github:OWNER/REPO:RUN_ID",
+            "the text to bind a sealed link to is not one printable line of at most 512 characters",
+            remedy="use a text that both jobs know, such as github:OWNER/REPO:RUN_ID",
         )
     return text
 
 
 def parse_code(text: str) -> str:
-    """A short code; UsageError for none, and for a link."""
+    """Check a short code; UsageError if it is empty, or a link."""
     from sealpipe.wire.link import called  # few commands take one as an option
 
     called(text)
@@ -85,60 +85,60 @@ def parse_code(text: str) -> str:
 
 
 def parse_views(text: str) -> int | None:
-    """How often a share may be opened; None for `unlimited`."""
+    """Parse how often a share can be opened; None for `unlimited`."""
     if text == "unlimited":
         return None
     return parse_count(text)
 
 
 def parse_count(text: str) -> int:
-    """A whole number from 1 to 2,147,483,647."""
+    """Parse a whole number from 1 to 2,147,483,647."""
     if not re.fullmatch(r"-?[0-9]{1,100}", text, re.ASCII):
-        raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number from 1 up")
+        raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number, 1 or more")
     if int(text) < 1:
-        raise UsageError(f"{text[:20]} is too small", remedy="it is at least 1")
+        raise UsageError(f"{text[:20]} is too small", remedy="use 1 or more")
     if int(text) > _MOST:
-        raise UsageError(f"{text[:20]} is too large", remedy=f"it is at most {_MOST}")
+        raise UsageError(f"{text[:20]} is too large", remedy=f"use at most {_MOST}")
     return int(text)
 
 
 def parse_limit(text: str) -> int | str:
-    """A number of the operator's: a count, or a word that the rehearsal knows."""
+    """Parse a limit: a count, `plan` or `unset`."""
     return text if text in ("plan", "unset") else parse_count(text)
 
 
 def parse_header_name(text: str) -> str:
-    """The name of an HTTP header."""
+    """Check the name of an HTTP header."""
     if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", text, re.ASCII):
-        raise UsageError("a header's name is letters, digits and -")
+        raise UsageError("the header name is not valid", remedy="use letters, digits and -")
     return text
 
 
 def parse_port(text: str) -> int:
-    """A TCP port."""
+    """Parse a TCP port."""
     number = parse_count(text)
     if number > 65535:
-        raise UsageError(f"{number} is not a port", remedy="a port is at most 65535")
+        raise UsageError(f"{number} is not a port", remedy="use a port from 1 to 65535")
     return number
 
 
 def parse_param(text: str) -> tuple[str, Reference]:
-    """`NAME=REF`: a name, and where its value comes from."""
+    """Parse `NAME=REF` into a name and a reference."""
     name, equals, ref = text.partition("=")
     if not equals or not re.fullmatch(PARAMETER_NAME, name):
-        raise UsageError("this is not NAME=REF", remedy="write it as limit=text:5 or code=env:SHORT_CODE")
+        raise UsageError("the value is not NAME=REF", remedy="write it as limit=text:5 or code=env:SHORT_CODE")
     return name, parse(ref, "what follows the first =")
 
 
 def parse_ask(text: str) -> Any:
-    """`[ID=]PROMPT[:TYPE]` as a Prompt."""
+    """Parse `[ID=]PROMPT[:TYPE]` into a Prompt."""
     from sealpipe.prompts import parse_prompt  # who shares asks for nothing
 
     return parse_prompt(text)
 
 
 def parse_key_choice(text: str) -> str | Reference:
-    """`credential`, or where a key comes from."""
+    """Parse `credential`, or a reference to a key."""
     return text if text == "credential" else parse(text, "the key")
 
 
@@ -146,27 +146,27 @@ NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
 
 
 def parse_events(text: str) -> tuple[str, ...]:
-    """Events parted by commas, each known and none twice."""
+    """Parse a comma-separated list of distinct events."""
     events = tuple(text.split(","))
     for event in events:
         if event not in NOTIFY_ON:
-            raise UsageError(f"{event[:20]!r} is no event", remedy=f"choose from {', '.join(NOTIFY_ON)}")
+            raise UsageError(f"{event[:20]!r} is not an event", remedy=f"choose from {', '.join(NOTIFY_ON)}")
     if len(set(events)) < len(events):
-        raise UsageError("an event is named twice", remedy="name each event once")
+        raise UsageError("the list repeats an event", remedy="list each event once")
     return events
 
 
 SWITCH: Final = frozenset({"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"})
-"""What the environment and the config file may say for an option that takes no value."""
+"""Values that the environment and the config file may give to an option that takes no value."""
 
 
 def check_value(setting: Setting, value: object, where: str) -> None:
-    """Parse it as the setting does. SettingError names `where` it was given; an empty text counts as unset."""
+    """Check a value as its command would. SettingError names `where` it was set; an empty text counts as unset."""
     for text in _texts(setting, value):
         try:
             _one(setting, text)
         except UsageError as error:
-            message, remedy = _without(text, error.message), error.remedy or f"mend {where}, or unset it"
+            message, remedy = _without(text, error.message), error.remedy or f"correct {where}, or unset it"
         else:
             continue
         raise SettingError(f"{where}: {message}", remedy=remedy)
@@ -178,7 +178,7 @@ def _without(text: str, message: str) -> str:
     for form in (repr(quoted), quoted):
         if message.startswith(form):
             message = f"the value{message.removeprefix(form)}"
-    return "the value cannot be used" if len(quoted) > 3 and quoted in message else message
+    return "the value is not valid" if len(quoted) > 3 and quoted in message else message
 
 
 def _texts(setting: Setting, value: object) -> list[str]:
@@ -193,8 +193,8 @@ def _texts(setting: Setting, value: object) -> list[str]:
 def _one(setting: Setting, text: str) -> None:
     # What is wrong is not repeated: where one of a few words belongs, a secret may stand.
     if setting.flag and text.strip().lower() not in SWITCH:
-        raise UsageError("it switches something on or off", remedy="write true or false")
+        raise UsageError("the value is not a boolean", remedy="write true or false")
     if setting.choices and text not in setting.choices:
-        raise UsageError(f"it is none of {', '.join(setting.choices)}", remedy="choose one of them")
+        raise UsageError("the value is not one of the choices", remedy=f"choose from {', '.join(setting.choices)}")
     if not setting.flag and not setting.choices:
         setting.parse(text)

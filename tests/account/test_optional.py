@@ -62,7 +62,7 @@ def test_the_rehearsal_follows_the_specification_to_the_letter_and_offers_neithe
     assert client.share_log("abc") is None
     assert list(client.iter_share_log("abc")) == []
     done = user.sealpipe("shares", "log", "abc")
-    assert (done.code, done.out, done.err) == (0, "", "this service offers no access log\n")
+    assert (done.code, done.out, done.err) == (0, "", "this service has no access log\n")
     done = user.sealpipe("shares", "log", "abc", "--output", "json")
     assert (done.code, done.json) == (0, {"schema": 1, "offered": False, "short_code": "abc", "entries": []})
 

@@ -99,7 +99,7 @@ def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: 
 
 def test_elsewhere_than_on_a_terminal_there_is_a_line_a_day(user: Terminal, service: Running) -> None:
     done = user.sealpipe("stats")
-    assert (done.code, done.err) == (0, "0 active, 0 expired, 0 views in all\n")
+    assert (done.code, done.err) == (0, "0 active, 0 expired, 0 views in total\n")
     today = service.service.clock.now().date()
     expected = [f"{today - timedelta(days=ago)}\t0" for ago in range(13, -1, -1)]
     assert done.out.splitlines() == expected
@@ -142,7 +142,7 @@ def test_on_a_terminal_there_are_bars(
     assert len(lines) == 16
     assert re.fullmatch(rf"\d{{4}}-\d\d-\d\d  2 {block}+", lines[13])
     assert len(lines[13]) <= 60
-    assert lines[15] == "2 active, 2 expired, 2 views in all"
+    assert lines[15] == "2 active, 2 expired, 2 views in total"
 
 
 def test_the_longest_bar_fills_the_line_and_no_viewed_day_is_without_one() -> None:
@@ -153,6 +153,6 @@ def test_the_longest_bar_fills_the_line_and_no_viewed_day_is_without_one() -> No
     assert bars == [1, 0, 0, bars[3], bars[3] // 2, 0]
     assert 45 <= len(lines[3]) <= 50
     assert max(map(len, lines)) == len(lines[3])
-    assert lines[6:] == ["", "1 active, - expired, 3 views in all"]
-    assert chart(Stats(0, 0, 0), 0, "#") == "0 active, 0 expired, 0 views in all\n"
+    assert lines[6:] == ["", "1 active, - expired, 3 views in total"]
+    assert chart(Stats(0, 0, 0), 0, "#") == "0 active, 0 expired, 0 views in total\n"
     assert max(map(len, chart(Stats(0, 0, 0, days), 5, "#").splitlines()[:6])) < 30

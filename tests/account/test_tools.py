@@ -300,7 +300,7 @@ def test_the_text_of_an_answer_is_printed_line_by_line_and_is_never_a_command(pe
     assert done.out.splitlines() == [
         "one", "\\x1b[2Jtwo\\r", " :\\x3aadd-mask::x", "a #\\x23[error]b #\\x23vso[x] ## c"
     ]  # fmt: skip
-    assert done.err == "1 part(s) of the answer are no text; --output json has them\n"
+    assert done.err == "1 part of the result not shown as text: use --output json\n"
     told = person.sealpipe("tools", "call", "say", "--output", "json").json
     assert told["tool"] == "say"
     assert told["result"]["content"][0] == {"type": "text", "text": hostile}

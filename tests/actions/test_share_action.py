@@ -41,7 +41,7 @@ def test_the_link_works_in_its_job_and_is_hidden_in_its_log(
     assert "Staging" in runner.summary
     for plain in (service.link_base_url, step.outputs["short-code"], "Staging", "deploy"):
         assert runner.mask(plain) == plain, "what is no secret is not masked"
-    assert "means nothing" not in runner.text, "what the action hands to itself is not sealpipe's"
+    assert "unknown variable" not in runner.text, "what the action hands to itself is not sealpipe's"
 
 
 def test_only_code_expiry_and_sealed_link_reach_another_job_which_opens_that(

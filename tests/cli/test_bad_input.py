@@ -56,7 +56,7 @@ SETTINGS = {
     ),
     "http:// to another host": Bad(
         FIELD,
-        "uses http:// to a host that is not this machine",
+        "uses http:// to a remote host",
         "https://",
         {"SEALPIPE_BASE_URL": "http://api.example/v1"},
     ),
@@ -137,21 +137,21 @@ OPTIONS = {
     "a naive time": Bad([*FIELD, "--expires-at", "2099-01-01T00:00:00"], "has no time zone", "+01:00"),
     "a day that is none": Bad([*FIELD, "--expires-at", "2099-02-30T00:00:00Z"], "not an existing date or time", "Z"),
     "a time that is over": Bad([*FIELD, "--expires-at", "2001-01-01T00:00:00Z"], "in the past", "future"),
-    "two expiries": Bad([*FIELD, "--expires-in", "1h", "--no-expiry"], "contradict each other", "give one of them"),
+    "two expiries": Bad([*FIELD, "--expires-in", "1h", "--no-expiry"], "exclude each other", "use only one of them"),
     "two expiries, one of them a time": Bad(
-        [*FIELD, "--expires-in", "1h", "--expires-at", "2099-01-01T00:00:00Z"], "contradict each other", "give one"
+        [*FIELD, "--expires-in", "1h", "--expires-at", "2099-01-01T00:00:00Z"], "exclude each other", "give one"
     ),
-    "no views": Bad([*FIELD, "--views", "0"], "--views: 0 is too small", "it is at least 1"),
-    "fewer than none": Bad([*FIELD, "--views=-1"], "--views: -1 is too small", "it is at least 1"),
-    "too many views": Bad([*FIELD, "--views", "2147483648"], "is too large", "it is at most 2147483647"),
+    "no views": Bad([*FIELD, "--views", "0"], "--views: 0 is too small", "use 1 or more"),
+    "fewer than none": Bad([*FIELD, "--views=-1"], "--views: -1 is too small", "use 1 or more"),
+    "too many views": Bad([*FIELD, "--views", "2147483648"], "is too large", "use at most 2147483647"),
     "half a view": Bad([*FIELD, "--views", "1.5"], "--views", "from 1 up"),
-    "an event that is none": Bad([*FIELD, "--notify-on", "opened"], "'opened' is no event", "choose from viewed"),
+    "an event that is none": Bad([*FIELD, "--notify-on", "opened"], "'opened' is not an event", "choose from viewed"),
     "a custody that is none": Bad([*FIELD, "--custody", "maybe"], "--custody", "share --help"),
     "a secret where one of a few words belongs": Bad([*FIELD, "--custody", HIDDEN], "none of auto, require", "--help"),
     "an unknown option": Bad([*FIELD, "--expire-in", "1h"], "--expire-in", "--expires-in"),
     "a value in an unknown option": Bad([*FIELD, f"--password={HIDDEN}"], "--password", "share --help"),
-    "a bare word": Bad([HIDDEN], "1 word(s) too many", "share --help"),
-    "a bare word after a field": Bad([*FIELD, HIDDEN], "1 word(s) too many", "share --help"),
+    "a bare word": Bad([HIDDEN], "unexpected argument", "share --help"),
+    "a bare word after a field": Bad([*FIELD, HIDDEN], "unexpected argument", "share --help"),
     "an option without its value": Bad([*FIELD, "--title"], "--title", "--help`"),
     "half a character in the title": Bad([*FIELD, "--title", "\udcff"], "lone surrogate", ""),
 }
@@ -367,5 +367,5 @@ def test_a_proxy_that_is_no_address_is_told_without_its_login(bare: Terminal, co
     }
     done = bare.sealpipe(command, "--deadline", "1s", HTTPS_PROXY=proxy, **environ)
     assert done.code == 2
-    assert "the proxy of the environment is not an http(s) address" in done.err
+    assert "the proxy of the environment is not an http(s) URL" in done.err
     assert "canary" not in done.out + done.err

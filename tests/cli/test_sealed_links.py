@@ -223,7 +223,7 @@ def test_expect_refuses_the_link_of_another_share_before_it_is_shown(user: Termi
     rows = [user.sealpipe("share", "-f", "text:x", "--seal-link", "--output", "json").json for _ in range(2)]
     done = user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", rows[1]["short_code"])
     assert (done.code, done.out) == (13, "")
-    assert f"the sealed link of {rows[0]['short_code']}, and not of the share that --expect names" in done.err
+    assert f"this sealed link belongs to {rows[0]['short_code']}, not to the share given to --expect" in done.err
     assert "#1" not in done.err
     assert user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", rows[0]["short_code"]).code == 0
     assert user.sealpipe("unseal", rows[0]["sealed_link"], "--expect", "").code == 2
@@ -232,7 +232,7 @@ def test_expect_refuses_the_link_of_another_share_before_it_is_shown(user: Termi
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--bind", "x"], "--bind is for a sealed link"),
+        (["--bind", "x"], "--bind needs --seal-link"),
         (["--seal-link", "--bind", ""], "cannot be bound to nothing"),
         (["--seal-link", "--bind", "  "], "cannot be bound to nothing"),
         (["--seal-link", "--bind", "a\nb"], "one line"),

@@ -81,25 +81,25 @@ def test_the_config_file_holds_the_global_settings_too(user: Terminal) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('api_key = "svc_sk_live_x"', "holds a credential in clear"),
-        ('api_key_previous = "svc_sk_live_x"', "holds a credential in clear"),
-        ('titel = "x"', "sets 'titel', which does not exist"),
-        ('[share]\ntitel = "c4nary"', "sets 'share.titel', which does not exist"),
-        ("[share]\ntitle = c4nary", "is not TOML, at line 2, column 9"),
-        ('title = """c4nary', "is not TOML, at its end"),
-        ('# c4nary\n\n\xff = "c4nary"', "is not TOML, at line 3: it is not UTF-8"),
+        ('api_key = "svc_sk_live_x"', "contains a credential"),
+        ('api_key_previous = "svc_sk_live_x"', "contains a credential"),
+        ('titel = "x"', "sets 'titel', which is not a setting"),
+        ('[share]\ntitel = "c4nary"', "sets 'share.titel', which is not a setting"),
+        ("[share]\ntitle = c4nary", "is not valid TOML at line 2, column 9"),
+        ('title = """c4nary', "is not valid TOML at its end"),
+        ('# c4nary\n\n\xff = "c4nary"', "is not valid TOML at line 3: not UTF-8"),
         ('titel = "c4nary"', "did you mean title, below [share]?"),
         ('[share]\ntitel = "c4nary"', "did you mean title?"),
         ('[shar]\ntitle = "c4nary"', "did you mean share?"),
         ('[share]\ndeadline = "c4nary"', "write deadline above the first table"),
         ('titel = "c4nary"\n[share]\nxyz = 1\nveiws = 3', "run `sealpipe doctor` to see 2 more"),
         ('share = "c4nary"', "sets 'share', which is not a table"),
-        ("deadline = ['c4nary']", "sets 'deadline', which is not one value"),
-        ("[base_url]\nx = 'c4nary'", "sets 'base_url', which is not one value"),
-        ('[share]\nfield = "env:c4nary"', "sets 'share.field', which is not a list of texts"),
+        ("deadline = ['c4nary']", "sets 'deadline', which is not a single value"),
+        ("[base_url]\nx = 'c4nary'", "sets 'base_url', which is not a single value"),
+        ('[share]\nfield = "env:c4nary"', "sets 'share.field', which is not a list of strings"),
         ('[share]\nexpires_in = "soon"', "the config file's expires_in: 'soon' is not a duration"),
         ('[share]\nexpires_in = "c4nary-much-too-long-for-a-duration-and-so-cut"', "is not a duration"),
-        ("\xff", "is not TOML"),
+        ("\xff", "is not valid TOML"),
     ],
 )
 def test_a_config_file_that_is_wrong_is_told_and_nothing_is_sent(
@@ -152,13 +152,13 @@ def test_an_unknown_name_warns_with_the_nearest_known_one_and_never_with_its_val
 ) -> None:
     done = user.sealpipe("share", "-f", "env:DB_PASSWORD", **{**SECRET, name: "c4nary"})
     assert done.code == 0
-    assert f"sealpipe: {name} means nothing; did you mean {near}?\n" in done.err
+    assert f"sealpipe: unknown variable {name}; did you mean {near}?\n" in done.err
     assert "c4nary" not in done.err + done.out
 
 
 def test_names_of_plugins_and_stores_are_not_warned_of(user: Terminal) -> None:
     names = {"SEALPIPE_PLUGIN_VAULT__ADDR": "x", "SEALPIPE_STORE__PROD__ADDR": "x", "SEALPIPE_API_KEY_PREVIOUS": "x"}
-    assert "means nothing" not in user.sealpipe("share", "-f", "env:DB_PASSWORD", **SECRET, **names).err
+    assert "unknown variable" not in user.sealpipe("share", "-f", "env:DB_PASSWORD", **SECRET, **names).err
 
 
 def test_nothing_in_the_working_directory_is_read_on_its_own(user: Terminal, service: Running) -> None:

@@ -86,7 +86,7 @@ ALREADY = {"schema": 1, "outcome": "already-expired"}
 def test_expiring_a_share_again_on_the_same_machine_is_done(user: Terminal, codes: list[str]) -> None:
     assert user.sealpipe("shares", "expire", codes[0]).code == 0
     done = user.sealpipe("shares", "expire", codes[0])
-    assert (done.code, done.out, done.err) == (0, "", f"{codes[0]} had expired before\n")
+    assert (done.code, done.out, done.err) == (0, "", f"{codes[0]} was already expired\n")
     done = user.sealpipe("shares", "expire", codes[0], "--output", "json")
     assert done.json == {**ALREADY, "short_code": codes[0]}
     assert user.sealpipe("shares", "expire", f"{codes[0]}x").code == 6

@@ -84,7 +84,7 @@ def test_a_link_file_is_never_written_over_another_file(user: Terminal, service:
     user.file("there.txt", "precious")
     done = share(user, "--link-file", "there.txt")
     assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert "exists already" in done.err
+    assert "already exists" in done.err
     assert (user.here / "there.txt").read_text() == "precious"
 
 

@@ -456,7 +456,7 @@ def test_interrupted_while_it_waits_it_ends_with_130(job: Job) -> None:
     asked = ask(job)
     process = job.start("collect", asked.code, "--wait", "1h")
     assert process.stderr is not None
-    assert process.stderr.readline() == b"waiting for 1 request(s), 1:00:00 left\n"
+    assert process.stderr.readline() == b"waiting for 1 request, 1:00:00 left\n"
     process.send_signal(signal.SIGINT)
     done = ended(process)
     assert (done.code, done.out) == (130, "")
@@ -477,7 +477,7 @@ def test_on_a_terminal_it_counts_down_in_one_line(job: Job) -> None:
     )
     os.close(theirs)
     shown = b""
-    while shown.count(b"next look in") < 3:
+    while shown.count(b"next check in") < 3:
         shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
     try:
@@ -490,7 +490,7 @@ def test_on_a_terminal_it_counts_down_in_one_line(job: Job) -> None:
     assert (process.returncode, out) == (130, b"")
     lines = shown.decode().split("\r")
     moments = ("1:00:00", "0:15"), ("59:59", "0:14"), ("59:58", "0:13")
-    assert lines[1:4] == [f"waiting for 1 request(s), {left} left, next look in {look}\x1b[K" for left, look in moments]
+    assert lines[1:4] == [f"waiting for 1 request, {left} left, next check in {look}\x1b[K" for left, look in moments]
     assert shown.endswith(b"\r\x1b[Ksealpipe: interrupted\r\n")
 
 

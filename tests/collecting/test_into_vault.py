@@ -139,7 +139,7 @@ def test_while_vault_is_away_nothing_is_lost_or_ended_and_the_next_run_stores_it
     front.instead = cut
     with front:
         done = request_.stores(*vault.single(group), more=("--after", "expire"), code=14, VAULT_ADDR=front.addr)
-        assert "the ciphertext is kept in" in done.err
+        assert "kept the ciphertext in" in done.err
         assert (request_.is_over(), request_.deletes()) == (False, 0)
         front.instead = lambda _: False
         request_.stores(*vault.single(group), more=("--after", "expire"), VAULT_ADDR=front.addr)

@@ -94,7 +94,7 @@ def test_a_file_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(GOOD)
     file.chmod(0o602)
-    with pytest.raises(CredentialError, match="everybody may write"):
+    with pytest.raises(CredentialError, match="any user can write"):
         Config({}).api_key(str(file))
 
 

@@ -246,7 +246,7 @@ CASES = {
     "a plugin that cannot be made": Case(14, PLANT, before=planted("Planted.__init__ = loud"), requests=0),
     "a plugin that cannot be imported": Case(14, PLANT, before=planted("loud()"), requests=0),
     "a bug of ours while sealing": Case(
-        1, PLANT, before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0, says="a bug of ours: Loud"
+        1, PLANT, before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0, says="internal error: Loud"
     ),
     "a bug of ours while sealing, as JSON": Case(
         1, [*PLANT, "--output", "json"], before=planted("sealpipe.wire.tokens.access_token = loud"), requests=0

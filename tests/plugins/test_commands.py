@@ -91,7 +91,7 @@ def test_nothing_is_looked_up_for_what_is_ours(with_greeter: Terminal, words: li
         ("nobody", 2, "sealpipe: there is nobody to greet"),
         ("missing", 14, "sealpipe: they are not there\n  wait\n"),
         ("plain", 14, "sealpipe: the greeter is \\x1b[2J tired\n"),
-        ("fails", 14, "sealpipe: the command greet failed in a way it should not (RuntimeError)\n"),
+        ("fails", 14, "sealpipe: the plugin command greet raised an unexpected RuntimeError\n"),
         ("seven", 7, ""),
     ],
 )

@@ -283,7 +283,7 @@ def test_the_machines_service_is_taken_where_nobody_names_one(machine: Machine, 
     [
         ("service = 1", "is no table"),
         ("[enforce.service]\nurl = 'x'", "no setting 'url'"),
-        ("[enforce.service]\nbase_url = 7", "it is no text"),
+        ("[enforce.service]\nbase_url = 7", "the value is not a string"),
         ("[enforce.service]\nbase_url = 'http://example.com/v1'", "enforce.service.base_url"),
         ("[enforce.service]\nca_file = 'ca.pem'", "no absolute path"),
     ],
@@ -602,12 +602,12 @@ def test_a_policy_that_everybody_may_write_or_replace_allows_nothing(
     Registry().check_outgoing([overseer], PLAN)
     wrong = file if loose == "file" else file.parent
     wrong.chmod(0o777)
-    with pytest.raises(NotConfiguredError, match="everybody may write") as refused:
+    with pytest.raises(NotConfiguredError, match="any user can write") as refused:
         Registry().check_outgoing([overseer], PLAN)
     assert refused.value.remedy == f"chmod {'go-w' if loose == 'file' else 'o-w'} {wrong}"
     if enforced:  # no variable makes a machine's policy one that the CI has put there
         monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(file.parent))
-        with pytest.raises(NotConfiguredError, match="everybody may write"):
+        with pytest.raises(NotConfiguredError, match="any user can write"):
             Registry().check_outgoing([overseer], PLAN)
 
 

@@ -304,7 +304,7 @@ def test_a_share_with_timed_view_and_notify_on_is_made_with_both(either: Running
         assert (logged.out.count("\n"), logged.out.split("\t")[1:3]) == (1, ["opened", "127.0.0.1"])
         assert user.sealpipe("shares", "log", "none").code == 6
     else:
-        assert (logged.out, logged.err) == ("", "this service offers no access log\n")
+        assert (logged.out, logged.err) == ("", "this service has no access log\n")
     assert user.sealpipe("doctor").code == 0
 
 

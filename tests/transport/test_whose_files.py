@@ -53,7 +53,7 @@ def test_a_group_that_is_not_the_users_own_is_others(tmp_path: Path) -> None:
     file = key_in(tmp_path, 0o660)
     assert read_key(file) == KEY  # root's group is root
     os.chown(file, 0, 12345)
-    with pytest.raises(CredentialError, match="a group may write"):
+    with pytest.raises(CredentialError, match="a group can write"):
         read_key(file)
 
 
@@ -67,7 +67,7 @@ def test_whoever_an_access_list_names_is_others(tmp_path: Path, which: str) -> N
         os.setxattr(tmp_path / which, "system.posix_acl_access", struct.pack("<I", 2) + packed)
     except (OSError, AttributeError):
         pytest.skip("no access lists here")
-    with pytest.raises(CredentialError, match="a group may write") as refused:
+    with pytest.raises(CredentialError, match="a group can write") as refused:
         read_key(file)
     os.system(refused.value.remedy)  # noqa: S605 - the line as it is told
     assert read_key(file) == KEY
@@ -79,7 +79,7 @@ def test_a_credential_in_a_folder_that_others_can_write_is_refused(tmp_path: Pat
     (loose / "inner").mkdir(parents=True)
     file = key_in(loose / "inner")
     loose.chmod(mode)
-    with pytest.raises(CredentialError, match=r"everybody may write .*/loose, and so replace") as refused:
+    with pytest.raises(CredentialError, match=r"any user can write .*/loose, and so replace") as refused:
         read_key(file)
     assert refused.value.remedy == f"chmod o-w {loose}"
     os.system(refused.value.remedy)  # noqa: S605
@@ -128,12 +128,12 @@ def test_where_a_gitlab_job_works_may_hold_the_state(tmp_path: Path, monkeypatch
     project.mkdir(parents=True)
     for folder in (project, project.parent):
         folder.chmod(0o777)
-    with pytest.raises(StateError, match="everybody may write"):
+    with pytest.raises(StateError, match="any user can write"):
         make_private_directory(project / ".sealpipe" / "outbox")
     monkeypatch.setenv("GITLAB_CI", "true")
     monkeypatch.setenv("CI_PROJECT_DIR", str(project))
     assert make_private_directory(project / ".sealpipe" / "outbox").is_dir()
-    with pytest.raises(CredentialError, match="everybody may write the credential file"):
+    with pytest.raises(CredentialError, match="any user can write the credential file"):
         read_key(key_in(project, 0o666), GITLAB_CI="true", CI_PROJECT_DIR=str(project))
 
 
@@ -164,7 +164,7 @@ def test_a_config_that_others_can_write_is_refused(tmp_path: Path, loose: str) -
     assert Config({"SEALPIPE_CONFIG": str(config)}).user
     wrong = config if loose == "file" else config.parent
     wrong.chmod(0o777)
-    with pytest.raises(SettingError, match="everybody may write") as refused:
+    with pytest.raises(SettingError, match="any user can write") as refused:
         _ = Config({"SEALPIPE_CONFIG": str(config)}).user
     os.system(refused.value.remedy)  # noqa: S605
     assert Config({"SEALPIPE_CONFIG": str(config)}).user
@@ -175,7 +175,7 @@ def test_a_machines_config_that_others_can_write_is_refused(tmp_path: Path, monk
     machine.write_text("[enforce]\n")
     monkeypatch.setattr("sealpipe.config.MACHINE", machine)
     machine.chmod(0o666)
-    with pytest.raises(SettingError, match="everybody may write the machine's config file"):
+    with pytest.raises(SettingError, match="any user can write the machine's config file"):
         _ = Config({}).machine
 
 
@@ -184,7 +184,7 @@ def test_every_folder_on_the_way_to_the_state_is_looked_at(tmp_path: Path) -> No
     state = loose / "a" / "sealpipe" / "outbox"
     assert make_private_directory(state).is_dir()
     loose.chmod(0o777)
-    with pytest.raises(StateError, match=r"everybody may write .*/loose, and so replace") as refused:
+    with pytest.raises(StateError, match=r"any user can write .*/loose, and so replace") as refused:
         make_private_directory(state)
     assert refused.value.remedy.startswith(f"chmod o-w {loose}, or set SEALPIPE_STATE_DIR")
     loose.chmod(0o1777)

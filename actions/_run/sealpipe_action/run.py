@@ -32,8 +32,10 @@ def main(action: str) -> int:
         code = _refused(step, error)
     except Exception as error:  # noqa: BLE001 - its text could hold a value; the outputs are set all the same
         place = traceback.extract_tb(error.__traceback__)[-1]
-        bug = f"a bug of ours: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
-        code = _refused(step, InputError(bug, "please report it: the line holds no secret", 1))
+        bug = f"internal error: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+        code = _refused(
+            step, InputError(bug, "this is a bug in sealpipe: please report this line, which contains no secret", 1)
+        )
     return code if step is None else _finished(step, code)
 
 

@@ -1,4 +1,4 @@
-"""`sealpipe audit verify`: whether an audit log is as it was written."""
+"""`sealpipe audit verify`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,22 @@ _HEAD = re.compile(r"[1-9][0-9]{0,18}:[0-9a-f]{64}")
 
 @click.group(cls=SettingsGroup)
 def audit() -> None:
-    """The audit log of this machine, or of this user."""
+    """Verify an audit log."""
 
 
 @audit.command(cls=Command)
 @click.argument("log", metavar="FILE")
 @options("audit", common=OFFLINE)
 def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
-    """Walk a log's chain from its first line to its last. Asks nobody.
+    """Verify the chain of an audit log, from the first line to the last. Makes no connection.
 
-    Every line that was changed, removed or added is told; with --head, as every command that writes the log tells it
-    on stderr, lines cut off at the end, too. The key is the one of the config that names this log, or --key.
+    Reports every changed, removed or added line; with --head (which each command that writes the log prints on
+    stderr), also lines cut off at the end. The key comes from the config that names this log, or from --key.
     """
     from sealpipe.registry import policy
 
     if head is not None and not _HEAD.fullmatch(head):
-        raise UsageError(
-            "what --head has is no head", remedy="give the number, the colon and the mark, as they were told"
-        )
+        raise UsageError("--head is not a valid head", remedy="write it as NUMBER:MARK, as the command printed it")
     path = Path(log).absolute()
     if key is None:
         config = context.run_config()
@@ -44,13 +42,15 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
         seen = policy.verify_audit(path, key, head)
     except OSError as error:
         why = error.strerror
-        raise UsageError(f"{path} cannot be read: {why}", remedy="check its path, and who may read it") from None
+        raise UsageError(f"{path} cannot be read: {why}", remedy="check the path and its permissions") from None
     for number, what in (*seen.remarks, *seen.findings):
         render.print_note(f"line {number} {what}")
     if not seen.keyed:
-        render.print_note("without a key: whoever can write this file can make a chain of their own; only --head tells")
+        render.print_note(
+            "not protected by a key: anyone who can write this file can forge it; only --head proves otherwise"
+        )
     elif head is None and not seen.findings:
-        render.print_note("lines cut off at the end would not show: only --head tells")
+        render.print_note("lines cut off at the end do not show without --head")
     if seen.findings:
         number, what = seen.findings[0]
         more = len(seen.findings) - 1

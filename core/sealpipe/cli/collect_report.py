@@ -1,4 +1,4 @@
-"""What `collect` tells: on stderr what goes on, on stdout what was handed over, or where it is stored now."""
+"""What `collect` prints: progress on stderr; on stdout the submitted values, or where they are stored."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST: Final = 20
 """Lines of one kind, at most."""
 
 
-class Progressing:
-    """Tells people what goes on: a countdown on a terminal, a line now and then elsewhere."""
+class ProgressReport:
+    """Shows progress: a countdown on a terminal, elsewhere a line now and then."""
 
     def __init__(self) -> None:
         self._watched = render.is_terminal()
@@ -37,7 +37,7 @@ class Progressing:
         if progress.event == "waiting":
             self._waiting(progress)
             return
-        self.over()
+        self.clear()
         code, detail = render.escape(progress.short_code), render.escape(progress.detail)
         if progress.event == "trouble":
             if progress.left > 0 and self._is_news(code, detail):
@@ -47,14 +47,14 @@ class Progressing:
         elif progress.event == "ended":
             render.print_note(f"{code}: {detail}")
 
-    def over(self) -> None:
-        """Leave the countdown's line."""
+    def clear(self) -> None:
+        """Clear the countdown."""
         if self._status:
             render.print_status("")
             self._status = False
 
     def _is_news(self, code: str, detail: str) -> bool:
-        """Whether it was not told just now: an outage is looked at every 15 seconds."""
+        """Whether the same problem was not printed recently: an outage repeats every 15 seconds."""
         before, told_at = self._troubles.get(code, ("", -_SELDOM))
         if detail == before and time.monotonic() - told_at < _SELDOM:
             return False
@@ -62,28 +62,28 @@ class Progressing:
         return True
 
     def _waiting(self, progress: Progress) -> None:
-        line = f"waiting for {progress.waiting} request(s), {_clock(progress.left)} left"
+        line = f"waiting for {render.count(progress.waiting, 'request')}, {_clock(progress.left)} left"
         if self._watched:
-            render.print_status(f"{line}, next look in {_clock(progress.next_look)}")
+            render.print_status(f"{line}, next check in {_clock(progress.next_look)}")
             self._status = True
         elif time.monotonic() - self._told_at >= _SELDOM:
             self._told_at = time.monotonic()
             render.print_note(line)
 
 
-def tell(result: Collected) -> None:
-    """What people should know of a result, beside it."""
+def print_warnings(result: Collected) -> None:
+    """Print warnings about a result."""
     code = render.escape(result.short_code)
     for each in result.unreadable[:_MOST]:
         reason = render.escape(each.reason)
-        render.print_note(f"{code}: submission {render.escape(each.short_code or '-')} cannot be used: {reason}")
+        render.print_note(f"{code}: submission {render.escape(each.short_code or '-')} cannot be opened: {reason}")
     if len(result.unreadable) > _MOST:
         render.print_note(f"{code}: and {len(result.unreadable) - _MOST} more")
     if result.kept_in is not None:
-        render.print_note(f"{code}: the ciphertext is kept in {result.kept_in}")
+        render.print_note(f"{code}: kept the ciphertext in {result.kept_in}")
     if result.skipped:
-        render.print_note(f"{code}: {result.skipped} answer(s) were not end-to-end encrypted, and are not handed out")
-    tell_late(result)
+        render.print_note(f"{code}: skipped {render.count(result.skipped, 'submission')} without end-to-end encryption")
+    print_late(result)
     if result.submissions:
         count = render.count(len(result.submissions), "submission")
         render.print_note(f"{code}: {count}. The sender is not authenticated: anyone with the link can submit.")
@@ -91,16 +91,17 @@ def tell(result: Collected) -> None:
         render.print_note(f"sealpipe: {warning}")
 
 
-def tell_late(result: Collected) -> None:
-    """What came while the request ended: with `each` it was stored like the others, where there is a place."""
+def print_late(result: Collected) -> None:
+    """Print how many submissions arrived while the request expired: with `--pick each` they were stored, too."""
     if result.late:
         code, stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
-        told = "they were collected, too" if stored else "they are kept: collect them with --pick"
-        render.print_note(f"{code}: {result.late} answer(s) came while it ended; {told}")
+        what = "collected, too" if stored else "kept for `sealpipe collect --pick`"
+        count = render.count(result.late, "submission")
+        render.print_note(f"{code}: {count} arrived while the request expired: {what}")
 
 
-def tell_of(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
-    """All that went wrong beside what the command ends with."""
+def print_errors(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
+    """Print all errors but the one that the command ends with."""
     told = _words(first) if first is not None else ""
     others = [words for words in dict.fromkeys(map(_words, problems)) if words != told]
     for words in others[:_MOST]:
@@ -117,7 +118,7 @@ def _words(error: SealpipeError) -> str:
 def show(
     session: Session, results: Sequence[Collected], plan: CollectPlan, values: dict[str, Any], leave: Disclosure
 ) -> None:
-    """The result on stdout; what holds values goes there by `leave` alone. DeliveryError where nobody takes it."""
+    """Print the result on stdout; values only through `leave`. DeliveryError if stdout cannot be written."""
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
         _show(results, values)
     else:
@@ -190,9 +191,9 @@ def _submission(received: OpenedSubmission, *, with_values: bool) -> dict[str, A
 
 
 def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]:
-    """All that was handed over, but no answer to a prompt of type `text`.
+    """Yield all values to mask: all but those for a prompt of type `text`.
 
-    The prompt's type counts, which is ours: that of a submission is whatever a stranger wrote.
+    The prompt's own type counts: the type in a submission is whatever its sender wrote.
     """
     plain = {job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in plan.jobs}
     typed = [
@@ -211,7 +212,7 @@ def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]
 
 
 def _texts(extra: object) -> Iterator[str]:
-    """What stands in members that we do not know: nobody says that it is no secret."""
+    """Yield the texts in unknown members: they may be secret, too."""
     if isinstance(extra, str):
         yield extra
     elif isinstance(extra, Mapping | list):

@@ -1,4 +1,4 @@
-"""`sealpipe completion`: the script that a shell sources."""
+"""`sealpipe completion`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sealpipe.cli.options import Command
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script of a shell.
+    """Print a shell completion script.
 
-    For bash: put `eval "$(sealpipe completion bash)"` into ~/.bashrc.
+    For bash, add `eval "$(sealpipe completion bash)"` to ~/.bashrc.
     """
     from sealpipe.cli.main import cli
 

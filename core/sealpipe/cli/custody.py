@@ -13,15 +13,15 @@ from sealpipe.errors import CredentialError
 
 @click.group(cls=SettingsGroup)
 def custody() -> None:
-    """The credential's custody part, which never leaves this machine."""
+    """Print the credential's custody public key."""
 
 
 @custody.command("public-key", cls=Command)
 @options("", common=("api_key_file", "service_tag", "output"))
 def public_key(**values: Any) -> None:
-    """Print the custody public key: base64url of the uncompressed P-256 point. Calls nobody.
+    """Print the custody public key: base64url of the uncompressed P-256 point. Makes no connection.
 
-    It is what the service's app registers for the key; compare the two by the fingerprint of --output json.
+    The service's app registers this key; compare the two by the fingerprint in --output json.
     """
     import hashlib
 
@@ -31,8 +31,8 @@ def public_key(**values: Any) -> None:
     credential = open_credential(context.run_config().api_key(values["api_key_file"]), values["service_tag"])
     if credential.custody_secret is None:
         raise CredentialError(
-            "the credential has two parts: the custody secret, the third, is missing",
-            remedy="set the whole credential as it was shown once; if it is lost, mint a new key",
+            "the credential has only two parts: the third, the custody secret, is missing",
+            remedy="set the whole credential, as it was shown once; if it is lost, create a new API key",
         )
     point = keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag).public_key
     shown = encoding.encode_base64url(point)

@@ -1,4 +1,4 @@
-"""Putting a link, a share's or a request's, where it belongs, and only then ending its outbox entry."""
+"""Deliver the link of a share or request, and only then remove its outbox entry."""
 
 from __future__ import annotations
 
@@ -26,38 +26,40 @@ Made: TypeAlias = "Share | SecureRequest"
 _TEMPLATE_LIMIT = 64 * 1024
 
 _OWN = {"share": ("custody",), "request": ("public_key", "key")}
-"""What either alone tells of itself."""
+"""JSON members that only one of the two has."""
 
 Targets = Mapping[str, str | None]
-"""Where link and receipt go: absolute paths, None for stdout or for none at all; and what a sealed link is bound to."""
+"""Where link and receipt go: absolute paths, or None for stdout or no file; and the text a sealed link is bound to."""
 
 
 def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
-    """Both paths, checked before anything is sent: new files in folders that are there."""
+    """Check both paths, before anything is sent: new files in existing directories."""
     found: dict[str, str | None] = {"link_file": link_file, "receipt": receipt}
     for name, text in found.items():
         if text is None:
             continue
         path, option = Path(text).absolute(), "--" + name.replace("_", "-")
         if os.path.lexists(path):
-            raise UsageError(f"{option}: {path} exists already", remedy="remove it, or name another file")
+            raise UsageError(f"{option}: {path} already exists", remedy="remove it, or choose another file")
         if not path.parent.is_dir():
-            raise UsageError(f"{option}: the folder {path.parent} does not exist", remedy="make it, or name another")
+            raise UsageError(
+                f"{option}: the directory {path.parent} does not exist", remedy="create it, or choose another"
+            )
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise UsageError(f"{option}: the folder {path.parent} cannot be written", remedy="name another file")
+            raise UsageError(f"{option}: the directory {path.parent} is not writable", remedy="choose another file")
         found[name] = str(path)
     if found["link_file"] is not None and found["link_file"] == found["receipt"]:
-        raise UsageError("--link-file and --receipt name the same file", remedy="give each its own")
+        raise UsageError("--link-file and --receipt name the same file", remedy="choose two different files")
     return found
 
 
 def seal_target(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
-    """What the outbox is told of a link that is printed sealed; nothing where it is not."""
+    """Return what the outbox stores about a link to be printed sealed; nothing if it is not."""
     return {"seal_link": "stdout", "bind": bind} if wanted else {}
 
 
 def check_seal(session: Session, to: Targets) -> None:
-    """UsageError where the link is to be sealed, and cannot be: before anything is sent."""
+    """Check that the link can be sealed, if it shall be. UsageError before anything is sent."""
     if to.get("seal_link"):
         from sealpipe.flows.share import sealed_link
 
@@ -65,7 +67,7 @@ def check_seal(session: Session, to: Targets) -> None:
 
 
 def read_message_template(path: str | None) -> str | None:
-    """The text for a message, from its file. UsageError where that cannot be read, or is no text."""
+    """Read the text of a message from its file. UsageError if it cannot be read, or is not UTF-8."""
     if path is None:
         return None
     from sealpipe.plugin import open_file  # most messages are our own
@@ -74,7 +76,7 @@ def read_message_template(path: str | None) -> str | None:
         with open_file(path, f"--message-template: {path}") as file:
             content = file.read(_TEMPLATE_LIMIT + 1)
         if len(content) > _TEMPLATE_LIMIT:
-            raise UsageError(f"--message-template: {path} has more than {_TEMPLATE_LIMIT // 1024} KiB")
+            raise UsageError(f"--message-template: {path} is larger than {_TEMPLATE_LIMIT // 1024} KiB")
         return content.decode("utf-8")
     except OSError as error:
         raise UsageError(f"--message-template: {path} cannot be read: {error.strerror}") from None
@@ -83,7 +85,7 @@ def read_message_template(path: str | None) -> str | None:
 
 
 def announce(share: Made) -> None:
-    """Tell people, as soon as the service has answered."""
+    """Print the short code and the expiry, as soon as the service has answered."""
     ends = render.describe_expiry(share.expires_at, known=share.expiry_known)
     render.print_note(f"created {render.escape(share.short_code)}, {ends}")
     for remark in share.remarks:
@@ -93,7 +95,7 @@ def announce(share: Made) -> None:
 
 
 def write_files(share: Made, to: Targets) -> None:
-    """Receipt and link file. DeliveryError where one cannot be written: the entry is kept."""
+    """Write receipt and link file. DeliveryError if one cannot be written: the entry is kept."""
     contents = {"receipt": _receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
         path = to.get(name)
@@ -102,7 +104,7 @@ def write_files(share: Made, to: Targets) -> None:
 
 
 def prints_link(share: Made, to: Targets) -> bool:
-    """Whether the link goes to stdout: where it goes to a file, to somebody or out sealed, it goes nowhere else."""
+    """Whether the link goes to stdout: not if it goes to a file, to a channel or out sealed."""
     return (
         not to.get("link_file")
         and not to.get("seal_link")
@@ -111,7 +113,7 @@ def prints_link(share: Made, to: Targets) -> bool:
 
 
 def describe_share(share: Made, to: Targets) -> dict[str, Any]:
-    """What was made as JSON members. `delivered` names the files and the channels that have what is theirs."""
+    """Return the share or request as JSON members. `delivered` names the files and channels that are done."""
     sent = (
         [each.recipient.channel for each in share.deliveries.items if each.state == "sent"] if share.deliveries else []
     )
@@ -129,10 +131,10 @@ def describe_share(share: Made, to: Targets) -> dict[str, Any]:
 
 
 def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False) -> None:
-    """Tell, deliver, print, and end the entry: one share, one link, whatever is killed when.
+    """Announce, deliver, print, and remove the entry: one share, one link, whenever the process is killed.
 
-    A share's link goes to stdout by `leave` alone. What cannot be delivered does not stop the rest; it is raised last,
-    and the entry is kept.
+    A share's link goes to stdout through `leave` only. A failed delivery does not stop the others; its error is
+    raised last, and the entry is kept.
     """
     with keep_entry_on_error(share.entry):
         announce(share)
@@ -159,7 +161,7 @@ def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_js
 
 
 def _put(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
-    """The result on stdout. What holds a share's link takes the one way that there is for it."""
+    """Print the result on stdout; a share's link only through `leave`."""
     is_secret = share.kind == "share" and prints_link(share, to)
     if is_secret:
         leave.write(
@@ -197,7 +199,7 @@ def _sealed(session: Session, share: Made, to: Targets) -> str | None:
 
 
 def send_messages(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
-    """Send what goes through channels, and tell of it; the error of what is left, None where all is out."""
+    """Send all messages, and print what was sent. Return the error of those that failed; None if all are out."""
     if share.deliveries is None:
         return None
     from sealpipe.flows.deliver.send import deliver
@@ -218,7 +220,7 @@ def send_messages(client: Client, share: Made, *, resend: bool) -> DeliveryError
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a new 0600 file; one that holds the same already was written before a kill. Raises OSError."""
+    """Write a new file (mode 0600); one with the same content was written before a kill. Raises OSError."""
     content = text.encode()
     try:
         files.create(Path(path), lambda: [content])
@@ -232,7 +234,7 @@ def _write(path: Path, content: str, share: Made) -> None:
         write_file(path, content)
     except OSError as error:
         raise DeliveryError(
-            f"{path} could not be written: {error.strerror}",
+            f"{path} cannot be written: {error.strerror}",
             outbox_id=share.entry.id if share.entry else None,
         ) from None
 

@@ -1,4 +1,4 @@
-"""`sealpipe doctor`."""
+"""`sealpipe doctor`: run the checks of `sealpipe.doctor` and print their findings."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 @options("doctor", common=context.COMMON)
 @click.pass_context
 def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
-    """Look at everything that a share needs, and tell what to do.
+    """Diagnose settings, credential, connectivity and scopes.
 
-    Settings and where they come from, the credential's form, the state folder, plugins and stores, the link address,
-    the way to the service, clock, scopes. With a NAME only that source, sink, channel or store. No secret is shown,
-    and nothing is changed (but for --roundtrip). Ends with 0, or with the exit code of what failed first.
+    Checks settings and their origin, the credential's form, the state directory, plugins and stores, the link
+    address, the connection to the service, clock and scopes; with a NAME, only that source, sink, channel or store.
+    Shows no secret and changes nothing (except with --roundtrip). Exits with 0, or the exit code of the first failure.
 
-    With --conformance, fixed inputs of the wire format are run through this installation and held against the
-    reference's results. That needs no credential, no settings and no network; a result that differs ends with 13.
+    With --conformance, compares this installation's wire format with the reference's test vectors. That needs no
+    credential, no settings and no network; a difference exits with 13.
     """
     found = [_shown(finding) for finding in _found(ctx, name, values)]
     _tell(found, as_json=values["output"] == "json")
@@ -43,7 +43,7 @@ def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
 def _found(ctx: click.Context, name: str | None, values: dict[str, Any]) -> Iterator[Finding]:
     if values["conformance"] is True:
         if name or values["roundtrip"] is True:
-            raise UsageError("--conformance stands alone", remedy="leave out the name and --roundtrip")
+            raise UsageError("--conformance excludes NAME and --roundtrip", remedy="leave both out")
         from sealpipe.doctor.conformance import check_conformance
 
         return check_conformance()
@@ -60,7 +60,7 @@ def _one(name: str) -> Iterator[Finding]:
 
 
 def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
-    """Every check. What ends one of them is told, and the rest goes on."""
+    """Run every check. One that fails does not stop the others."""
     from functools import partial
 
     from sealpipe.doctor import failure, run_check
@@ -97,7 +97,7 @@ def _link_address(settings: Settings) -> Iterator[Finding]:
 
 
 def _service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
-    """The network, as far as what is set leads."""
+    """Check the service, as far as the settings allow."""
     from dataclasses import replace
     from pathlib import Path
 
@@ -123,7 +123,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     route = [] if base_url is None else list(check_route(base_url, trusted, os.environ))
     yield from route
     if base_url is None or credential is None or any(finding.error for finding in route):
-        yield warning("service", "not asked: address, credential and certificates come first")
+        yield warning("service", "not checked: fix base URL, credential and certificates first")
         return
     # Links are not made here but for a test share that nobody gets: their address may be missing.
     link_base_url = given["link_base_url"] or base_url
@@ -138,7 +138,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
                 lambda: check_round_trip(replace(session, overseers=read_policy_hooks(config.user, machine)), line),
             )
         elif roundtrip:
-            yield warning("roundtrip", "not tried: what comes before it has to work first")
+            yield warning("roundtrip", "not tried: fix the checks before it first")
     finally:
         line.close()
 
@@ -158,7 +158,7 @@ def _tell(found: Iterable[Finding], *, as_json: bool) -> None:
 
 
 def _shown(finding: Finding) -> Finding:
-    """As it is told: a setting may hold a credential where a path belongs."""
+    """Redact a finding: a setting may hold a credential instead of a path."""
     from dataclasses import replace
 
     check, detail, remedy = map(render.redact, (finding.check, finding.detail, finding.remedy))
@@ -186,8 +186,8 @@ def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSett
     return {param.name: given(param) for param in params if param.name in context.COMMON}
 
 
-class _Later(AnyType):
-    """Hands on what a setting's own type has against a value: it is told beside everything else."""
+class _DeferredErrors(AnyType):
+    """Returns the error of a setting's own type as the value, so that the report can include it."""
 
     def __init__(self, kind: AnyType) -> None:
         self.name = kind.name
@@ -207,4 +207,4 @@ class _Later(AnyType):
 
 for _param in doctor.params:
     if isinstance(_param.type, SettingType | OneOf | click.types.BoolParamType):
-        _param.type = _Later(_param.type)
+        _param.type = _DeferredErrors(_param.type)

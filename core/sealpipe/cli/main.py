@@ -1,4 +1,4 @@
-"""The command line: commands that are imported when they are called, and how every error ends."""
+"""The command line: imports a command when it is called, and turns every error into an exit code."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from sealpipe.cli import render
 from sealpipe.errors import Note, SealpipeError, UsageError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "share": ("sealpipe.cli.share:share", "Seal secrets and make a link to them."),
-    "request": ("sealpipe.cli.request:request", "Make a link by which somebody hands you secrets."),
-    "collect": ("sealpipe.cli.collect:collect", "Open what was handed over, and store it where it belongs."),
-    "unseal": ("sealpipe.cli.unseal:unseal", "Open a link that was sealed for another job."),
+    "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
+    "request": ("sealpipe.cli.request:request", "Create a collect link to ask someone for secrets."),
+    "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
+    "unseal": ("sealpipe.cli.unseal:unseal", "Open a link that another job sealed."),
     "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
-    "stats": ("sealpipe.cli.stats:stats", "How many shares there are, and how often they were viewed."),
+    "stats": ("sealpipe.cli.stats:stats", "Show how many shares exist and how often they were viewed."),
     "tools": ("sealpipe.cli.tools:tools", "List and call the tools of the hosted MCP endpoint."),
-    "requests": ("sealpipe.cli.requests:requests", "List, show, expire and purge requests for secrets."),
-    "resume": ("sealpipe.cli.resume:resume", "Finish what an interrupted command left in the outbox."),
-    "doctor": ("sealpipe.cli.doctor:doctor", "Look at settings, credential, way and scopes; tell what to do."),
-    "plugins": ("sealpipe.cli.plugins:plugins", "List the plugins that there are."),
+    "requests": ("sealpipe.cli.requests:requests", "List, show, expire and purge requests."),
+    "resume": ("sealpipe.cli.resume:resume", "Finish interrupted shares and requests from the outbox."),
+    "doctor": ("sealpipe.cli.doctor:doctor", "Diagnose settings, credential, connectivity and scopes."),
+    "plugins": ("sealpipe.cli.plugins:plugins", "List installed plugins."),
     "audit": ("sealpipe.cli.audit:audit", "Verify an audit log."),
-    "custody": ("sealpipe.cli.custody:custody", "Tell the custody public key of the credential."),
+    "custody": ("sealpipe.cli.custody:custody", "Print the credential's custody public key."),
     "rehearse": (
         "sealpipe_rehearsal.commands:rehearse",
-        "Watch the main job, or run a command, on a local service.",
+        "Take a tour, or run a command, against a local service.",
     ),
-    "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "The local service: start it, make keys for it."),
-    "completion": ("sealpipe.cli.completion:completion", "Print the completion script of a shell."),
+    "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "Run the local service and manage its keys and accounts."),
+    "completion": ("sealpipe.cli.completion:completion", "Print a shell completion script."),
 }
-"""Each command's place and summary: `--help` imports none of them."""
+"""Each command's module and summary: `--help` imports none of them."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called; those of plugins are looked up by their name only."""
+    """Imports commands when they are called; commands of plugins are looked up by name only."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -99,9 +99,9 @@ class LazyGroup(click.Group):
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Hand secrets from pipelines to people, end-to-end encrypted.
+    """Hand over secrets between pipelines and people, end-to-end encrypted.
 
-    Secrets are named by reference (env:DB_PASSWORD, file:key.pem, stdin:), never given as a value.
+    Name secrets by reference (env:DB_PASSWORD, file:key.pem, stdin:). No option takes a secret's value.
     """
     if ctx.invoked_subcommand != "completion":
         _configure(ctx)
@@ -109,7 +109,7 @@ def cli(ctx: click.Context) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line to its exit code."""
-    _occupy_standard_streams()
+    _open_standard_streams()
     as_json = _wants_json(arguments)
     _listen_to_signals()
     shared: dict[str, Any] = {}  # what commands keep for this run (`context.run_config`)
@@ -117,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
         try:
             code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
         finally:
-            _tell_audit()
+            _print_audit_heads()
     except SealpipeError as error:
         _show_in_ci(error, shared)
         render.print_error(error, as_json=as_json)
@@ -150,8 +150,8 @@ class Interrupted(BaseException):
         self.number = number
 
 
-def _tell_audit() -> None:
-    """The head of an audit log that was written to: kept elsewhere, it tells whether lines were cut off."""
+def _print_audit_heads() -> None:
+    """Print the head of each audit log that was written. Kept elsewhere, it proves later that no line was cut off."""
     if "sealpipe.registry.policy" in sys.modules:
         from sealpipe.registry.policy import audit_heads
 
@@ -171,7 +171,7 @@ def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
 
 
 def _listen_to_signals() -> None:
-    """Both by an exception of ours: click would turn KeyboardInterrupt into another, and lose what was noted on it."""
+    """Raise an exception of ours: click would replace KeyboardInterrupt, and lose the notes on it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupted)
@@ -182,13 +182,13 @@ def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _configure(ctx: click.Context) -> None:
-    """Read the user's config file, and warn of names that mean nothing."""
+    """Read the user's config file, and warn of unknown variables."""
     from sealpipe.cli.context import run_config
 
     config = run_config()
 
     for name, near in config.unknown_variables():
-        render.print_note(f"sealpipe: {name} means nothing" + (f"; did you mean {near}?" if near else ""))
+        render.print_note(f"sealpipe: unknown variable {name}" + (f"; did you mean {near}?" if near else ""))
     # The doctor reports what is wrong itself, and goes on.
     user = config.usable if ctx.invoked_subcommand == "doctor" else config.user
     if user:
@@ -208,7 +208,7 @@ def _version(ctx: click.Context, *, on: bool) -> None:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Known before the command line is parsed, so that its own errors are JSON, too."""
+    """Whether --output json is set: known before the command line is parsed, for its own errors."""
     for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         if word == "--output" or word.startswith("--output="):
             return (following if word == "--output" else word.partition("=")[2]) == "json"
@@ -217,23 +217,23 @@ def _wants_json(arguments: Sequence[str]) -> bool:
     return os.environ.get("SEALPIPE_OUTPUT") == "json"
 
 
-def _occupy_standard_streams() -> None:
-    """A closed stdin, stdout or stderr must not become the number of a file that we open."""
+def _open_standard_streams() -> None:
+    """Open the null device on closed standard streams: no file of ours must get such a number."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
 
 
 def _bug(error: Exception, *, as_json: bool) -> None:
-    """Where it happened, and of what type; the message and the values could hold a secret."""
+    """Print where a bug is, and its type; its message and values could contain a secret."""
 
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     if not as_json:
         for place in places:
             render.print_note(f"  {place}")
     bug = SealpipeError(
-        f"a bug of ours: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
-        remedy="please report it with these lines; they hold no secret",
+        f"internal error: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
+        remedy="this is a bug in sealpipe: please report it with these lines, which contain no secret",
     )
     for line in Note.on(error):
         bug.add_note(line)

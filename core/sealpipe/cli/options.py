@@ -1,4 +1,4 @@
-"""click's options, made from the one table in `settings.py`."""
+"""click's commands and options, made from the one table in `settings.py`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ OFFLINE = ("output",)
 
 
 class Command(click.Command):
-    """A command that does not echo a word too many: it may be a secret that lost its option."""
+    """A command that does not echo an unexpected argument: it may be a secret without its option."""
 
     allow_extra_args = True
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.args:
             raise UsageError(
-                f"{len(ctx.args)} word(s) too many",
-                remedy=f"every value has an option: see `{ctx.command_path} --help`",
+                "unexpected argument" if len(ctx.args) == 1 else f"{len(ctx.args)} unexpected arguments",
+                remedy=f"pass every value with its option: see `{ctx.command_path} --help`",
             )
         return super().invoke(ctx)
 
 
 class SettingsGroup(click.Group):
-    """A group whose commands share its table of the config file."""
+    """A group whose commands share the group's table in the config file."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         ctx = super().make_context(*args, **extra)
@@ -43,9 +43,9 @@ class SettingsGroup(click.Group):
 
 
 class CodeCommand(Command):
-    """A command that takes short codes, or ids, which are opaque, and may begin with a dash.
+    """A command that takes short codes or ids, which are opaque and may begin with a dash.
 
-    Its options have two dashes, and `-h` is help. So a longer word with one dash is a code; behind `--` any word is.
+    Its options have two dashes, and `-h` is help. So a longer word with one dash is a code; after `--` any word is.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -55,12 +55,12 @@ class CodeCommand(Command):
             message = error.format_message()
         raise UsageError(
             escape(message),
-            remedy=f"see `{ctx.command_path} --help`; a short code that begins with a dash comes after --: "
+            remedy=f"see `{ctx.command_path} --help`; put a short code that begins with a dash after --: "
             f"`{ctx.command_path} -- CODE`",
         )
 
     def _codes_last(self, args: list[str]) -> list[str]:
-        """The same words, with all that are no options, and no values of options, behind `--`."""
+        """Move all words that are no options, and no values of options, behind `--`."""
         with_value = {
             name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
         }
@@ -99,17 +99,17 @@ else:
 
 
 class OneOf(click.Choice[str]):
-    """One of a few words. Anything else is not echoed: it may be a secret, such as a seed behind `request --key`."""
+    """One of a few words. Anything else is not echoed: it may be a secret, such as a seed after `request --key`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            raise click.BadParameter(f"it is none of {', '.join(self.choices)}.", ctx, param) from None
+            raise click.BadParameter(f"choose from {', '.join(self.choices)}.", ctx, param) from None
 
 
 class SettingType(AnyType):
-    """Parses with the setting's own function; its errors are ours, and name where the value was given."""
+    """Parses with the setting's own function; errors name the option, variable or config file entry."""
 
     def __init__(self, setting: Setting) -> None:
         self.name = setting.metavar
@@ -140,7 +140,7 @@ class SettingType(AnyType):
 def options(
     command: str, only: Sequence[str] | None = None, common: Sequence[str] | None = None
 ) -> Callable[[Function], Function]:
-    """The options of a command (or only some of its table), and the global ones (or only some of them)."""
+    """Add the options of a command (all of its table, or `only` some), and the global ones (all, or `common`)."""
     own = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
     shared = [setting for setting in GLOBAL if not setting.secret and (common is None or setting.name in common)]
 

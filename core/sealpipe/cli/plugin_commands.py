@@ -1,4 +1,4 @@
-"""Commands that third-party plugins add by the hook `sealpipe_commands`: found by name, kept apart when they fail."""
+"""Commands that plugins add by the hook `sealpipe_commands`: find them by name, and contain their failures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sealpipe.errors import PluginError, SealpipeError
 from sealpipe.registry import Registry
 
 EXPECTED = (SealpipeError, click.UsageError, click.exceptions.Exit)
-"""What a command may end with, whoever wrote it."""
+"""What a command may raise, whoever wrote it."""
 
 
 def find_commands(registry: Registry) -> dict[str, Any]:
-    """All of them by name, each a `registry.commands.Foreign`. Looks up all entry points."""
+    """Find all plugin commands, by name. Looks up all entry points."""
     from sealpipe.cli.main import COMMANDS
 
     found = registry.commands(click.Group, lambda name: name in COMMANDS)
@@ -23,7 +23,7 @@ def find_commands(registry: Registry) -> dict[str, Any]:
 
 
 def find_command(name: str) -> click.Command | None:
-    """The one of that name; None where there is none, and then the plugins that are broken are told."""
+    """Find one by name; None if there is none: then the broken plugins are printed."""
     registry = context.make_registry()
     found = find_commands(registry).get(name)
     if found is not None:
@@ -34,16 +34,16 @@ def find_command(name: str) -> click.Command | None:
 
 
 def print_problems(registry: Registry) -> None:
-    """A line for each plugin that cannot be used, or only in part."""
+    """Print a line for each plugin that cannot be used, or only in part."""
     for name, problem in registry.problems.items():
         render.print_note(f"sealpipe: the plugin {render.escape(name)} {render.escape(problem)}")
 
 
 def wrap_error(name: str, error: Exception) -> PluginError:
-    """How a command that is not ours has failed: in its author's words where they meant it so, else by its type."""
+    """Wrap the error of a plugin command: in its author's words if meant for users, else by its type."""
     if isinstance(error, click.ClickException):
         return PluginError(render.escape(error.format_message()))
     return PluginError(
-        f"the command {name} failed in a way it should not ({type(error).__name__})",
-        remedy="`sealpipe plugins` says whose it is: ask its author",
+        f"the plugin command {name} raised an unexpected {type(error).__name__}",
+        remedy="report it to the plugin's author; `sealpipe plugins` shows which plugin it is",
     )

@@ -13,9 +13,9 @@ from sealpipe.cli.options import OFFLINE, Command, options
 @click.command(cls=Command)
 @options("plugins", common=OFFLINE)
 def plugins(**values: Any) -> None:
-    """The plugins that there are: built-in ones, and those of installed distributions.
+    """List installed plugins: built-in ones, and those of other distributions.
 
-    Looks them up, but imports no backend and calls nobody; `sealpipe doctor NAME` tries one.
+    Imports no backend and makes no connection; test one with `sealpipe doctor NAME`.
     """
     from sealpipe.cli import plugin_commands
 

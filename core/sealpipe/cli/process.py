@@ -1,4 +1,4 @@
-"""What others on the machine see of this process: no core file, no memory, and no credential among its variables.
+"""Harden this process: no core file, no access to its memory, no credential in its visible environment.
 
 For the command line only: a program that uses the library decides for itself.
 """
@@ -14,13 +14,13 @@ from pathlib import Path
 CREDENTIALS = ("SEALPIPE_API_KEY", "SEALPIPE_API_KEY_PREVIOUS")
 _PR_SET_DUMPABLE = 4
 _ENV_START, _ENV_END = 47, 48
-"""Where /proc/self/stat tells the block of variables that the process was started with, counted behind its name."""
+"""Fields of /proc/self/stat, after the process name: bounds of the environment that the process started with."""
 
 
 def harden() -> None:
-    """Take the credential out of the block of variables, then shut the process to others of the same user.
+    """Erase the credential from the visible environment, then bar other processes of the same user.
 
-    What cannot be done on a system is left: nothing depends on it. `os.environ` keeps its own copy.
+    What a system does not support is skipped: nothing depends on it. `os.environ` keeps its own copy.
     """
     for name in [name for name in os.environ if name.startswith("SEALPIPE_")]:
         with suppress(OSError):
@@ -31,7 +31,7 @@ def harden() -> None:
 
 
 def _erase(names: Sequence[str]) -> None:
-    """Overwrite the values where the kernel shows them (/proc/PID/environ): unsetenv only forgets where they are."""
+    """Overwrite the values in the memory that /proc/PID/environ shows: unsetenv leaves them there."""
     if not names or sys.platform != "linux":
         return
     with suppress(OSError, ValueError, IndexError):
@@ -54,7 +54,7 @@ def _overwrite(memory: int, start: int, block: bytes, names: Sequence[str]) -> N
 
 
 def _forbid_dumps() -> bool:
-    """No core file, and /proc/PID is root's: no other process of this user reads variables or memory. Linux only."""
+    """Forbid core files, and give /proc/PID to root: no other process of this user reads it. Linux only."""
     if sys.platform != "linux":
         return False
     try:

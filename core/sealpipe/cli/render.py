@@ -1,4 +1,4 @@
-"""The only place that prints. stdout carries the result and nothing else; all else goes to stderr."""
+"""The only place that prints: the result on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ _SECRET: Final = re.compile(
 
 
 def print_result(text: str) -> None:
-    """Put the result on stdout, now and whole: a link, or another exact value. DeliveryError where nobody takes it.
+    """Print the result, now and whole: a link, or another exact value. DeliveryError if stdout cannot be written.
 
-    Written past Python's buffer: what is left in that would be written again, and fail again, at exit.
+    Bypasses Python's buffer: what is left there would be written again, and fail again, at exit.
     """
     try:
         if sys.stdout is None:
             raise OSError(9, "it is closed")
         _write(sys.stdout.fileno(), text)
     except OSError as error:
-        raise DeliveryError(f"the result could not be written to stdout: {error.strerror}") from None
+        raise DeliveryError(f"stdout cannot be written: {error.strerror}") from None
 
 
 def print_lines(rows: Iterable[str]) -> None:
-    """Put lines on stdout, in which there may be text from outside: it commands neither a terminal nor a CI system."""
+    """Print lines on stdout; text from outside in them controls neither a terminal nor a CI system."""
     print_result("".join(f"{_plain(row)}\n" for row in rows))
 
 
 def print_json(members: Mapping[str, Any]) -> None:
-    """The result as one line of JSON."""
+    """Print the result as one line of JSON."""
     print_result(_json(members))
 
 
 def print_json_rows(rows: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """One result, or a list of them, as one line of JSON."""
+    """Print a result, or a list of them, as one line of JSON."""
     if isinstance(rows, Mapping):
         print_json(rows)
         return
@@ -79,28 +79,28 @@ def print_page(
 
 
 def print_note(text: str) -> None:
-    """A line for people."""
+    """Print a line for people on stderr."""
     try:
         if sys.stderr is not None:
             told = redact(text).split("\n")
             _write(sys.stderr.fileno(), "".join(f"{_plain(line)}\n" for line in told))
     except OSError:
-        pass  # nobody listens: the exit code still tells
+        pass  # nobody reads it: the exit code still says how it ended
 
 
 def print_status(text: str) -> None:
-    """What is going on, in the place of what was told so before; for a terminal only (`watched`)."""
+    """Replace the status line on stderr; for a terminal only."""
     with suppress(OSError, AttributeError):
         _write(sys.stderr.fileno(), f"\r{_plain(text)}\x1b[K")
 
 
 def is_terminal() -> bool:
-    """Whether a person looks on: stderr is a terminal."""
+    """Whether stderr is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def print_error(error: SealpipeError, *, as_json: bool) -> None:
-    """What went wrong and what to do next; as JSON one object, the last line on stderr."""
+    """Print an error and its remedy; as JSON one object, the last line on stderr."""
     notes = _notes(error)
     if as_json:
         print_note(_json({"error": describe_error(error)}).rstrip("\n"))
@@ -117,7 +117,7 @@ def print_error(error: SealpipeError, *, as_json: bool) -> None:
 
 
 def describe_error(error: SealpipeError) -> dict[str, Any]:
-    """An error as JSON members; those that do not apply are left out."""
+    """Return an error as JSON members, without those that do not apply."""
     members: dict[str, Any] = {
         "type": type(error).__name__,
         "message": error.message,
@@ -137,19 +137,19 @@ def describe_error(error: SealpipeError) -> dict[str, Any]:
 
 
 def _notes(error: SealpipeError) -> list[str]:
-    """The lines of ours on it. Where it names its outbox entry, it has said how to finish that."""
+    """Our notes on an error, without those that repeat its outbox entry."""
     entry = getattr(error, "outbox_id", None)
     return [line for line in Note.on(error) if not entry or entry not in line]
 
 
 def escape(value: object) -> str:
-    """Text from outside for a terminal: control characters escaped."""
+    """Escape control characters in text from outside."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def redact(text: str) -> str:
-    """Text without a link's key and without a credential: one that was given in a path's or a word's place, say."""
+    """Remove link keys and credentials from text, such as one given instead of a path."""
     return _SECRET.sub(r"\1\2[withheld]", text)
 
 
@@ -159,7 +159,7 @@ def count(number: int, noun: str) -> str:
 
 
 def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
-    """When something ends, in words; null from the service means never, and nothing means that nobody knows."""
+    """Say when something expires: None means never; not `known`, that the service did not say."""
     if not known:
         return "the service did not say when it expires"
     from sealpipe.times import format_time
@@ -168,12 +168,12 @@ def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
 
 
 def escape_inline(text: str) -> str:
-    """Text from outside as it stands in a line, behind other text."""
+    """Escape text from outside inside a line, after other text."""
     return log_commands.escape_inline(escape(text))
 
 
 def escape_json(text: str) -> str:
-    """Text as it stands in a JSON result, between its quotes."""
+    """Escape text for a JSON result, without the quotes."""
     return log_commands.escape_json(json.dumps(text))[1:-1]
 
 
@@ -184,7 +184,7 @@ def _json(members: Mapping[str, Any]) -> str:
 
 
 def _plain(line: str) -> str:
-    """A line that does nothing to a terminal and to a CI system; the tabs between its cells stay."""
+    """Escape a line for a terminal and a CI system; tabs between its cells stay."""
     if not line.replace("\t", "").isprintable():
         line = "\t".join(escape(cell) for cell in line.split("\t"))
     return log_commands.escape_line(line)

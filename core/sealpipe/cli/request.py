@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @options("request", common=context.COMMON)
 def request(**values: Any) -> None:
-    """Make a link by which somebody hands you secrets, sealed to a key that the service never has.
+    """Create a collect link to ask someone for secrets. The service never has the key that opens them.
 
-    The collect link is the result, on stdout: whoever has it can answer, and read nothing. The last :TYPE of a prompt
-    counts only where it is a field type; without one it is a password.
+    Prints the collect link on stdout; anyone with the link can submit, but not read. A prompt that does not end in
+    the :TYPE of a field asks for a password.
 
     sealpipe request -a 'Staging password' -a 'user=User name:text' --receipt acme.json
     """
@@ -45,7 +45,7 @@ def request(**values: Any) -> None:
         params=values["param"],
     )
     _check_seed(values)
-    _tell_slips(plan.prompts)
+    _warn_of_typos(plan.prompts)
     session = context.make_session(values)
     with Client.of_session(session) as client:
         outbox = context.open_outbox(values, session.credential)
@@ -53,15 +53,15 @@ def request(**values: Any) -> None:
         deliver.finish(client, made, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
 
 
-def _tell_slips(prompts: Sequence[Prompt]) -> None:
-    """A prompt is asked as it is written; that its end was meant as a type can only be guessed."""
+def _warn_of_typos(prompts: Sequence[Prompt]) -> None:
+    """Warn of prompts that seem to end in a misspelled type: they are used as they are."""
     from sealpipe.prompts import suggest_type
 
     for prompt in prompts:
         if near := suggest_type(prompt):
             word = prompt.text.rpartition(":")[2]
             render.print_note(
-                f"sealpipe: {prompt.text!r} is asked as it is written: {word!r} is no type; did you mean {near}?"
+                f"sealpipe: the prompt is {prompt.text!r}, because {word!r} is not a field type; did you mean {near}?"
             )
 
 
@@ -70,6 +70,6 @@ def _check_seed(values: dict[str, Any]) -> None:
         from sealpipe.errors import UsageError
 
         raise UsageError(
-            "nobody would have the new key's seed: what is submitted could not be opened",
+            "--key new needs --seed-to: without the new key's seed, no submission can be opened",
             remedy="add --seed-to SINK, such as --seed-to vault:secret/requests/acme#seed",
         )

@@ -20,7 +20,7 @@ UNKNOWN = "-"
 
 @click.group(cls=SettingsGroup)
 def requests() -> None:
-    """List, show, expire and purge requests, and see what was submitted. Only ciphertext: `collect` opens it."""
+    """List, show, expire and purge requests, and list their submissions. `sealpipe collect` decrypts them."""
 
 
 requests.add_command(list_requests)
@@ -30,7 +30,7 @@ requests.add_command(list_requests)
 @click.argument("code")
 @options("", common=context.COMMON)
 def show(code: str, **values: Any) -> None:
-    """What the service tells of a request. Changes nothing."""
+    """Show what the service knows about a request. Changes nothing."""
     with context.open_client(values) as client:
         known = known_keys(client)
         row = client.get_request(context.resolve_request_code(client, code))
@@ -44,9 +44,9 @@ def show(code: str, **values: Any) -> None:
 @click.argument("code")
 @options("", common=context.COMMON)
 def submissions(code: str, **values: Any) -> None:
-    """What was submitted to a request: code, time and size of each. Nothing is opened.
+    """List the submissions to a request: code, time and size of each. Decrypts nothing.
 
-    With --output json, the ciphertext too.
+    --output json includes the ciphertext.
     """
     with context.open_client(values) as client:
         code = context.resolve_request_code(client, code)
@@ -63,9 +63,9 @@ def submissions(code: str, **values: Any) -> None:
 @click.argument("code")
 @options("", common=context.COMMON)
 def expire(code: str, **values: Any) -> None:
-    """End a request now; what was submitted stays at the service. Safe to run again, at any time.
+    """Expire a request now. Its submissions stay at the service. Safe to run again at any time.
 
-    The ciphertext of every submission is kept in the state folder, too.
+    Also keeps the ciphertext of every submission in the state directory.
     """
     with context.open_client(values) as client:
         keep = context.state_folder(values, "requests")
@@ -78,9 +78,9 @@ def expire(code: str, **values: Any) -> None:
 @options("purge", common=())
 @options("", common=context.COMMON)
 def purge(code: str, confirm: str | None, **values: Any) -> None:
-    """Destroy a request with everything submitted to it, for good. Needs --confirm CODE.
+    """Delete a request and all its submissions from the service, for good. Needs --confirm CODE.
 
-    The ciphertext is kept in the state folder; the service has nothing of it any more.
+    Keeps the ciphertext of every submission in the state directory.
     """
     from sealpipe.flows.short_codes import confirm_code
     from sealpipe.wire.code import names
@@ -114,12 +114,12 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
     ends = None if ended.expires_at is None else format_time(ended.expires_at)
     said = {
         "expired": f"expired {code}",
-        "already-expired": f"{code} had expired before",
-        "expiring": f"{code} ends by itself at {ends}, too soon to be expired before; run this again after that",
+        "already-expired": f"{code} was already expired",
+        "expiring": f"{code} expires at {ends}, too soon to expire it safely; run this again after that",
         "deleted": f"purged {code}",
     }
     render.print_note(said[ended.outcome])
-    render.print_note(f"kept {count} submission(s), {ended.late} of them late, in {ended.kept_in}")
+    render.print_note(f"kept {render.count(count, 'submission')}, {ended.late} of them late, in {ended.kept_in}")
     _note_skipped(ended.skipped)
     if as_json:
         render.print_json(
@@ -137,4 +137,4 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
 
 def _note_skipped(skipped: int | None) -> None:
     if skipped:
-        render.print_note(f"{skipped} submission(s) were not end-to-end encrypted: the service does not hand them out")
+        render.print_note(f"skipped {render.count(skipped, 'submission')} without end-to-end encryption")

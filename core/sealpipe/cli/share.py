@@ -23,16 +23,16 @@ _EXPIRY: Final = ("expires_in", "expires_at")
 
 @click.command(
     cls=Command,
-    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks), gen:password, "
-    "text:WORDS (no secret).",
+    epilog="References: env:NAME, file:PATH, dotenv:PATH#KEY, stdin:, prompt:TEXT (asks you), gen:password, "
+    "text:TEXT (not for secrets).",
 )
 @options("share", common=context.COMMON)
 @click.pass_context
 def share(ctx: click.Context, /, **values: Any) -> None:
-    """Seal secrets and make a link to them.
+    """Encrypt secrets and create a share link.
 
-    The link is the result, on stdout: whoever has it can open the share. In CI it goes there only with --print. Fields
-    are named by reference:
+    Prints the link on stdout; anyone with the link can open the share. In CI, that needs --print. Name fields by
+    reference:
 
     sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
     """
@@ -42,7 +42,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     from sealpipe.flows.share.options import ShareOptions
 
     if ctx.get_parameter_source("bind") is ParameterSource.COMMANDLINE and not values["seal_link"]:
-        raise UsageError("--bind is for a sealed link", remedy="add --seal-link, or leave --bind out")
+        raise UsageError("--bind needs --seal-link", remedy="add --seal-link, or leave --bind out")
     to = {
         **deliver.check_targets(values["link_file"], values["receipt"]),
         **deliver.seal_target(values["bind"], wanted=values["seal_link"]),
@@ -54,7 +54,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     session = context.make_session(values)
     leave = disclosure.plan_disclosure(
         "the link",
-        "send it with --send, name a file for it with --link-file, or have it sealed with --seal-link",
+        "send it with --send, write it to a file with --link-file, or seal it with --seal-link",
         printing=values["print"],
         elsewhere=bool(values["link_file"] or values["send"] or values["seal_link"]),
         dry_run=values["dry_run"],
@@ -72,12 +72,12 @@ def share(ctx: click.Context, /, **values: Any) -> None:
 
 
 def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
-    """One of three ways to say when it ends: the one that was given nearest (flag, environment, config file)."""
+    """Choose among three ways to set the expiry: flags win over the environment, that over the config file."""
     given = {name: ctx.get_parameter_source(name) for name in (*_EXPIRY, "no_expiry") if values[name]}
     nearest = [name for name, source in given.items() if source is min(given.values(), key=NEARNESS.index)]
     if len(nearest) > 1:
         names = " and ".join("--" + name.replace("_", "-") for name in nearest)
-        raise UsageError(f"{names} contradict each other", remedy="give one of them")
+        raise UsageError(f"{names} exclude each other", remedy="use only one of them")
     if nearest == ["no_expiry"]:
         return {"expires_in": None}
     return {name: values[name] for name in nearest}

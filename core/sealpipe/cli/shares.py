@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @click.group(cls=SettingsGroup)
 def shares() -> None:
-    """List, show and expire shares, and see who opened one. Only metadata: the service has no way to read one."""
+    """List, show and expire shares, and show who opened one. The service only has metadata: it cannot read a share."""
 
 
 @shares.command("list", cls=Command)
 @options("shares", common=context.COMMON)
 def list_(**values: Any) -> None:
-    """The shares that can still be opened, newest first."""
+    """List active shares, newest first."""
     with context.open_client(values) as client:
         found = context.fetch_page(
             values,
@@ -40,7 +40,7 @@ def list_(**values: Any) -> None:
 @click.argument("code")
 @options("", common=context.COMMON)
 def show(code: str, **values: Any) -> None:
-    """What the service tells of a share. Spends no view."""
+    """Show what the service knows about a share. Uses no view."""
     with context.open_client(values) as client:
         row = client.get_share(context.resolve_share_code(client, code))
     if values["output"] == "json":
@@ -53,13 +53,13 @@ def show(code: str, **values: Any) -> None:
 @click.argument("code")
 @options("", common=context.COMMON)
 def expire(code: str, **values: Any) -> None:
-    """End a share now. Its link stops working; there is no way back. One that had ended before is fine, too."""
+    """Expire a share now: its link stops working, for good. Not an error if the share is already expired."""
     with context.open_client(values) as client:
         keep = _folder(values)
         code = context.resolve_share_code(client, code, keep)
         ended = client.expire_share(code, keep=keep)
     shown = render.escape(code)
-    render.print_note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} had expired before")
+    render.print_note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} was already expired")
     if values["output"] == "json":
         render.print_json({"short_code": code, "outcome": ended.outcome})
 
@@ -68,7 +68,7 @@ def expire(code: str, **values: Any) -> None:
 @click.argument("code")
 @options("", common=context.COMMON)
 def log(code: str, **values: Any) -> None:
-    """Who opened a share, or tried to. Not every service offers this; one that does not is no error."""
+    """Show who opened a share, or tried to. Not every service has this log; without it, prints nothing."""
     from sealpipe.calls.account import iter_share_log
 
     entries: list[Access] = []
@@ -78,7 +78,7 @@ def log(code: str, **values: Any) -> None:
         while not walk.done:
             entries += client.run(walk.next_page())
     if walk.first is None:
-        render.print_note("this service offers no access log")
+        render.print_note("this service has no access log")
     if values["output"] == "json":
         render.print_json(_log_members(code, walk.first, entries))
     else:

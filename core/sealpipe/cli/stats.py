@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @options("", common=context.COMMON)
 def stats(**values: Any) -> None:
-    """How many shares there are, and how often they were viewed on each of the last 14 days.
+    """Show how many shares exist, and how often they were viewed on each of the last 14 days.
 
-    On a terminal as bars; elsewhere a line for each day: date, tab, views.
+    Draws bars on a terminal; elsewhere prints a line per day: date, tab, views.
     """
     with context.open_client(values) as client:
         told = client.get_stats()
@@ -36,14 +36,14 @@ def stats(**values: Any) -> None:
 
 
 def chart(told: Stats, columns: int, block: str) -> str:
-    """A bar for each day, the longest as long as `columns` leave room for, and the figures below. Ends in a newline."""
+    """Draw a bar for each day, scaled to `columns`, and the figures below. Ends in a newline."""
     rows = _rows(told)
     digits = max((len(views) for _, views in rows), default=0)
     most = max((max(0, views or 0) for _, views in told.daily_views), default=0)
     room = max(1, min(columns, 100) - len("2026-01-01  ") - digits - 2)
     lines = []
     for (day, shown), (_, views) in zip(rows, told.daily_views, strict=True):
-        # Whoever viewed at all is seen: a day that is not empty has a bar, however short.
+        # A day with any view has a bar, however short.
         length = max(1, room * views // most) if views and views > 0 else 0
         lines.append(f"{day}  {shown:>{digits}} {block * length}".rstrip())
     return "\n".join([*lines, *([""] if lines else []), _figures(told)]) + "\n"
@@ -54,7 +54,7 @@ def _rows(told: Stats) -> list[tuple[str, str]]:
 
 
 def _figures(told: Stats) -> str:
-    return f"{_shown(told.active)} active, {_shown(told.expired)} expired, {_shown(told.total_viewed)} views in all"
+    return f"{_shown(told.active)} active, {_shown(told.expired)} expired, {_shown(told.total_viewed)} views in total"
 
 
 def _shown(value: object) -> str:

@@ -31,7 +31,7 @@ def tools() -> None:
 @tools.command("list", cls=Command)
 @options("", common=context.COMMON)
 def list_(**values: Any) -> None:
-    """The tools that the service offers: name, tab, what it does. JSON has the arguments that they take, too."""
+    """List the service's tools: name, tab, description. --output json includes their arguments."""
     with context.open_client(values) as client:
         offered = client.list_tools()
     if values["output"] == "json":
@@ -44,7 +44,7 @@ def list_(**values: Any) -> None:
 @click.argument("name")
 @options("tools", common=context.COMMON)
 def call(name: str, **values: Any) -> None:
-    """Call a tool, once. Its arguments are named by reference, as the tool's schema wants them:
+    """Call a tool, once. Pass its arguments by reference, as the tool's schema describes them:
 
     sealpipe tools call list_shares --param limit=text:5
     """
@@ -57,7 +57,7 @@ def call(name: str, **values: Any) -> None:
     )
     params = values["param"]
     if len({param for param, _ in params}) < len(params):
-        raise UsageError("--param gives an argument twice", remedy="give every argument once")
+        raise UsageError("--param sets an argument twice", remedy="set each argument once")
     with context.open_client(values) as client:
         result = client.run(call_with_references(client.session, name, params))
         if secret is None:
@@ -109,4 +109,4 @@ def _tell(result: ToolResult) -> None:
         render.print_lines([render.escape(result.structured)])
     hidden = sum(not is_text(block) for block in result.content)
     if hidden:
-        render.print_note(f"{hidden} part(s) of the answer are no text; --output json has them")
+        render.print_note(f"{render.count(hidden, 'part')} of the result not shown as text: use --output json")

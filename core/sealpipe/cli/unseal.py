@@ -1,4 +1,4 @@
-"""`sealpipe unseal`: a sealed link opened again, in another job."""
+"""`sealpipe unseal`: open a sealed link, in another job."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ _NEEDED = ("api_key_file", "service_tag", "ca_file", "output")
 @click.argument("sealed", metavar="SEALED", envvar="SEALPIPE_SEALED_LINK")
 @options("unseal", common=_NEEDED)
 def unseal(sealed: str, **values: Any) -> None:
-    """Open a link that `share --seal-link` sealed, with the same credential. Asks the service nothing.
+    """Open a link that `share --seal-link` sealed, with the same credential. Makes no connection.
 
-    SEALED is no secret: it opens nothing without the credential, nor without the text that it is bound to, if it is.
-    The actions and templates bind it to their run: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID. In CI the
-    link goes to stdout only with --print, and is masked first where that can be done. Without the word,
-    SEALPIPE_SEALED_LINK is read.
+    SEALED is not secret: it needs the credential, and the text given to --bind, if any. The actions and templates
+    bind it to their run: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID. In CI, printing the link on stdout
+    needs --print; it is masked first if possible. Without SEALED, reads SEALPIPE_SEALED_LINK.
     """
     from sealpipe.cli import deliver, disclosure
     from sealpipe.errors import DeliveryError, EnvelopeError
@@ -41,7 +40,7 @@ def unseal(sealed: str, **values: Any) -> None:
 
     leave = disclosure.plan_disclosure(
         "the link",
-        "name a file for it with --link-file",
+        "write it to a file with --link-file",
         printing=values["print"],
         elsewhere=values["link_file"] is not None,
     )
@@ -56,8 +55,8 @@ def unseal(sealed: str, **values: Any) -> None:
         if values["expect"] is not None and not names(values["expect"], code):
             raise EnvelopeError(
                 "other-share",
-                f"this is the sealed link of {render.escape(code)}, and not of the share that --expect names",
-                remedy="see which job handed it on; the code is the output short-code of the step that sealed it",
+                f"this sealed link belongs to {render.escape(code)}, not to the share given to --expect",
+                remedy="check which job passed it on; the code is the output short-code of the step that sealed it",
             )
         return sealed_link.unseal(sealed, *keys, bind=values["bind"])
 
@@ -71,7 +70,7 @@ def unseal(sealed: str, **values: Any) -> None:
             deliver.write_file(path, link.reveal() + "\n")
         except OSError as error:
             raise DeliveryError(
-                f"{path} could not be written: {error.strerror}", remedy="run it again with another --link-file"
+                f"{path} cannot be written: {error.strerror}", remedy="run it again with another --link-file"
             ) from None
         if values["output"] == "json":
             render.print_json({"link": None, "link_file": path})
@@ -80,7 +79,7 @@ def unseal(sealed: str, **values: Any) -> None:
 
 
 def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, opened: Callable[[], Secret]) -> Secret:
-    """The link, where policies allow to open it; observers are told before and after, with the code that it names."""
+    """Open the link if policies allow it; observers learn of it before and after, with its short code."""
     from sealpipe.client import run
     from sealpipe.flows import policy
     from sealpipe.plugin import Outgoing
