@@ -76,7 +76,7 @@ def print_warnings(result: Collected) -> None:
     code = render.escape(result.short_code)
     for each in result.unreadable[:_MOST]:
         reason = render.escape(each.reason)
-        render.print_note(f"{code}: submission {render.escape(each.short_code or '-')} cannot be opened: {reason}")
+        render.print_note(f"{code}: submission {render.escape(each.short_code or '-')} cannot be used: {reason}")
     if len(result.unreadable) > _MOST:
         render.print_note(f"{code}: and {len(result.unreadable) - _MOST} more")
     if result.kept_in is not None:
