@@ -38,7 +38,9 @@ SETTINGS = {
     "no credential at all": Bad(FIELD, "SEALPIPE_API_KEY is not set, or empty", FORKS, NONE),
     "an empty credential": Bad(FIELD, "SEALPIPE_API_KEY is not set, or empty", FORKS, {"SEALPIPE_API_KEY": ""}),
     "a link address in clear": Bad(
-        [*FIELD, "--link-base-url", "http://links.example"], "the page that opens the link would travel", "use https://"
+        [*FIELD, "--link-base-url", "http://links.example"],
+        "the page that opens the link would be sent unencrypted",
+        "use https://",
     ),
     "no base URL": Bad(FIELD, "SEALPIPE_BASE_URL is not set", "ends in /v1", {"SEALPIPE_BASE_URL": None}),
     "no link base URL": Bad(FIELD, "SEALPIPE_LINK_BASE_URL is not set", "set", {"SEALPIPE_LINK_BASE_URL": ""}),
@@ -61,18 +63,18 @@ SETTINGS = {
         {"SEALPIPE_BASE_URL": "http://api.example/v1"},
     ),
     "http:// to a host that looks like this one": Bad(
-        FIELD, "not this machine", "https://", {"SEALPIPE_BASE_URL": "http://127.0.0.1.example/v1"}
+        FIELD, "a remote host", "https://", {"SEALPIPE_BASE_URL": "http://127.0.0.1.example/v1"}
     ),
     "http:// to another host in links": Bad(
-        FIELD, "uses http:// to a host", "https://", {"SEALPIPE_LINK_BASE_URL": "http://links.example"}
+        FIELD, "uses http:// to a remote host", "https://", {"SEALPIPE_LINK_BASE_URL": "http://links.example"}
     ),
     "a base URL without /v1": Bad(
-        FIELD, "does not end in /v1", "/v1 at its end", {"SEALPIPE_BASE_URL": "https://api.example"}
+        FIELD, "does not end in /v1", "add /v1 at the end", {"SEALPIPE_BASE_URL": "https://api.example"}
     ),
     "a base URL that holds a login": Bad(
-        FIELD, "has a user", "https://host/path", {"SEALPIPE_BASE_URL": f"https://me:{HIDDEN}@api.example/v1"}
+        FIELD, "contains a user", "https://host/path", {"SEALPIPE_BASE_URL": f"https://me:{HIDDEN}@api.example/v1"}
     ),
-    "a base URL that is none": Bad(FIELD, "not an http(s) address", "https://", {"SEALPIPE_BASE_URL": "ftp://x/v1"}),
+    "a base URL that is none": Bad(FIELD, "not an http(s) URL", "https://", {"SEALPIPE_BASE_URL": "ftp://x/v1"}),
     "a certificate file that is missing": Bad(
         FIELD,
         "the certificates to trust cannot be read",
@@ -139,15 +141,17 @@ OPTIONS = {
     "a time that is over": Bad([*FIELD, "--expires-at", "2001-01-01T00:00:00Z"], "in the past", "future"),
     "two expiries": Bad([*FIELD, "--expires-in", "1h", "--no-expiry"], "exclude each other", "use only one of them"),
     "two expiries, one of them a time": Bad(
-        [*FIELD, "--expires-in", "1h", "--expires-at", "2099-01-01T00:00:00Z"], "exclude each other", "give one"
+        [*FIELD, "--expires-in", "1h", "--expires-at", "2099-01-01T00:00:00Z"], "exclude each other", "use only one"
     ),
     "no views": Bad([*FIELD, "--views", "0"], "--views: 0 is too small", "use 1 or more"),
     "fewer than none": Bad([*FIELD, "--views=-1"], "--views: -1 is too small", "use 1 or more"),
     "too many views": Bad([*FIELD, "--views", "2147483648"], "is too large", "use at most 2147483647"),
-    "half a view": Bad([*FIELD, "--views", "1.5"], "--views", "from 1 up"),
+    "half a view": Bad([*FIELD, "--views", "1.5"], "--views", "1 or more"),
     "an event that is none": Bad([*FIELD, "--notify-on", "opened"], "'opened' is not an event", "choose from viewed"),
     "a custody that is none": Bad([*FIELD, "--custody", "maybe"], "--custody", "share --help"),
-    "a secret where one of a few words belongs": Bad([*FIELD, "--custody", HIDDEN], "none of auto, require", "--help"),
+    "a secret where one of a few words belongs": Bad(
+        [*FIELD, "--custody", HIDDEN], "choose from auto, require", "--help"
+    ),
     "an unknown option": Bad([*FIELD, "--expire-in", "1h"], "--expire-in", "--expires-in"),
     "a value in an unknown option": Bad([*FIELD, f"--password={HIDDEN}"], "--password", "share --help"),
     "a bare word": Bad([HIDDEN], "unexpected argument", "share --help"),
@@ -367,5 +371,5 @@ def test_a_proxy_that_is_no_address_is_told_without_its_login(bare: Terminal, co
     }
     done = bare.sealpipe(command, "--deadline", "1s", HTTPS_PROXY=proxy, **environ)
     assert done.code == 2
-    assert "the proxy of the environment is not an http(s) URL" in done.err
+    assert "the proxy of the environment is not an http(s) address" in done.err
     assert "canary" not in done.out + done.err

@@ -233,9 +233,9 @@ def test_expect_refuses_the_link_of_another_share_before_it_is_shown(user: Termi
     ("words", "told"),
     [
         (["--bind", "x"], "--bind needs --seal-link"),
-        (["--seal-link", "--bind", ""], "cannot be bound to nothing"),
-        (["--seal-link", "--bind", "  "], "cannot be bound to nothing"),
-        (["--seal-link", "--bind", "a\nb"], "one line"),
+        (["--seal-link", "--bind", ""], "the text to bind a sealed link to is empty"),
+        (["--seal-link", "--bind", "  "], "the text to bind a sealed link to is empty"),
+        (["--seal-link", "--bind", "a\nb"], "one printable line"),
         (["--seal-link", "--bind", "x" * 513], "at most 512"),
     ],
     ids=["without --seal-link", "empty", "blanks", "two lines", "too long"],

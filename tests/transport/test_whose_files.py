@@ -38,10 +38,10 @@ def read_key(file: Path, **environ: str) -> str:
     return found.reveal()
 
 
-@pytest.mark.parametrize(("mode", "who"), [(0o666, "everybody"), (0o602, "everybody"), (0o646, "everybody")])
+@pytest.mark.parametrize(("mode", "who"), [(0o666, "any user"), (0o602, "any user"), (0o646, "any user")])
 def test_a_credential_that_others_can_write_is_refused(tmp_path: Path, mode: int, who: str) -> None:
     file = key_in(tmp_path, mode)
-    with pytest.raises(CredentialError, match=f"{who} may write the credential file") as refused:
+    with pytest.raises(CredentialError, match=f"{who} can write the credential file") as refused:
         read_key(file)
     os.system(refused.value.remedy)  # noqa: S605 - the line as it is told
     assert read_key(file) == KEY
