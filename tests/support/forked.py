@@ -66,8 +66,10 @@ def serve(door: str) -> None:
 def _import() -> None:
     from importlib import import_module
 
+    from sealpipe.__main__ import leave_out
     from sealpipe.cli.main import COMMANDS
 
+    leave_out()
     for place, _ in COMMANDS.values():
         import_module(place.partition(":")[0])
     import_module("sealpipe.client")
