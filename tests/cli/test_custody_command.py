@@ -49,7 +49,7 @@ def test_two_parts_have_none_and_the_error_says_what_to_do(user: Terminal) -> No
     two = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
     done = user.sealpipe("custody", "public-key", SEALPIPE_API_KEY=two)
     assert (done.code, done.out) == (2, "")
-    assert "has two parts" in done.err
+    assert "has only two parts" in done.err
     assert "the whole credential" in done.err
 
 

@@ -76,7 +76,7 @@ def test_an_option_that_is_none_may_be_a_code_and_says_where_that_goes(
         assert (done.code, done.out, service.seen()) == (2, "", [])
         command = " ".join(words[: words.index(word)])
         assert re.search(f"No such option:? '?{word}\\b", done.err)  # click's words, which change by version
-        assert f"comes after --: `sealpipe {command} -- CODE`" in done.err
+        assert f"after --: `sealpipe {command} -- CODE`" in done.err
 
 
 @pytest.mark.parametrize("command", ["", "shares", "rehearsal", "rehearsal key"])

@@ -69,7 +69,7 @@ def test_a_broken_config_does_not_hide_the_error(user: Terminal) -> None:
     broken = user.file("config.toml", "not toml")
     done = user.sealpipe("share", "-f", "text:x", **GITHUB, SEALPIPE_CONFIG=str(broken))
     assert done.code == 2
-    assert "is not TOML" in done.err
+    assert "is not valid TOML" in done.err
 
 
 @pytest.mark.parametrize("environ", [{"CI": "true"}, {"GITLAB_CI": "true", "CI": "true"}, {"CI": "false"}])

@@ -47,7 +47,7 @@ def test_a_credential_in_a_paths_place_is_not_repeated(user: Terminal, place: st
 def test_a_credential_in_its_files_place_is_told_so(user: Terminal) -> None:
     done = user.sealpipe("stats", SEALPIPE_API_KEY=None, SEALPIPE_API_KEY_FILE=user.environ["SEALPIPE_API_KEY"])
     assert done.code == 2
-    assert "the credential file's name is a credential itself" in done.err
+    assert "the path of the credential file is itself a credential" in done.err
 
 
 def test_what_only_looks_a_little_like_it_stays(user: Terminal) -> None:
