@@ -239,7 +239,7 @@ def test_resume_that_fails_again_keeps_the_entry_until_it_succeeds(lost: Lost) -
     assert len(job.shares()) == 1
     assert job.opens(done.out)
     assert front.same_bytes(server.received())
-    assert "nothing is left" in job.resume().err
+    assert "nothing to resume" in job.resume().err
 
 
 def test_a_large_share_that_is_refused_before_it_has_arrived_is_refused(
