@@ -286,7 +286,7 @@ def test_every_run_tells_the_head_and_verify_takes_it(user: Terminal, *, keyed: 
     assert user.sealpipe("shares", "list", **config).err == ""
     checked = user.sealpipe("audit", "verify", "audit.jsonl", "--head", head, **config)
     assert (checked.code, checked.out) == (0, f"2 lines, none changed, removed or added; head {head}\n")
-    assert ("without a key" in checked.err) is not keyed
+    assert ("not protected by a key" in checked.err) is not keyed
     told = user.sealpipe("audit", "verify", "audit.jsonl", "--output", "json", **config).json
     assert (told["lines"], told["head"], told["keyed"]) == (2, head, keyed)
     log = user.here / "audit.jsonl"

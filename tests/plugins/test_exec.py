@@ -170,7 +170,7 @@ def test_nor_does_it_for_a_named_store() -> None:
 def test_a_command_that_is_written_wrongly_is_named(command: dict[str, Any], why: str) -> None:
     with pytest.raises(SettingError, match=why) as caught:
         fetched("exec:show", config=named(show=command))
-    assert caught.value.remedy == "mend it there"
+    assert caught.value.remedy == "correct it there"
 
 
 @pytest.mark.parametrize("argv", [["{arg}"], ["", "x"], ["/bin/{arg}"], ["echo", "\0"]])

@@ -281,11 +281,11 @@ def test_the_machines_service_is_taken_where_nobody_names_one(machine: Machine, 
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ("service = 1", "is no table"),
-        ("[enforce.service]\nurl = 'x'", "no setting 'url'"),
+        ("service = 1", "is not a table"),
+        ("[enforce.service]\nurl = 'x'", "'url', which is not a setting"),
         ("[enforce.service]\nbase_url = 7", "the value is not a string"),
         ("[enforce.service]\nbase_url = 'http://example.com/v1'", "enforce.service.base_url"),
-        ("[enforce.service]\nca_file = 'ca.pem'", "no absolute path"),
+        ("[enforce.service]\nca_file = 'ca.pem'", "the path is not absolute"),
     ],
 )
 def test_a_wrong_table_lets_nothing_leave(machine: Machine, service: Running, table: str, says: str) -> None:
@@ -450,7 +450,7 @@ def test_both_clients_ask_before_anything_is_sent(enforcing: Callable[[str], Non
 def test_every_method_of_a_client_is_asked_about_or_reads() -> None:
     """A new one stands in this file, too."""
     others = {"run", "close", "resume", "from_settings", "of_session"}
-    methods = {name for name in vars(Client) | vars(Client.__base__) if not name.startswith("_")}
+    methods = {name for kind in Client.__mro__ for name in vars(kind) if not name.startswith("_")}
     methods = {name for name in methods if callable(getattr(Client, name, None))}
     assert methods == {*CALLS, *READS, *others} - {"a literal field"}
 
