@@ -89,12 +89,12 @@ def test_either_form_is_shown_and_ended_twice(user: Terminal, service: Running, 
 @pytest.mark.parametrize("what", ["shares", "requests"])
 @pytest.mark.parametrize("command", ["show", "expire"])
 def test_a_word_that_names_two_is_refused_and_neither_is_ended(
-    user: Terminal, service: Running, what: str, purge_command: str
+    user: Terminal, service: Running, what: str, command: str
 ) -> None:
     make = shared if what == "shares" else asked
     for code in ("a/b", "a%2Fb"):
         make(user, service, code)
-    done = user.sealpipe(what, purge_command, "a%2Fb")
+    done = user.sealpipe(what, command, "a%2Fb")
     assert (done.code, done.out) == (2, "")
     assert "a%2Fb names two" in done.err
     assert "name the first as a%252Fb, the second by its code as it is" in done.err
