@@ -295,7 +295,7 @@ class PermissionDeniedError(ServiceError):
 class MissingScopeError(PermissionDeniedError):
     """78: the key lacks the scope of this call. Scopes are fixed for a key's life."""
 
-    default_remedy = "mint a key that has the scope, and revoke this one"
+    default_remedy = "create an API key with this scope, and revoke this one"
 
 
 class ViewProtectionError(PermissionDeniedError):

@@ -111,7 +111,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "AWS Secrets Manager: aws-sm:NAME or ARN, with #KEY for a JSON object",
             f"{here}.aws.secrets_manager_source:AwsSmSource",
             f"{here}.aws.settings:AwsSettings",
-            needs=("botocore>=1.33.2",),
+            needs=("botocore>=1.34.63",),
             params={
                 "version": "id of a version",
                 "stage": "stage of a version: AWSPREVIOUS, ...",
@@ -127,7 +127,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ for all below",
             f"{here}.aws.parameter_store_source:AwsSsmSource",
             f"{here}.aws.settings:AwsSettings",
-            needs=("botocore>=1.33.2",),
+            needs=("botocore>=1.34.63",),
             params={"version": "number of a version", "label": "label of a version"},
             backend="aws",
             extra="aws",
@@ -147,7 +147,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "Vault and OpenBao: vault:secret/app/db#password, vault:database/creds/app#username,password",
             f"{here}.vault.source:VaultSource",
             "sealpipe_plugins.vault.settings:VaultSettings",
-            needs=("hvac>=2",),
+            needs=("hvac>=2.3",),
             params={
                 "version": "version of a versioned key (the newest)",
                 "mount": "path of the engine, to skip looking it up",

@@ -69,7 +69,15 @@ TITLES = {
     "": "For every command",
     "key": "sealpipe rehearsal key create",
     "account": "sealpipe rehearsal account",
-    "rehearsal": "sealpipe rehearsal",
+    "rehearsal": "sealpipe rehearsal serve",
+    "webhook": "sealpipe rehearsal webhook add",
+    "open": "sealpipe rehearsal open",
+    "answer": "sealpipe rehearsal answer",
+    "purge": "sealpipe requests purge",
+    "requests": "sealpipe requests list",
+    "shares": "sealpipe shares list",
+    "tools": "sealpipe tools call",
+    "audit": "sealpipe audit verify",
 }
 
 

@@ -26,7 +26,7 @@ def parse_object(answer: Answer) -> dict[str, Any]:
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     try:
-        # As UTF-8 and nothing else: json would read UTF-16, too, where nobody looked for our credential (`Echo`).
+        # As UTF-8 and nothing else: json would read UTF-16, too, where nothing has redacted our credential.
         text = str(answer.body, "utf-8-sig")
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_members)
     except (ValueError, RecursionError):

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from sealpipe.api.shares import CreatedShare as CreatedShare
-
 T = TypeVar("T")
 
 

@@ -1,1 +1,1 @@
-"""click: one file a command; `output.py` is the only place that prints."""
+"""click: one file a command; `render.py` is the only place that prints."""

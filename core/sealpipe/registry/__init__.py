@@ -174,7 +174,7 @@ class Registry:
         return self.catalog.listing()
 
     def commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
-        """The commands that plugins add, each a `registry.commands.Foreign`. Looks up all entry points."""
+        """The commands that plugins add, each a `registry.hooks.PluginCommand`. Looks up all entry points."""
         from sealpipe.registry.hooks import plugin_commands
 
         return plugin_commands(self.catalog, group, taken)

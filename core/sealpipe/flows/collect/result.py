@@ -186,7 +186,7 @@ class ProgressReporter:
         self._listener = listener
 
     def __call__(self, progress: Progress) -> Flow[None]:
-        """Tell. Raises ListenerError."""
+        """Call the listener. Raises CallbackError."""
         if self._listener is not None:
             try:
                 yield Tell(partial(self._listener, progress))

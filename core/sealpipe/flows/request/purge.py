@@ -43,7 +43,7 @@ def _locked(session: Session, short_code: str, keep: Path | None, now: Clock) ->
 
 
 def purge_command(short_code: str) -> str:
-    """What purges it, for a shell: one of the two words can mean this code alone (`either_form.confirmed_code`)."""
+    """What purges it, for a shell: one of the two words can mean this code alone (`flows.short_codes.confirm_code`)."""
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
