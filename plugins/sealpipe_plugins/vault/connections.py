@@ -6,12 +6,16 @@ the CPU and read neither our certificates nor our proxies (docs/contributing/ben
 
 from __future__ import annotations
 
+import io
+import re
+import selectors
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, RemoteDisconnected
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sealpipe.plugin import NotConfiguredError, PluginError, UnavailableError
 from sealpipe_plugins.http_errors import connect_error
@@ -19,8 +23,18 @@ from sealpipe_plugins.http_errors import connect_error
 BODY_LIMIT: Final = 32 * 1024 * 1024
 """Bytes of an answer's body that are read."""
 
+HEAD_LIMIT: Final = 1024 * 1024
+"""Bytes of an answer's head that are read, with all that announces it."""
+
 _PAUSE: Final = 0.2
 """Seconds in which a Vault that could not be reached is not tried again: the calls that wait for it fail at once."""
+
+
+_HEAD: Final = re.compile(
+    rb"(?:HTTP/1\.[01] [1-9][0-9]{2}(?: [^\r\n\0]*)?\r?\n"  # the status
+    rb"(?:[^\r\n\0]+\r?\n)*\r?\n)+"  # headers; and again, behind a 100 Continue
+)
+"""An answer's head as it came. http.client takes HTTP/1.9 too, and a CR alone for the end of a line."""
 
 
 class Response(NamedTuple):
@@ -31,13 +45,46 @@ class Response(NamedTuple):
     body: bytes
 
 
+class _Reader(io.BufferedReader):
+    """Keeps the lines of the answer's head."""
+
+    head: bytearray | None = None
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if self.head is not None:
+            self.head += line
+            if len(self.head) > HEAD_LIMIT:
+                raise HTTPException("the answer's head is too long")
+        return line
+
+
+class _Answer(HTTPResponse):
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.fp = _Reader(self.fp.detach())
+
+    def begin(self) -> None:
+        """Read the head. Raises HTTPException where it is not exactly in the form that it has to have."""
+        reader = self.fp
+        if isinstance(reader, _Reader):
+            reader.head = bytearray()
+            super().begin()
+            head, reader.head = reader.head, None
+            if not _HEAD.fullmatch(head):
+                raise HTTPException("an answer whose head is none")
+
+
 class Connection(HTTPConnection):
     """HTTP/1.1 over a socket of `open_socket`, for one thread at a time. `used` tells that it carried a request."""
+
+    response_class = _Answer
 
     def __init__(self, host: str, open_socket: Callable[[], socket.socket]) -> None:
         super().__init__(host)
         self.used = False
         self._open_socket = open_socket
+        self._unsent = bytearray()
 
     @property
     def is_open(self) -> bool:
@@ -46,7 +93,12 @@ class Connection(HTTPConnection):
 
     def connect(self) -> None:
         """Open the socket; the base class calls it before the first request."""
+        self.used = False
         self.sock = self._open_socket()
+
+    def send(self, data: Any) -> None:
+        """Keep it until the request is whole: the base class hands over the head, with the token, before the body."""
+        self._unsent += data
 
     def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         """Send a request and read its whole answer. Raises OSError and HTTPException; then the connection is closed.
@@ -56,10 +108,16 @@ class Connection(HTTPConnection):
         if any(not each.isascii() or not each.isprintable() for each in (target, *headers.values())):
             raise ValueError("a header cannot have these characters")
         try:
+            if self.sock is not None and _is_readable(self.sock):
+                self.close()  # Vault has hung up, or said what nobody asked for: not the answer to this
+            self._unsent.clear()
             self.request(method, target, body, headers)
+            super().send(self._unsent)
             with self.getresponse() as response:
                 _check_framing(response)
                 answer = Response(response.status, response.headers, _read_body(response))
+                if response.chunked or response.version != 11:
+                    self.close()  # http.client is lax about chunks, so that the answer's end is not certain
         except BaseException:
             self.close()
             raise
@@ -142,6 +200,14 @@ class ConnectionPool:
 def copy_error(error: PluginError) -> PluginError:
     """The same error for another call: each gets a locator of its own."""
     return type(error)(error.message, remedy=error.remedy)
+
+
+def _is_readable(line: socket.socket) -> bool:
+    if isinstance(line, ssl.SSLSocket) and line.pending():
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(line, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _check_framing(response: HTTPResponse) -> None:
