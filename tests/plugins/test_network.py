@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import socket
 import ssl
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from sealpipe.http.tls import tls_context
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
-from support.faulty import LOOPBACK, Faulty, says, tunnels
+from support.faulty import LOOPBACK, Exchange, Faulty, says, tunnels
 
 HOST = "backend.example"
 """Only a proxy knows it."""
@@ -142,6 +144,90 @@ def test_a_proxy_over_tls_is_checked_as_everything_else() -> None:
         assert proxy.ssl_context is expected
         assert proxy.auth == ((b"user", b"p@ss") if "@" in address else None)
         assert b"p@ss" not in bytes(proxy.url)
+
+
+@pytest.fixture
+def backend_authority() -> trustme.CA:
+    """A cluster's own, which no system knows."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def inside(backend_authority: trustme.CA) -> Iterator[Backend]:
+    """A backend that asks for a client's certificate."""
+    context = asking(backend_authority, ssl.CERT_REQUIRED)
+    backend_authority.issue_cert(HOST).configure_cert(context)
+    with Backend(context) as backend:
+        yield backend
+
+
+def asking(authority: trustme.CA, mode: ssl.VerifyMode) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = mode
+    authority.configure_trust(context)
+    return context
+
+
+def own_client(network: PluginNetwork, authority: trustme.CA, folder: Path) -> httpx.Client:
+    """As a plugin has one for a cluster: its CA, and a certificate to log in with."""
+    pair, certificate, key = authority.issue_cert("client.example"), folder / "client.pem", folder / "client.key"
+    pair.cert_chain_pems[0].write_to_path(certificate)
+    pair.private_key_pem.write_to_path(key)
+    return network.http(authorities=authority.cert_pem.bytes().decode(), certificate=(certificate, key))
+
+
+def test_a_proxy_over_tls_is_trusted_by_the_systems_ca_and_gets_no_certificate_of_a_backend(
+    network_of: NetworkOf,
+    authority: trustme.CA,
+    backend_authority: trustme.CA,
+    inside: Backend,
+    ca_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context, shown = asking(backend_authority, ssl.CERT_OPTIONAL), []
+    authority.issue_cert(LOOPBACK).configure_cert(context)
+
+    def serve(exchange: Exchange) -> None:
+        assert isinstance(exchange.client, ssl.SSLSocket)
+        shown.append(exchange.client.getpeercert())
+        tunnels_tls(exchange, inside.port)
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(ca_file))
+    with Faulty((LOOPBACK, 1), then=serve, tls=context) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"https://{LOOPBACK}:{proxy.port}")
+        with own_client(network_of(None), backend_authority, tmp_path) as client:
+            assert client.get(f"https://{HOST}/x").text == "it is I"
+    assert shown == [None]
+
+
+def test_a_backends_ca_does_not_vouch_for_a_proxy(
+    network_of: NetworkOf, backend_authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    backend_authority.issue_cert(LOOPBACK).configure_cert(context)
+    with Faulty((LOOPBACK, 1), then=says(200), tls=context) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"https://{LOOPBACK}:{proxy.port}")
+        with (
+            own_client(network_of(None), backend_authority, tmp_path) as client,
+            pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"),
+        ):
+            client.get(f"https://{HOST}/x")
+        assert proxy.received() == []
+
+
+def tunnels_tls(exchange: Exchange, port: int) -> None:
+    """As `tunnels` does, by one thread: two may not use one TLS connection."""
+    with socket.create_connection((LOOPBACK, port), timeout=10) as upstream:
+        exchange.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        client = exchange.client
+        assert isinstance(client, ssl.SSLSocket)
+        while True:
+            for side in [client] if client.pending() else select.select([client, upstream], [], [], 10)[0]:
+                piece = side.recv(65536)
+                (upstream if side is client else client).sendall(piece)
+                if not piece:
+                    return
 
 
 def test_redirects_are_not_followed(network_of: NetworkOf, plain: Backend) -> None:

@@ -89,8 +89,10 @@ class _LoopbackBackend(httpcore.AnyIOBackend):
 
     async def connect_tcp(self, host: str, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
         stream = await super().connect_tcp(host, *args, **options)
-        address = str(stream.get_extra_info("server_addr")[0])
-        if is_loopback(address):
+        peer = stream.get_extra_info("server_addr")
+        if peer is not None and is_loopback(str(peer[0])):
             return stream
         await stream.aclose()
-        raise httpcore.ConnectError(not_loopback(host, address))
+        if peer is None:
+            raise httpcore.ConnectError("the connection was reset")
+        raise httpcore.ConnectError(not_loopback(host, str(peer[0])))

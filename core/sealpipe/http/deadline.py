@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import httpcore
@@ -83,10 +84,21 @@ class DeadlineBackend(httpcore.NetworkBackend):
                 if self._loopback_only and not is_loopback(address):
                     raise httpcore.ConnectError(not_loopback(host, address))
                 stream = self._backend.connect_tcp(address, port, left, local_address, socket_options)
-                return _Stream(stream, self._deadline, self._check_plain)
+                return _Stream(stream, self._deadline, self._check_of(stream))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure
+
+    def _check_of(self, stream: httpcore.NetworkStream) -> Callable[[], object] | None:
+        """What has to be called before anything is written without TLS."""
+        if self._check_plain is None:
+            return None
+        try:
+            peer = stream.get_extra_info("server_addr")
+        except OSError as error:  # it was reset at once
+            stream.close()
+            raise httpcore.ConnectError(str(error)) from error
+        return partial(self._check_plain, str(peer[0]))
 
 
 def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
@@ -100,7 +112,7 @@ def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
 
 class _Stream(httpcore.NetworkStream):
     def __init__(
-        self, stream: httpcore.NetworkStream, deadline: Deadline, check_plain: Callable[[str], object] | None = None
+        self, stream: httpcore.NetworkStream, deadline: Deadline, check_plain: Callable[[], object] | None = None
     ) -> None:
         self._stream = stream
         self._deadline = deadline
@@ -111,7 +123,7 @@ class _Stream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if self._check_plain is not None:
-            self._check_plain(str(self._stream.get_extra_info("server_addr")[0]))
+            self._check_plain()
             self._check_plain = None
         if self._stream.get_extra_info("ssl_object") is not None:
             self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpcore
 import httpx
@@ -24,6 +25,7 @@ from sealpipe.secret_scan import CustodyGate
 
 def plugin_client(
     context: Callable[[], ssl.SSLContext],
+    proxy_context: Callable[[], ssl.SSLContext],
     proxy: Callable[[str], str | None],
     timeout: float,
     deadline: float,
@@ -31,10 +33,11 @@ def plugin_client(
 ) -> httpx.Client:
     """Make a client; `context` is called when a connection is first made, `proxy` for every address.
 
+    `proxy_context` is for the way to an https:// proxy, which gets no backend's certificate and is not trusted by one.
     `timeout` is in seconds, for each step of a call; `deadline` for a request and all of its answer. A request that
     `gate` stops ends with AccessDeniedError, and is not sent.
     """
-    transport = _Transport(context, proxy, deadline, gate)
+    transport = _Transport(context, proxy_context, proxy, deadline, gate)
     client = httpx.Client(
         transport=transport,
         trust_env=False,  # it would send loopback through a proxy
@@ -55,11 +58,13 @@ class _Transport(httpx.BaseTransport):
     def __init__(
         self,
         context: Callable[[], ssl.SSLContext],
+        proxy_context: Callable[[], ssl.SSLContext],
         proxy: Callable[[str], str | None],
         deadline: float,
         gate: CustodyGate,
     ) -> None:
         self._context = context
+        self._proxy_context = proxy_context
         self._proxy = proxy
         self._deadline = deadline
         self._gate = gate
@@ -110,17 +115,20 @@ class _Transport(httpx.BaseTransport):
     def _pool(self, proxy: str | None) -> httpcore.ConnectionPool:
         with self._lock:
             if proxy not in self._pools:
-                context = self._context()
                 self._pools[proxy] = httpcore.ConnectionPool(
                     # On the way to a proxy there is no TLS yet; all else without it has to be this machine.
                     network_backend=DeadlineBackend(EXCHANGE, None if proxy else _check_plain),
-                    ssl_context=context,
-                    proxy=pool_proxy(proxy, context),
+                    ssl_context=self._context(),
+                    proxy=pool_proxy(proxy, self._proxy_context() if _is_tls(proxy) else None),
                     max_connections=32,
                     max_keepalive_connections=32,
                     keepalive_expiry=5.0,
                 )
             return self._pools[proxy]
+
+
+def _is_tls(proxy: str | None) -> bool:
+    return proxy is not None and urlsplit(proxy).scheme == "https"
 
 
 def _check_plain(address: str) -> None:

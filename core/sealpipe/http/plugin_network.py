@@ -45,7 +45,8 @@ class PluginNetwork:
 
         with _in_plugins_words():
             context = backend_context(os.environ, self._ca_file, authorities, certificate)
-        return plugin_client(lambda: context, _proxy, TIMEOUT, self._deadline, self._gate)
+        own = partial(_tls_context, self._ca_file)
+        return plugin_client(lambda: context, own, _proxy, TIMEOUT, self._deadline, self._gate)
 
     def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
         """A socket, with certificates and proxy as everywhere."""
@@ -98,7 +99,8 @@ class PluginNetwork:
     def _http(self) -> httpx.Client:
         from sealpipe.http.plugin_client import plugin_client
 
-        return plugin_client(partial(_tls_context, self._ca_file), _proxy, TIMEOUT, self._deadline, self._gate)
+        own = partial(_tls_context, self._ca_file)
+        return plugin_client(own, own, _proxy, TIMEOUT, self._deadline, self._gate)
 
     @cached_property
     def _bundle(self) -> Path | None:
