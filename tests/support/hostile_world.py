@@ -109,15 +109,15 @@ class World:
     def collect(self, plan: CollectPlan) -> tuple[list[Collected], bytes]:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
-            progress = collect_report.Progressing()
+            progress = collect_report.ProgressReport()
             flow = poll.collect(self.client.session, plan, progress, tick=progress.tick)
             results = self._run(flow)
-            progress.over()
+            progress.clear()
             for result in results:
-                collect_report.tell(result)
+                collect_report.print_warnings(result)
             problems = [each for result in results for each in result.problems()]
             first = worst_error([result.problem() for result in results])
-            collect_report.tell_of(problems, first)
+            collect_report.print_errors(problems, first)
             if first is not None:
                 render.print_error(first, as_json=False)
                 render.print_error(first, as_json=True)

@@ -29,6 +29,7 @@ class Wire:
         self._socket = at_once(socket.create_server((LOOPBACK, 0)))
         self.port: int = self._socket.getsockname()[1]
         self.connections = 0
+        self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -38,6 +39,9 @@ class Wire:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        for client in self._open.copy():
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)  # and whoever serves it ends
 
     def _accept(self) -> None:
         while True:
@@ -50,8 +54,10 @@ class Wire:
             threading.Thread(target=self._run, args=(client,), daemon=True).start()
 
     def _run(self, client: socket.socket) -> None:
+        self._open.add(client)
         with client, contextlib.suppress(OSError):
             self._serve(client)
+        self._open.discard(client)
 
 
 def tls(context: ssl.SSLContext, service: tuple[str, int]) -> Wire:

@@ -63,7 +63,7 @@ class Jumping:
 
 
 def ours(client, codes, seconds, *, countdown):
-    clock, progress = Jumping(), collect_report.Progressing()
+    clock, progress = Jumping(), collect_report.ProgressReport()
     plan = plan_collect(codes, wait=timedelta(seconds=seconds))
     network = Network(client.session)
     flow = poll.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
