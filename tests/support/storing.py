@@ -13,8 +13,8 @@ from support.terminal import Done
 
 PROMPTS = ("Staging password", "user=User name:text")
 """Their ids are `staging_password` and `user`."""
-MARK = "typed-password-"
-"""How every password here begins: no output may have it, and none has it by chance, as a short code may."""
+MARK = "p.w."
+"""How every password here begins: no output may have it, and no short code has a dot."""
 
 
 @dataclass(frozen=True)
