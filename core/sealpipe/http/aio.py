@@ -12,6 +12,7 @@ import httpcore
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.http.addresses import not_loopback
 from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
+from sealpipe.http.quiet import quiet
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.http.redaction import Redactor
 from sealpipe.loopback import is_loopback
@@ -67,15 +68,16 @@ class AsyncNetwork:
         timeout = end - time.monotonic()
         request = build_request(self._session, operation, timeout, note)
         try:
-            async with asyncio.timeout(timeout + LATER):
-                response = await pool.handle_async_request(request)
-                try:
-                    buffer = AnswerBuffer(response, operation)
-                    async for piece in response.aiter_stream():
-                        if buffer.add(piece):
-                            break
-                finally:
-                    await response.aclose()
+            with quiet():
+                async with asyncio.timeout(timeout + LATER):
+                    response = await pool.handle_async_request(request)
+                    try:
+                        buffer = AnswerBuffer(response, operation)
+                        async for piece in response.aiter_stream():
+                            if buffer.add(piece):
+                                break
+                    finally:
+                        await response.aclose()
             return buffer.answer()
         except Exception as error:
             failure = describe_failure(error, watch)

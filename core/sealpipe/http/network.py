@@ -12,6 +12,7 @@ import httpcore
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.http.deadline import Deadline, DeadlineBackend
 from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
+from sealpipe.http.quiet import quiet
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.http.redaction import Redactor
 
@@ -58,7 +59,7 @@ class Network:
         watch = self._watch()
         request = build_request(self._session, operation, end - time.monotonic(), watch.note)
         try:
-            with self._deadline.until(end):
+            with quiet(), self._deadline.until(end):
                 response = pool.handle_request(request)
                 try:
                     buffer = AnswerBuffer(response, operation)

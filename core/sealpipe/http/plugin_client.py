@@ -19,6 +19,7 @@ from sealpipe.http.addresses import refuse_cleartext
 from sealpipe.http.deadline import EXCHANGE, DeadlineBackend
 from sealpipe.http.exchange import check_request
 from sealpipe.http.proxy import pool_proxy
+from sealpipe.http.quiet import quiet
 from sealpipe.http.sockets import access_denied
 from sealpipe.secret_scan import CustodyGate
 
@@ -76,13 +77,14 @@ class _Transport(httpx.BaseTransport):
         self._check(request)
         pool = self._pool(self._proxy(str(request.url)))
         end = EXCHANGE.end(self._deadline)
-        with EXCHANGE.until(end), _httpx_errors(request):
+        with quiet(), EXCHANGE.until(end), _httpx_errors(request):
             response = pool.handle_request(self._convert(request))
         return httpx.Response(
             response.status,
             headers=response.headers,
             stream=_Body(response, request, end),
-            extensions=response.extensions,
+            # httpx logs the reason, which may be anything; without one it has the status's usual one.
+            extensions={name: value for name, value in response.extensions.items() if name != "reason_phrase"},
         )
 
     def close(self) -> None:
@@ -146,7 +148,7 @@ class _Body(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         pieces = self._response.iter_stream()
         while True:
-            with EXCHANGE.until(self._end), _httpx_errors(self._request):
+            with quiet(), EXCHANGE.until(self._end), _httpx_errors(self._request):
                 piece = next(pieces, None)
             if piece is None:
                 return
