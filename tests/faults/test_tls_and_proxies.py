@@ -106,7 +106,7 @@ def test_a_tls_handshake_that_never_ends_is_bounded_by_the_deadline(
 def test_a_connection_that_is_reset_at_once_is_finished_by_resume(
     proxied: Callable[..., Faulty], job_at: Callable[..., Job]
 ) -> None:
-    """The request may have left before the RST came: nothing is proven."""
+    """Something of the request had left before the RST came: nothing is proven."""
     server = proxied(greets=faulty.hangs_up)
     job = job_at(server)
     done = job.share("--deadline", "1s")

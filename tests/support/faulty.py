@@ -372,7 +372,9 @@ def _pipe(source: socket.socket, target: socket.socket) -> None:
 
 
 def hangs_up(_server: Faulty, client: socket.socket) -> None:
-    """A greeting: RST as soon as the connection is there."""
+    """A greeting: RST as soon as the first byte is there, which then has been sent for certain."""
+    client.settimeout(_TIMEOUT)
+    client.recv(1, socket.MSG_PEEK)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()
 
