@@ -16,10 +16,12 @@ import httpx
 import pytest
 import trustme
 
-from sealpipe.errors import PluginError, UnavailableError, UnknownOutcomeError
+from sealpipe import Client
+from sealpipe.errors import ConnectError, PluginError, UnavailableError, UnknownOutcomeError
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe_plugins import program
+from sealpipe_rehearsal.keys import mint
 from support.terminal import Terminal
 from support.wires import Wire
 from transport.dripping import Held, drip, dripping
@@ -326,3 +328,37 @@ def test_tls_over_a_plain_socket_keeps_the_deadline(tmp_path: Path) -> None:
             line.makefile("rb").read(1000)
         line.close()
         assert time.monotonic() - began < DEADLINE + SLACK
+
+
+@pytest.mark.parametrize("kind", ["plugin", "service"])
+def test_tls_inside_of_a_proxys_tls_keeps_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    """The proxy lets us through, and what answers behind it drips its handshake."""
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+
+    def serve(client: socket.socket) -> None:
+        with context.wrap_socket(client, server_side=True) as secure:
+            assert secure.recv(65536).startswith(b"CONNECT ")
+            secure.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            secure.recv(65536)
+            drip(secure, b"\x16\x03\x03\x3f\xff\x02")
+
+    network, url = PluginNetwork(tmp_path / "ca.pem", deadline=DEADLINE), "https://backend.example"
+    own = {"link_base_url": url, "ca_file": tmp_path / "ca.pem", "deadline": DEADLINE}
+    with Held(serve) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"https://127.0.0.1:{proxy.port}")
+        began = time.monotonic()
+        if kind == "plugin":
+            with pytest.raises(httpx.ConnectTimeout):
+                network.http().get(url)
+        else:
+            with (
+                Client(api_key=mint().credential.reveal(), base_url=f"{url}/v1", **own) as client,
+                pytest.raises(ConnectError),
+            ):
+                client.get_stats()
+        assert time.monotonic() - began < DEADLINE + SLACK
+        network.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import re
 import socket
@@ -15,10 +14,10 @@ import pytest
 
 from sealpipe import AsyncClient, Client, SealpipeError
 from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe_rehearsal.keys import mint
 from support.wires import Wire
 
-PARTS = (bytes(range(12)), bytes(range(40, 72)), bytes(range(100, 132)))
-KEY = "svc_sk_live_" + ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in PARTS)
+KEY = mint().credential.reveal()
 AUTH = KEY.split(".")[1]
 
 HEADS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import select
 import socket
 import struct
@@ -16,10 +15,10 @@ import pytest
 from sealpipe import AsyncClient
 from sealpipe.errors import ConnectError, RetriesExhaustedError
 from sealpipe.http.plugin_network import PluginNetwork
+from sealpipe_rehearsal.keys import mint
 from support.wires import Wire
 
-PARTS = (bytes(range(12)), bytes(range(40, 72)), bytes(range(100, 132)))
-KEY = "svc_sk_live_" + ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in PARTS)
+KEY = mint().credential.reveal()
 
 
 @pytest.fixture

@@ -142,7 +142,12 @@ class _Stream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         try:
             left = self._deadline.left(timeout, httpcore.ConnectTimeout)
-            return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._deadline)
+            ssl_context.sslsocket_class = _TlsSocket
+            secure = self._stream.start_tls(ssl_context, server_hostname, left)
+            made = secure.get_extra_info("socket")
+            if isinstance(made, _TlsSocket):
+                made.deadline = self._deadline
+            return _Stream(secure, self._deadline)
         except BaseException:
             self._stream.close()  # whoever asked for TLS forgets the plain stream
             raise
@@ -152,3 +157,21 @@ class _Stream(httpcore.NetworkStream):
 
 
 _STEP = 64 * 1024
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """TLS inside of it, behind a proxy, is many reads and writes: each gets what is left."""
+
+    deadline: Deadline | None = None
+
+    def recv(self, *given: Any) -> bytes:
+        self._cut()
+        return super().recv(*given)
+
+    def send(self, *given: Any) -> int:
+        self._cut()
+        return super().send(*given)
+
+    def _cut(self) -> None:
+        if self.deadline is not None:
+            self.settimeout(self.deadline.left(self.gettimeout(), TimeoutError))
