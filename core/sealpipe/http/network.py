@@ -12,9 +12,8 @@ import httpcore
 from sealpipe.api.operation import Answer, Failure, Operation
 from sealpipe.http.deadline import Deadline, DeadlineBackend
 from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
-from sealpipe.http.quiet import quiet
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
-from sealpipe.http.redaction import Redactor
+from sealpipe.http.redaction import Redactor, quiet
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session

@@ -19,7 +19,7 @@ from sealpipe.http.addresses import refuse_cleartext
 from sealpipe.http.deadline import EXCHANGE, DeadlineBackend
 from sealpipe.http.exchange import check_request
 from sealpipe.http.proxy import pool_proxy
-from sealpipe.http.quiet import quiet
+from sealpipe.http.redaction import quiet
 from sealpipe.http.sockets import access_denied
 from sealpipe.secret_scan import CustodyGate
 

@@ -1,11 +1,15 @@
 """Redact our credentials in whatever comes back.
 
 A service, or a proxy in between, may repeat our request in a message, a header, a page of its own. Nothing of that
-is shown or handed on before it was redacted.
+is shown or handed on before it was redacted. httpcore logs what a peer answers as it came: not while we talk to it.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 from sealpipe.api.operation import Answer, Failure
@@ -51,3 +55,23 @@ class Redactor:
             done = end
         clean = b"".join([*parts, data[done:]])
         return None if self._needles.within(clean) else clean
+
+
+_in_our_exchange = ContextVar("_in_our_exchange", default=False)
+
+
+def _may_be_logged(_: logging.LogRecord) -> bool:
+    return not _in_our_exchange.get()
+
+
+logging.getLogger("httpcore.http11").addFilter(_may_be_logged)  # all that is read from a peer is logged there
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep httpcore from logging what this exchange reads; other uses of httpcore in the program are logged."""
+    before = _in_our_exchange.set(True)
+    try:
+        yield
+    finally:
+        _in_our_exchange.reset(before)
