@@ -163,7 +163,8 @@ def carry_out(row: Row, place: Path, service: Running) -> Outcome:
         job = Job(place, service, server.base_url)
         code = shared_directly(job)
         began = time.monotonic()
-        done = job.run(*row.words.replace("CODE", code).split(), "--deadline", f"{LASTING:.0f}s")
+        words = row.words.replace("CODE", f"-- {code}").split()  # a code may begin with dashes
+        done = job.run(*words[:2], "--deadline", f"{LASTING:.0f}s", *words[2:])
         seconds = time.monotonic() - began
         return Outcome(done, seconds, server.received(), job.live_shares() == [code], code, job.left())
 
