@@ -87,16 +87,33 @@ def utc_now() -> datetime:
 
 def expire_request(session: Session, short_code: str, keep: Path | None, now: Clock = utc_now) -> Flow[EndedRequest]:
     """End a request now, and keep what was submitted. See `Client.expire_request`."""
+
+    def expire(record: Ledger) -> Flow[EndedRequest]:
+        return RequestExpiry(session, short_code, record, now).run()
+
+    return end_under_policy(session, "expire", short_code, keep, expire)
+
+
+def end_under_policy(
+    session: Session,
+    verb: Literal["expire", "purge"],
+    short_code: str,
+    keep: Path | None,
+    work: Callable[[Ledger], Flow[EndedRequest]],
+) -> Flow[EndedRequest]:
+    """Ask the policies; then do the work on the request's record, locked and closed again."""
     api.get(short_code)  # UsageError for what is no short code, before anybody is asked
-    plan = outgoing.describe_ending(session, "expire", "request", short_code)
-    work = _expire(session, short_code, keep, now)
-    return (yield from policy.run_under_policy(session, plan, work, lambda ended: {"outcome": ended.outcome}))
+    plan = outgoing.describe_ending(session, verb, "request", short_code)
+    ending = _end_on_record(session, short_code, keep, work)
+    return (yield from policy.run_under_policy(session, plan, ending, lambda ended: {"outcome": ended.outcome}))
 
 
-def _expire(session: Session, short_code: str, keep: Path | None, now: Clock) -> Flow[EndedRequest]:
+def _end_on_record(
+    session: Session, short_code: str, keep: Path | None, work: Callable[[Ledger], Flow[EndedRequest]]
+) -> Flow[EndedRequest]:
     record = yield from lock_record(session, short_code, keep)
     try:
-        return (yield from RequestExpiry(session, short_code, record, now).run())
+        return (yield from work(record))
     finally:
         record.close()
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
 from sealpipe.api import requests as api
 from sealpipe.api.operation import Resend
 from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
-from sealpipe.flows import outgoing, policy
-from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, lock_record, utc_now
+from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, utc_now
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow
@@ -28,18 +28,7 @@ def purge_request(
             f"purging destroys request {short_code} with its submissions, and that was not confirmed",
             remedy="give the short code a second time: --confirm CODE, in Python confirm=CODE",
         )
-    api.get(short_code)  # UsageError for what is no short code, before anybody is asked
-    plan = outgoing.describe_ending(session, "purge", "request", short_code)
-    work = _locked(session, short_code, keep, now)
-    return (yield from policy.run_under_policy(session, plan, work, lambda ended: {"outcome": ended.outcome}))
-
-
-def _locked(session: Session, short_code: str, keep: Path | None, now: Clock) -> Flow[EndedRequest]:
-    record = yield from lock_record(session, short_code, keep)
-    try:
-        return (yield from _purge(session, short_code, record, now))
-    finally:
-        record.close()
+    return (yield from end_under_policy(session, "purge", short_code, keep, partial(_purge, session, short_code, now)))
 
 
 def purge_command(short_code: str) -> str:
@@ -47,7 +36,7 @@ def purge_command(short_code: str) -> str:
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
-def _purge(session: Session, short_code: str, record: Ledger, now: Clock) -> Flow[EndedRequest]:
+def _purge(session: Session, short_code: str, now: Clock, record: Ledger) -> Flow[EndedRequest]:
     before = record.is_purging
     try:
         ended = yield from RequestExpiry(session, short_code, record, now).run()
