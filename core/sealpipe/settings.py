@@ -39,7 +39,7 @@ class Setting(NamedTuple):
         return "_".join(part for part in ("SEALPIPE", command.replace("-", "_"), self.name) if part).upper()
 
 
-def _print(what: str) -> Setting:
+def _print_setting(what: str) -> Setting:
     return Setting("print", f"In CI: confirm that you capture stdout, and print the {what}.", flag=True)
 
 
@@ -127,7 +127,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed: another job opens it with `sealpipe unseal`.", flag=True),
         Setting("bind", "Text (not secret) that `unseal --bind` must repeat.", values.parse_bind_text, metavar="TEXT"),
-        _print("link"),
+        _print_setting("link"),
         Setting("receipt", "New JSON file that describes the share, without its link.", metavar="FILE"),
         Setting("dry_run", "Read the sources and seal, but send nothing.", flag=True),
     ),
@@ -199,7 +199,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             default="keep",
             choices=("keep", "expire"),
         ),
-        _print("values"),
+        _print_setting("values"),
         Setting("dry_run", "Open submissions and show what would be stored where; store nothing.", flag=True),
     ),
     "audit": (
@@ -210,7 +210,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
         Setting("expect", "Refuse links of other shares than this one.", values.parse_code, metavar="CODE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
-        _print("link"),
+        _print_setting("link"),
     ),
     "shares": (*_PAGES,),
     "tools": (
@@ -221,7 +221,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             multiple=True,
             metavar="NAME=REF",
         ),
-        _print("secret that the tool returns"),
+        _print_setting("secret that the tool returns"),
     ),
     "requests": (
         *_PAGES,
@@ -238,7 +238,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("resend", "Repeat deliveries that may have arrived already.", flag=True),
         Setting("discard", "Discard the entry; its link is lost for good.", flag=True),
         Setting("all", "Include the entries of other CI runs.", flag=True),
-        _print("link"),
+        _print_setting("link"),
     ),
     "doctor": (
         Setting("roundtrip", "Also create a test share, and expire it at once.", flag=True),
