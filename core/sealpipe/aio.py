@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation, Resend
-from sealpipe.calls.table import Calls, sign_as_method
+from sealpipe.calls.table import Calls, make_method, sign_as_method
 from sealpipe.flows.journal import JournaledLink
-from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
@@ -20,6 +19,7 @@ from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, well_called
 
 if TYPE_CHECKING:
+    from sealpipe.flows.paging import Pages
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
@@ -130,23 +130,6 @@ def _call(
     return method
 
 
-def _list_call(
-    call: Callable[Concatenate[Session, P], Pages[T]],
-) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
-    """Make the method of a call that goes through a list."""
-
-    @wraps(call)
-    @strips_frames
-    def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> AsyncIterator[T]:
-        from sealpipe.calls.arguments import checked
-
-        checked(call, args, options, skip=1)
-        return _rows(self, call(self.session, *args, **options))
-
-    sign_as_method(method, call, "AsyncIterator[{}]")
-    return method
-
-
 async def _rows(client: AsyncClient, walk: Pages[T]) -> AsyncIterator[T]:
     while not walk.done:
         for row in await _next_page(client, walk):
@@ -193,7 +176,12 @@ class AsyncClient(Calls, ClientSetup):
         return await self._network.send(operation, timeout)
 
     _make_call = staticmethod(_call)
-    _make_list_call = staticmethod(_list_call)
+
+    @staticmethod
+    def _make_list_call(
+        call: Callable[Concatenate[Session, P], Pages[T]],
+    ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+        return make_method(call, _rows, "AsyncIterator[{}]")
 
 
 @strips_frames

@@ -6,14 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api.operation import Answer, Failure, Operation
-from sealpipe.calls.table import Calls, sign_as_method
+from sealpipe.calls.table import Calls, make_method
 from sealpipe.errors import UsageError
-from sealpipe.flows.paging import Pages
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
@@ -22,6 +20,7 @@ from sealpipe.secret import strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, well_called
 
 if TYPE_CHECKING:
+    from sealpipe.flows.paging import Pages
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
@@ -59,40 +58,6 @@ def _tell(callback: Callable[[], object]) -> None:
         if hasattr(answer, "close"):
             answer.close()
         raise UsageError("the callback is asynchronous, and this client is not", remedy="use AsyncClient")
-
-
-def _call(
-    call: Callable[Concatenate[Session, P], Flow[T]],
-) -> Callable[Concatenate[Client, P], T]:
-    """Make the method of a call that gives one result."""
-
-    @wraps(call)
-    @strips_frames
-    def method(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls.arguments import checked  # commands check theirs when they are read
-
-        checked(call, args, options, skip=1)
-        return self.run(call(self.session, *args, **options))
-
-    sign_as_method(method, call, "{}")
-    return method
-
-
-def _list_call(
-    call: Callable[Concatenate[Session, P], Pages[T]],
-) -> Callable[Concatenate[Client, P], Iterator[T]]:
-    """Make the method of a call that goes through a list."""
-
-    @wraps(call)
-    @strips_frames
-    def method(self: Client, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
-        from sealpipe.calls.arguments import checked
-
-        checked(call, args, options, skip=1)
-        return _rows(self, call(self.session, *args, **options))
-
-    sign_as_method(method, call, "Iterator[{}]")
-    return method
 
 
 def _rows(client: Client, walk: Pages[T]) -> Iterator[T]:
@@ -136,8 +101,15 @@ class Client(Calls, ClientSetup):
                 network = self._network = self._network or Network(self.session)
         return network.send(operation, timeout)
 
-    _make_call = staticmethod(_call)
-    _make_list_call = staticmethod(_list_call)
+    @staticmethod
+    def _make_call(call: Callable[Concatenate[Session, P], Flow[T]]) -> Callable[Concatenate[Client, P], T]:
+        return make_method(call, Client.run, "{}")
+
+    @staticmethod
+    def _make_list_call(
+        call: Callable[Concatenate[Session, P], Pages[T]],
+    ) -> Callable[Concatenate[Client, P], Iterator[T]]:
+        return make_method(call, _rows, "Iterator[{}]")
 
 
 @strips_frames

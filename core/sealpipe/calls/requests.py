@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sealpipe.flows import outgoing, policy
-from sealpipe.flows.paging import Walk
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow
@@ -18,6 +17,7 @@ from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
+    from sealpipe.flows.paging import Walk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.request.expire import EndedRequest
     from sealpipe.prompts import Prompt
@@ -164,6 +164,8 @@ def list_requests(
 
 def iter_requests(session: Session, *, limit: int = 100, status: Literal["expired"] | None = None) -> Walk[RequestInfo]:
     """Every active request (or every one that has ended), page by page, newest first."""
+    from sealpipe.flows.paging import Walk
+
     return Walk(lambda page: list_requests(session, page=page, limit=limit, status=status), lambda row: row.short_code)
 
 

@@ -12,7 +12,6 @@ from sealpipe.api import shares as api
 from sealpipe.api.shares import CreatedShare
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows import resume as resuming
-from sealpipe.flows.paging import Walk
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import expire as expiring
@@ -27,6 +26,7 @@ from sealpipe.state.outbox import Outbox
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
     from sealpipe.flows.deliver.send import Deliverable
+    from sealpipe.flows.paging import Walk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.share.expire import EndedShare
 
@@ -106,6 +106,8 @@ def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Pag
 
 def iter_shares(session: Session, *, limit: int = 100) -> Walk[ShareInfo]:
     """Every usable share, page by page, newest first."""
+    from sealpipe.flows.paging import Walk
+
     return Walk(lambda page: list_shares(session, page=page, limit=limit), lambda row: row.short_code)
 
 

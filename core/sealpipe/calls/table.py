@@ -6,37 +6,46 @@ Each is a function of the session that makes a flow. A client's class turns it i
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
 from inspect import Parameter, signature
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from sealpipe.calls import account, requests, shares, submissions
-from sealpipe.flows.paging import Pages
+from sealpipe import calls
+from sealpipe.calls import shares
 from sealpipe.flows.session import Session
 from sealpipe.flows.steps import Flow
+from sealpipe.secret import strips_frames
 
 if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient
     from sealpipe.client import Client
+    from sealpipe.flows.paging import Pages
+    from sealpipe.setup import ClientSetup
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Started = TypeVar("Started")
+AnyClient = TypeVar("AnyClient", bound="ClientSetup")
 
 
 class _Method:
-    """Makes one method for each class of clients, with the signature, the docstring and the name of the call."""
+    """Makes one method for each class of clients, with the signature, the docstring and the name of the call.
+
+    `find` returns the call: its module is loaded when the method is first used.
+    """
 
     maker: str
     """Name of the static method of a client's class that makes the method."""
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self._call = call
+    def __init__(self, find: Callable[[], Callable[..., Any]]) -> None:
+        self._find = find
         self._made: dict[Callable[..., Any], Callable[..., Any]] = {}
 
     def bind(self, client: object, owner: type) -> Any:
         make = getattr(owner, self.maker)
         if make not in self._made:
-            self._made[make] = make(self._call)
+            self._made[make] = make(self._find())
         return self._made[make] if client is None else MethodType(self._made[make], client)
 
 
@@ -45,8 +54,8 @@ class Call(_Method, Generic[P, T]):
 
     maker = "_make_call"
 
-    def __init__(self, call: Callable[Concatenate[Session, P], Flow[T]]) -> None:
-        super().__init__(call)
+    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], Flow[T]]]) -> None:
+        super().__init__(find)
 
     @overload
     def __get__(self, client: None, owner: type[Client]) -> Callable[Concatenate[Client, P], T]: ...
@@ -67,8 +76,8 @@ class ListCall(_Method, Generic[P, T]):
 
     maker = "_make_list_call"
 
-    def __init__(self, call: Callable[Concatenate[Session, P], Pages[T]]) -> None:
-        super().__init__(call)
+    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], Pages[T]]]) -> None:
+        super().__init__(find)
 
     @overload
     def __get__(self, client: None, owner: type[Client]) -> Callable[Concatenate[Client, P], Iterator[T]]: ...
@@ -82,6 +91,26 @@ class ListCall(_Method, Generic[P, T]):
     def __get__(self, client: AsyncClient, owner: type) -> Callable[P, AsyncIterator[T]]: ...
     def __get__(self, client: Any, owner: type) -> Any:
         return self.bind(client, owner)
+
+
+def make_method(
+    call: Callable[Concatenate[Session, P], Started], drive: Callable[[AnyClient, Started], T], result: str
+) -> Callable[Concatenate[AnyClient, P], T]:
+    """Make the method of a call: it checks the arguments and lets the client drive what the call starts.
+
+    `result` is the form of the type that it returns, as for `sign_as_method`.
+    """
+
+    @wraps(call)
+    @strips_frames
+    def method(self: AnyClient, /, *args: P.args, **options: P.kwargs) -> T:
+        from sealpipe.calls.arguments import checked  # commands check theirs when they are read
+
+        checked(call, args, options, skip=1)
+        return drive(self, call(self.session, *args, **options))
+
+    sign_as_method(method, call, result)
+    return method
 
 
 def sign_as_method(method: Callable[..., Any], call: Callable[..., Any], result: str) -> None:
@@ -99,27 +128,27 @@ def sign_as_method(method: Callable[..., Any], call: Callable[..., Any], result:
 class Calls:
     """The calls, by their names."""
 
-    create_share = Call(shares.create_share)
-    list_shares = Call(shares.list_shares)
-    iter_shares = ListCall(shares.iter_shares)
-    get_share = Call(shares.get_share)
-    expire_share = Call(shares.expire_share)
-    share = Call(shares.share)
-    resume = Call(shares.resume)
-    create_request = Call(requests.create_request)
-    list_requests = Call(requests.list_requests)
-    iter_requests = ListCall(requests.iter_requests)
-    get_request = Call(requests.get_request)
-    list_submissions = Call(requests.list_submissions)
-    request = Call(requests.request)
-    collect = Call(submissions.collect)
-    collect_each = Call(submissions.collect_each)
-    delete_request = Call(requests.delete_request)
-    expire_request = Call(requests.expire_request)
-    purge_request = Call(requests.purge_request)
-    get_stats = Call(account.get_stats)
-    list_tools = Call(account.list_tools)
-    call_tool = Call(account.call_tool)
-    get_capabilities = Call(account.get_capabilities)
-    share_log = Call(account.share_log)
-    iter_share_log = ListCall(account.iter_share_log)
+    create_share = Call(lambda: shares.create_share)
+    list_shares = Call(lambda: shares.list_shares)
+    iter_shares = ListCall(lambda: shares.iter_shares)
+    get_share = Call(lambda: shares.get_share)
+    expire_share = Call(lambda: shares.expire_share)
+    share = Call(lambda: shares.share)
+    resume = Call(lambda: shares.resume)
+    create_request = Call(lambda: calls.requests.create_request)
+    list_requests = Call(lambda: calls.requests.list_requests)
+    iter_requests = ListCall(lambda: calls.requests.iter_requests)
+    get_request = Call(lambda: calls.requests.get_request)
+    list_submissions = Call(lambda: calls.requests.list_submissions)
+    request = Call(lambda: calls.requests.request)
+    collect = Call(lambda: calls.submissions.collect)
+    collect_each = Call(lambda: calls.submissions.collect_each)
+    delete_request = Call(lambda: calls.requests.delete_request)
+    expire_request = Call(lambda: calls.requests.expire_request)
+    purge_request = Call(lambda: calls.requests.purge_request)
+    get_stats = Call(lambda: calls.account.get_stats)
+    list_tools = Call(lambda: calls.account.list_tools)
+    call_tool = Call(lambda: calls.account.call_tool)
+    get_capabilities = Call(lambda: calls.account.get_capabilities)
+    share_log = Call(lambda: calls.account.share_log)
+    iter_share_log = ListCall(lambda: calls.account.iter_share_log)

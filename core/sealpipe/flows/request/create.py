@@ -20,7 +20,6 @@ from sealpipe.errors import (
 )
 from sealpipe.flows import outgoing, policy
 from sealpipe.flows.journal import settle_entry
-from sealpipe.flows.paging import Walk
 from sealpipe.flows.request.key import ChosenKey, choose_key, store_seed
 from sealpipe.flows.request.options import RequestPlan
 from sealpipe.flows.request.options import plan_request as plan_request
@@ -146,6 +145,8 @@ def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
 
 def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
     """Rule C: a fresh key is in no other request, so the list tells; the credential's is in every one of ours."""
+    from sealpipe.flows.paging import Walk  # most answers arrive
+
     rows: list[RequestInfo] = []
     budget = session.budget()
     with suppress(ServiceError):
