@@ -31,9 +31,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rest = config.getoption("--rest")
     if config.getoption("--all"):
         return
-    left_out = [item for item in items if is_in_rest(item.nodeid) is not rest]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if is_in_rest(item.nodeid) is rest]
+    tiers: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        tiers[is_in_rest(item.nodeid)].append(item)
+    config.hook.pytest_deselected(items=tiers[not rest])
+    items[:] = tiers[rest]
 
 
 def pytest_configure(config: pytest.Config) -> None:
