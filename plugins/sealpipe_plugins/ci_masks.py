@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sealpipe.plugin import RunnerCommand, Secret, lines_to_mask, runner_reads_stderr, write_stderr
+from sealpipe.plugin import CI, RunnerCommand, Secret, lines_to_mask, runner_reads_stderr, write_stderr
 
 
-def write_masks(command: RunnerCommand, values: Iterable[Secret]) -> int:
-    """Mask values and each of their lines, on stderr. Return how many lines are too short for that.
+def mask(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> None:
+    """Mask values and each of their lines, on stderr; warn of lines that are too short for that.
 
     Nothing is written where no runner reads stderr: in a file the mask would be the leak itself.
     """
     if not runner_reads_stderr():
-        return 0
+        return
     lines, short = lines_to_mask(value.reveal() for value in values)
     write("".join(map(command.line, lines)))
-    return short
+    if short == 1:
+        ci.annotate("warning", "1 secret line is too short to be masked: do not print it")
+    elif short:
+        ci.annotate("warning", f"{short} secret lines are too short to be masked: do not print them")
 
 
 def write(text: str) -> None:

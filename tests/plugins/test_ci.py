@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -177,9 +177,9 @@ Registry(environ=dict(os.environ)).ci().mask([Secret(value) for value in sys.arg
 PLAIN = {"CI": "true", "BUILD_URL": "https://ci.example/job/app/12/"}
 
 
-def masked(*values: str, stderr: int | None = None) -> bytes:
+def masked(*values: str, stderr: int | None = None, environ: Mapping[str, str] = GITHUB) -> bytes:
     command = [sys.executable, "-c", MASKING, *values]
-    done = subprocess.run(command, env={**os.environ, **GITHUB}, stderr=stderr or subprocess.PIPE, check=True)
+    done = subprocess.run(command, env={**os.environ, **environ}, stderr=stderr or subprocess.PIPE, check=True)
     return done.stderr or b""
 
 
@@ -191,7 +191,26 @@ def test_github_masks_the_value_and_each_of_its_longer_lines_one_a_command() -> 
         "::add-mask::100%25 ",
         "::add-mask::last",
         "::add-mask::once",
-        "::warning title=sealpipe::1 secret line(s) are too short to be masked: do not print them",
+        "::warning title=sealpipe::1 secret line is too short to be masked: do not print it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("environ", "mask", "warning"),
+    [
+        (GITHUB, "::add-mask::", "::warning title=sealpipe::"),
+        ({"TF_BUILD": "True"}, "##vso[task.setsecret]", "##vso[task.logissue type=warning]"),
+    ],
+    ids=["github", "azure"],
+)
+def test_lines_too_short_to_mask_are_counted_in_one_warning(environ: dict[str, str], mask: str, warning: str) -> None:
+    assert masked("longer", "ab", environ=environ).decode().splitlines() == [
+        f"{mask}longer",
+        f"{warning}1 secret line is too short to be masked: do not print it",
+    ]
+    assert masked("longer", "ab", "cd", environ=environ).decode().splitlines() == [
+        f"{mask}longer",
+        f"{warning}2 secret lines are too short to be masked: do not print them",
     ]
 
 

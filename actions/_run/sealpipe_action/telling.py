@@ -28,8 +28,10 @@ def mask(values: Iterable[str]) -> None:
     lines, short = lines_to_mask(values)
     if runner_reads_stderr():
         write_stderr("".join(map(ADD_MASK.line, lines)).encode("utf-8", "replace"))
-    if short:
-        annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
+    if short == 1:
+        annotate("warning", "1 secret line is too short to be masked: do not print it")
+    elif short:
+        annotate("warning", f"{short} secret lines are too short to be masked: do not print them")
 
 
 def printable(text: str) -> str:

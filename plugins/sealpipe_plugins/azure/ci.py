@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sealpipe.plugin import CI, SET_SECRET, Level, NotConfiguredError, Run, RunnerCommand, Secret, UnsupportedError
-from sealpipe_plugins.ci_masks import write, write_masks
+from sealpipe_plugins.ci_masks import mask, write
 
 _LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "warning"}
 """What the agent knows."""
@@ -24,9 +24,7 @@ class AzureCI(CI):
 
     def mask(self, values: Iterable[Secret]) -> None:
         """Commands on stderr, one a line; only where the agent reads that."""
-        short = write_masks(SET_SECRET, values)
-        if short:
-            self.annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
+        mask(self, SET_SECRET, values)
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
         """UnsupportedError: a variable for later steps is the pipeline's to set."""

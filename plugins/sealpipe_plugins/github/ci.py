@@ -19,7 +19,7 @@ from sealpipe.plugin import (
     Secret,
     UnsupportedError,
 )
-from sealpipe_plugins.ci_masks import write, write_masks
+from sealpipe_plugins.ci_masks import mask, write
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import require_success
 
@@ -41,9 +41,7 @@ class GitHubCI(CI):
 
     def mask(self, values: Iterable[Secret]) -> None:
         """Commands on stderr, one a line; only where the runner reads that: in a file they would be the leak."""
-        short = write_masks(ADD_MASK, values)
-        if short:
-            self.annotate("warning", f"{short} secret line(s) are too short to be masked: do not print them")
+        mask(self, ADD_MASK, values)
 
     def set_output(self, name: str, value: str) -> None:
         """Into GITHUB_OUTPUT, behind a delimiter that the value cannot hold."""
