@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from sealpipe.registry.catalog import Catalog
 from support.parts import ROOT
 
 PACKAGES = ("core/sealpipe", "plugins/sealpipe_plugins", "plugins/sealpipe_rehearsal")
@@ -113,6 +114,17 @@ def test_what_is_imported_is_declared_with_a_floor() -> None:
     assert len(imported) > 12
     for name, files in imported.items():
         assert name in floors or BROUGHT.get(name) in floors or name in NOT_OURS_TO_BRING, (name, files)
+
+
+def test_what_a_plugin_needs_is_the_requirement_of_an_extra() -> None:
+    extras = PROJECT["optional-dependencies"]
+    required = {row for name in extras if name not in ("all", "dev") for row in extras[name]}
+    built_in = Catalog(allowed=()).listing()
+    needs = {(each.kind, each.info.name): each.info.needs for each in built_in if getattr(each.info, "needs", ())}
+    assert {"botocore", "hvac", "keyring", "pynacl"} <= {
+        Requirement(row).name for rows in needs.values() for row in rows
+    }
+    assert {plugin: rows for plugin, rows in needs.items() if not required.issuperset(rows)} == {}
 
 
 def test_the_locks_are_at_or_above_the_floors() -> None:
