@@ -105,9 +105,12 @@ def test_where_nothing_was_sent_yet_it_says_so_and_looks_again(browser: Browser,
     asked = ask(job, max_submissions=3)
     browser.open(asked.access_link)
     browser.says("There is no submission to read here yet", "0 received of at most 3")
+    assert submissions(browser) == []
     asked.answer()
     browser.press("Look again")
     browser.says("1 submission, " + OPENED, "1 received of at most 3")
+    reveal(browser)
+    assert submissions(browser) == [list(FORM.items())]
 
 
 def test_an_expired_request_is_still_readable_and_a_removed_one_is_not(browser: Browser, job: Job) -> None:
@@ -116,9 +119,12 @@ def test_an_expired_request_is_still_readable_and_a_removed_one_is_not(browser: 
     asked.end()
     browser.open(asked.access_link)
     browser.says(OPENED, "the request has expired")
+    reveal(browser)
+    assert submissions(browser) == [list(FORM.items())]
     asked.remove()
     browser.press("Look again")
     browser.says("There is no such request")
+    assert submissions(browser) == []
 
 
 def test_a_passcode_or_a_limit_of_accesses_is_for_who_answers(browser: Browser, job: Job) -> None:
@@ -126,9 +132,9 @@ def test_a_passcode_or_a_limit_of_accesses_is_for_who_answers(browser: Browser, 
     for _ in range(3):
         browser.open(asked.access_link)
         browser.says("There is no submission to read here yet")
-    at_door(
-        job.service.origin, "POST", f"/rehearsal/requests/{asked.code}/open", {"passcode": "pc", "signed_in_as": "a"}
-    )
+    given = {"passcode": "pc", "signed_in_as": "a"}
+    status, _ = at_door(job.service.origin, "POST", f"/rehearsal/requests/{asked.code}/open", given)
+    assert status == 200, "the one access is left"
 
 
 BAD = ["2" + FRAGMENT[1:], FRAGMENT[:-1], FRAGMENT + "A", "1", FRAGMENT[:-2] + "%3", FRAGMENT + "=", "k=" + FRAGMENT]
@@ -149,6 +155,7 @@ def test_another_requests_key_is_told(browser: Browser, job: Job) -> None:
     other = link.access_link(job.service.link_base_url, asked.code, bytes(31) + b"\x01")
     browser.open(other)
     browser.says("The key does not belong to this request", "wrong-key")
+    assert submissions(browser) == []
 
 
 def test_an_encoded_hash_is_told_and_the_key_leaves_the_address_bar(
@@ -170,6 +177,8 @@ def test_the_access_link_pasted_over_the_collect_link_opens(browser: Browser, jo
     browser.says("Open the form")
     browser.run("location.hash = arguments[0]", FRAGMENT)
     browser.says(OPENED)
+    reveal(browser)
+    assert submissions(browser) == [list(FORM.items())]
 
 
 def test_hidden_submissions_are_gone_from_the_page(browser: Browser, job: Job) -> None:
@@ -181,6 +190,7 @@ def test_hidden_submissions_are_gone_from_the_page(browser: Browser, job: Job) -
     assert "bob" not in browser.driver.page_source
     browser.open(asked.access_link)
     browser.says(OPENED)
+    assert len(submissions(browser)) == 1
 
 
 def test_under_another_service_tag_too(browser: Browser, tmp_path: Any) -> None:

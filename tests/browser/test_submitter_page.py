@@ -116,7 +116,9 @@ def test_loading_the_page_uses_no_access_and_opening_the_form_one(browser: Brows
     browser.says(SENT)
     browser.open(asked.collect_link)
     browser.press("Open the form")
-    browser.says("The form was opened as often as it may be", "accesses")
+    text = browser.says("The form was opened as often as it may be", "accesses")
+    assert "Seal and send" not in text
+    assert asked.typed() == [[("User name", "", "text"), ("Password", "x", "password")]]
 
 
 def test_the_passcode_is_asked_for_until_it_is_right(browser: Browser, job: Job) -> None:
@@ -169,7 +171,9 @@ def test_a_network_that_is_kept_out_is_told_so(browser: Browser, job: Job) -> No
     asked = ask(job, ip_whitelist=["192.0.2.0/24"])
     browser.open(asked.collect_link)
     browser.press("Open the form")
-    browser.says("not open to this network", "address")
+    text = browser.says("not open to this network", "address")
+    assert "Seal and send" not in text
+    assert browser.all("input, textarea") == []
 
 
 def test_a_request_that_takes_nothing_says_why(browser: Browser, job: Job) -> None:
@@ -183,6 +187,8 @@ def test_a_request_that_takes_nothing_says_why(browser: Browser, job: Job) -> No
     ):
         browser.open(link)
         browser.says(told)
+        assert "Open the form" not in [each.text for each in browser.all("button")]
+    assert (len(full.typed()), expired.typed()) == (1, [])
 
 
 def test_a_request_without_prompts_is_an_error_page(browser: Browser, job: Job, service: Running) -> None:
@@ -191,6 +197,8 @@ def test_a_request_without_prompts_is_an_error_page(browser: Browser, job: Job, 
     browser.open(asked.collect_link)
     browser.press("Open the form")
     browser.says("The request asks for nothing")
+    assert "Seal and send" not in [each.text for each in browser.all("button")]
+    assert not [url for url in browser.requests() if url.endswith("/submit")]
 
 
 @pytest.mark.parametrize("key", ["", "%%%", "BAAA", "B" * 87])
