@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar
 
 from sealpipe.plugin import Delivery, PluginError, UnknownOutcomeError
 from sealpipe_plugins.http_api import Reply
@@ -16,6 +17,9 @@ PAGE: Final = 100
 
 PAGES: Final = 30
 """How often, at the most."""
+
+_DAY: Final = timedelta(hours=24)
+"""How far back a comment is looked for: nothing older is ever sent again."""
 
 
 class Place(Protocol):
@@ -50,6 +54,21 @@ def deliver(place: Place, body: str) -> Delivery:
     if there is None:
         raise unclear
     return Delivery(there, confirmed=True)
+
+
+def a_day_ago() -> str:
+    """The time since which comments are looked for, as both systems write it."""
+    return (datetime.now(UTC) - _DAY).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_pages(read: Callable[[int], Reply]) -> Iterator[list[dict[str, Any]]]:
+    """The rows of each page, the first being 1, until one is not full."""
+    for page in range(1, PAGES + 1):
+        found = read(page).json
+        rows = found if isinstance(found, list) else []
+        yield [row for row in rows if isinstance(row, dict)]
+        if len(rows) < PAGE:
+            return
 
 
 def number(reply: Reply) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from sealpipe.plugin import (
@@ -16,15 +15,12 @@ from sealpipe.plugin import (
     ReferenceValueError,
     SecretNotFoundError,
 )
-from sealpipe_plugins.comments import PAGE, PAGES, deliver, number
+from sealpipe_plugins.comments import PAGE, a_day_ago, deliver, number, read_pages
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
 from sealpipe_plugins.http_errors import Refusals
 from sealpipe_plugins.wording import as_markdown
 
 _TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})")
-
-_DAY: Final = timedelta(hours=24)
-"""How far back a comment is looked for: nothing older is ever sent again."""
 
 
 class GitHubChannel(Channel):
@@ -67,17 +63,9 @@ class _Issue:
         self._refusals = _refusals(f"{repo}#{issue}")
 
     def find(self, body: str) -> str | None:
-        since = (datetime.now(UTC) - _DAY).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for page in range(1, PAGES + 1):
-            query = f"since={since}&per_page={PAGE}&page={page}"
-            listed = self._github.get(f"{self._own}?{query}", self._refusals).json
-            rows = listed if isinstance(listed, list) else []
-            for comment in rows:
-                if isinstance(comment, dict) and comment.get("body") == body:
-                    return str(comment.get("id"))
-            if len(rows) < PAGE:
-                break
-        return None
+        query = f"since={a_day_ago()}&per_page={PAGE}"
+        pages = read_pages(lambda page: self._github.get(f"{self._own}?{query}&page={page}", self._refusals))
+        return next((str(row.get("id")) for rows in pages for row in rows if row.get("body") == body), None)
 
     def make(self, body: str) -> str:
         return number(self._github.post(self._own, {"body": body}, self._refusals))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import quote
 
@@ -17,16 +16,13 @@ from sealpipe.plugin import (
     ReferenceValueError,
     SecretNotFoundError,
 )
-from sealpipe_plugins.comments import PAGE, PAGES, deliver, number
+from sealpipe_plugins.comments import PAGE, a_day_ago, deliver, number, read_pages
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
 from sealpipe_plugins.http_errors import Refusals
 from sealpipe_plugins.wording import as_markdown
 
 _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
 _TO: Final = re.compile(rf"({_PART}(?:/{_PART}){{1,20}})([!#])([1-9][0-9]{{0,9}})")
-
-_DAY: Final = timedelta(hours=24)
-"""How far back a note is looked for: nothing older is ever sent again."""
 
 _KINDS: Final = {"!": "merge_requests", "#": "issues"}
 
@@ -74,15 +70,12 @@ class _Notes:
         self._internal = internal
 
     def find(self, body: str) -> str | None:
-        since = (datetime.now(UTC) - _DAY).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for page in range(1, PAGES + 1):
-            query = f"order_by=created_at&sort=desc&per_page={PAGE}&page={page}"
-            listed = self._gitlab.get(f"{self._path}?{query}", self._refusals).json
-            rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+        since, query = a_day_ago(), f"order_by=created_at&sort=desc&per_page={PAGE}"
+        for rows in read_pages(lambda page: self._gitlab.get(f"{self._path}?{query}&page={page}", self._refusals)):
             for note in rows:
                 if _same(note.get("body"), body):
                     return str(note.get("id"))
-            if len(rows) < PAGE or str(rows[-1].get("created_at")) < since:
+            if rows and str(rows[-1].get("created_at")) < since:
                 break
         return None
 
