@@ -41,9 +41,9 @@ AWS's config file, a kubeconfig). Loopback is `localhost`, `::1` and a complete 
 
 `--deadline` limits each call of the service, retries included, and each exchange with any other peer: a request with
 its response (including name lookup, TLS and the proxy), the conversation with a mail server, the run of a program that
-a source starts. A peer that sends very slowly exceeds it like a silent one. After the deadline there are no retries. A
-program's own `timeout` can be longer, and time that you ask to wait (`--wait`, a prompt) does not count. AWS's SDK
-calls the metadata service of a cloud machine with its own timeouts.
+a source starts. A peer that sends very slowly exceeds it like a silent one. After the deadline, sealpipe does not
+retry. A program's own `timeout` can be longer, and time that you ask to wait (`--wait`, a prompt) does not count. AWS's
+SDK calls the metadata service of a cloud machine with its own timeouts.
 
 ## Secrets in the environment and in files
 
@@ -61,8 +61,8 @@ Files that a CI system, Docker, Kubernetes or systemd created for the job are ac
 temporary folder, `RUNNER_TEMP`, `AGENT_TEMPDIRECTORY`, `/run/secrets`, volumes of Kubernetes, `CREDENTIALS_DIRECTORY`.
 As root, sealpipe accepts folders of other users, because containers mount them.
 
-The state directory holds the outbox. It is `SEALPIPE_STATE_DIR`, else `$XDG_STATE_HOME/sealpipe`, else the CI system's
-temporary folder, else `~/.local/state/sealpipe`.
+The state directory holds the outbox. It is the first of these: `SEALPIPE_STATE_DIR`, `$XDG_STATE_HOME/sealpipe`, the
+job's temporary folder in GitHub Actions and GitLab CI, `~/.local/state/sealpipe`.
 """
 
 TITLES = {
@@ -115,9 +115,10 @@ sealpipe share -f env:DB_PASSWORD --seal-link > link.sealed                     
 sealpipe collect acme.json --to 'vault:secret/vendor/acme#password=Staging password'      # to a sink
 ```
 
-Otherwise the command ends with exit code 2 before it sends or fetches anything, and names these options. `resume` needs
-its own `--print` for a share whose link would go to stdout. A dry run shows no secret and says where the run itself
-would be refused. `SEALPIPE_SHARE_PRINT=true` (`_COLLECT_`, `_UNSEAL_`, `_RESUME_`) has the same effect as `--print`.
+Otherwise the command ends with exit code 2 (wrong usage) before it sends or fetches anything, and names these options.
+`resume` needs its own `--print` for a share whose link would go to stdout. A dry run shows no secret and says where the
+run itself would be refused. `SEALPIPE_SHARE_PRINT=true` (`_COLLECT_`, `_UNSEAL_`, `_RESUME_`) has the same effect as
+`--print`.
 
 You need no `--print` for a collect link (it opens nothing), for a sealed link, and for a share's link in a
 [rehearsal](rehearsal.md) (both the API and the link are on loopback).
@@ -126,10 +127,10 @@ You need no `--print` for a collect link (it opens nothing), for a sealed link, 
 
 If the system has a command that masks a value, `--print` first writes it to stderr, for the whole link, its fragment
 and each line of a value. It then waits 0.25 s, because a runner reads stdout and stderr in two threads, and writes the
-value. A mask never goes to stdout. If stderr is closed, a file, the null device or an unread pipe, the mask would be
-lost, so `--print` ends with exit code 2. Do not capture stderr together with stdout (`2>&1`), and keep `failOnStderr`
-of Azure Pipelines off. Other systems only mask values that they knew before the job began, so `--print` does not need
-stderr there.
+value. It never writes a mask to stdout. If stderr is closed, a file, the null device or an unread pipe, the mask would
+be lost, so `--print` ends with exit code 2. Do not capture stderr together with stdout (`2>&1`), and keep
+`failOnStderr` of Azure Pipelines off. Other systems only mask values that they knew before the job began, so `--print`
+does not need stderr there.
 
 A mask hides a value in the log, not in uploaded files. The wait makes it very likely that the mask comes first, but a
 runner that is suspended longer can still be late. Always capture what you print.
