@@ -1,17 +1,33 @@
-"""The built-in CI systems. Their modules are imported where this process runs in one, and something asks for it."""
+"""The built-in CI systems, what they share, and the plain one.
+
+The modules of the others are imported where this process runs in one, and something asks for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from sealpipe.plugin import CIInfo, hookimpl
+from sealpipe.plugin import (
+    CI,
+    CIInfo,
+    NotConfiguredError,
+    Run,
+    RunnerCommand,
+    Secret,
+    UnsupportedError,
+    hookimpl,
+    lines_to_mask,
+    runner_reads_stderr,
+    write_stderr,
+)
 
 
 @hookimpl
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     """The descriptors."""
     here = "sealpipe_plugins"
-    register(CIInfo("plain", "any other CI system", f"{here}.plain_ci:PlainCI", sign="CI"))
+    register(CIInfo("plain", "any other CI system", f"{here}.ci:PlainCI", sign="CI"))
     register(CIInfo("github", "GitHub Actions", f"{here}.github.ci:GitHubCI", sign="GITHUB_ACTIONS"))
     register(CIInfo("azure", "Azure Pipelines", f"{here}.azure.ci:AzureCI", sign="TF_BUILD"))
     register(
@@ -23,3 +39,62 @@ def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
             settings=f"{here}.gitlab.ci:GitLabCISettings",
         )
     )
+
+
+def mask(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> None:
+    """Mask values and each of their lines, on stderr; warn of lines that are too short for that.
+
+    Nothing is written where no runner reads stderr: in a file the mask would be the leak itself.
+    """
+    if not runner_reads_stderr():
+        return
+    lines, short = lines_to_mask(value.reveal() for value in values)
+    write("".join(map(command.line, lines)))
+    if short == 1:
+        ci.annotate("warning", "1 secret line is too short to be masked: do not print it")
+    elif short:
+        ci.annotate("warning", f"{short} secret lines are too short to be masked: do not print them")
+
+
+def write(text: str) -> None:
+    """Write text to stderr, whole."""
+    write_stderr(text.encode("utf-8", "replace"))
+
+
+RUNS: Final = (
+    "BUILD_URL",  # Jenkins
+    "CIRCLE_BUILD_URL",
+    "BUILDKITE_BUILD_URL",
+    "DRONE_BUILD_LINK",
+    "CI_PIPELINE_URL",  # Woodpecker
+    "SEMAPHORE_WORKFLOW_ID",
+    "TRAVIS_JOB_WEB_URL",
+    "BUILD_BUILDURI",  # Azure Pipelines
+    "BUILD_ID",
+)
+"""What tells one run from another, in the systems that are met most."""
+
+
+class PlainCI(CI):
+    """A job somewhere. What stands on stdout is the result, and may stand in its log."""
+
+    def run(self) -> Run:
+        """What the first of `RUNS` says; an id all the same where there is none of them."""
+        name = next((self.context.environ[name] for name in RUNS if self.context.environ.get(name)), "unknown")
+        return Run("plain", name, url=name if name.startswith("https://") else "")
+
+    def mask(self, values: Iterable[Secret]) -> None:
+        """Nothing: nobody knows how this system masks."""
+
+    def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
+        """UnsupportedError: what it hands on, it takes from stdout."""
+        raise UnsupportedError("this CI has no way to hand a value on", remedy="take it from stdout, or use --receipt")
+
+    def summary(self, markdown: str) -> None:
+        """Nothing: no summary is known."""
+
+    def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
+        """NotConfiguredError: no token is known."""
+        raise NotConfiguredError(
+            "no CI system here issues tokens", remedy="authenticate another way: with a token, or AppRole"
+        )

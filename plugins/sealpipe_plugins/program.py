@@ -1,4 +1,6 @@
-"""Starting other people's programs: no shell, nothing of sealpipe's own in their environment, an end to all of it.
+"""Running what is not ours, with a time limit: programs, and SDKs that know no deadline.
+
+A program is started without a shell and without anything of sealpipe's own in its environment.
 
 A program has no standard input and no terminal (a session of its own), so it asks nobody anything. What it writes to
 stderr may hold paths and data: callers look for what they know in it, and never show it.
@@ -12,12 +14,15 @@ import selectors
 import shutil
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, TypeVar
 
 from sealpipe.plugin import PLAINTEXT_LIMIT, NotConfiguredError, PayloadTooLargeError
+
+T = TypeVar("T")
 
 _ERRORS_KEPT: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
@@ -92,6 +97,27 @@ def run(argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: 
         return _read(process, name, time.monotonic() + timeout)
     finally:
         _end(process)
+
+
+def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
+    """Return what the work returns, or raise what it raises. TimeoutError where it takes longer: it is left to run."""
+    given: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            given.append(work())
+        except BaseException as error:  # noqa: BLE001 - it is raised below, in the thread that waits
+            raised.append(error)
+
+    worker = threading.Thread(target=run, name="sealpipe-time-limit", daemon=True)
+    worker.start()
+    worker.join(seconds)
+    if raised:
+        raise raised[0]
+    if not given:
+        raise TimeoutError("it did not come to an end in time")
+    return given[0]
 
 
 def _read(process: subprocess.Popen[bytes], name: str, end: float) -> Ran:

@@ -17,19 +17,19 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
 _HERE = "sealpipe_plugins"
 
 SINKS: tuple[SinkInfo, ...] = (
-    SinkInfo("dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{_HERE}.local.dir_sink:DirSink"),
+    SinkInfo("dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{_HERE}.local.file_sinks:DirSink"),
     SinkInfo(
         "dotenv",
         "keys of a dotenv file that sh, python-dotenv and Docker read the same: dotenv:PATH#KEY=PROMPT",
         f"{_HERE}.local.dotenv_sink:DotenvSink",
         params={"quote": "single or double: quote values, which Docker's --env-file does not support (none)"},
     ),
-    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{_HERE}.local.file_sink:FileSink"),
+    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{_HERE}.local.file_sinks:FileSink"),
     SinkInfo(
         "aws-sm",
         "AWS Secrets Manager: aws-sm:NAME or ARN; #KEY=PROMPT for a JSON object",
         f"{_HERE}.aws.secrets_manager_sink:AwsSmSink",
-        f"{_HERE}.aws.settings:AwsSettings",
+        f"{_HERE}.aws.login:AwsSettings",
         needs=("botocore>=1.34.63",),
         backend="aws",
         extra="aws",
@@ -38,7 +38,7 @@ SINKS: tuple[SinkInfo, ...] = (
         "aws-ssm",
         "AWS Parameter Store, encrypted: aws-ssm:/path/name; aws-ssm:/path/#KEY=PROMPT is /path/KEY",
         f"{_HERE}.aws.parameter_store_sink:AwsSsmSink",
-        f"{_HERE}.aws.settings:AwsSettings",
+        f"{_HERE}.aws.login:AwsSettings",
         needs=("botocore>=1.34.63",),
         backend="aws",
         extra="aws",
@@ -73,7 +73,7 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "keyring",
         "the system's keyring: keyring:SERVICE/USERNAME",
-        f"{_HERE}.keyring.sink:KeyringSink",
+        f"{_HERE}.keyring.source_and_sink:KeyringSink",
         f"{_HERE}.keyring.client:KeyringSettings",
         needs=("keyring>=25",),
         params={"username": "the user name, if it contains a /; all before ? is then the service"},
@@ -82,7 +82,7 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "vault",
         "Vault and OpenBao: vault:secret/vendor/acme#password=PROMPT",
-        f"{_HERE}.vault.sink:VaultSink",
+        f"{_HERE}.vault.source_and_sink:VaultSink",
         f"{_HERE}.vault.settings:VaultSettings",
         needs=("hvac>=2.3",),
         params={

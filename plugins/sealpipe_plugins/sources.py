@@ -11,17 +11,15 @@ from sealpipe.plugin import ASKS, FRESH, SourceInfo, hookimpl
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     """The descriptors."""
     here = "sealpipe_plugins"
-    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{here}.local.env_source:EnvSource"))
-    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{here}.local.file_source:FileSource"))
-    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{here}.local.stdin_source:StdinSource"))
-    register(
-        SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{here}.local.text_source:TextSource")
-    )
+    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{here}.local.sources:EnvSource"))
+    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{here}.local.sources:FileSource"))
+    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{here}.local.sources:StdinSource"))
+    register(SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{here}.local.sources:TextSource"))
     register(
         SourceInfo(
             "prompt",
             "typed at the terminal, without echo: prompt:Database password",
-            f"{here}.local.prompt_source:PromptSource",
+            f"{here}.local.terminal:PromptSource",
             capabilities=(FRESH, ASKS),
         )
     )
@@ -29,7 +27,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "dotenv",
             "a key of a dotenv file: dotenv:.env.prod#DB_PASSWORD",
-            f"{here}.local.file_source:DotenvSource",
+            f"{here}.local.sources:DotenvSource",
             format="dotenv",
         )
     )
@@ -84,7 +82,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "keyring",
             "the system's keyring: keyring:SERVICE/USERNAME",
-            f"{here}.keyring.source:KeyringSource",
+            f"{here}.keyring.source_and_sink:KeyringSource",
             f"{here}.keyring.client:KeyringSettings",
             needs=("keyring>=25",),
             params={"username": "the user name, if it contains a /; all before ? is then the service"},
@@ -110,7 +108,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "aws-sm",
             "AWS Secrets Manager: aws-sm:NAME or ARN, with #KEY for a JSON object",
             f"{here}.aws.secrets_manager_source:AwsSmSource",
-            f"{here}.aws.settings:AwsSettings",
+            f"{here}.aws.login:AwsSettings",
             needs=("botocore>=1.34.63",),
             params={
                 "version": "id of a version",
@@ -126,7 +124,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
             "aws-ssm",
             "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ for all below",
             f"{here}.aws.parameter_store_source:AwsSsmSource",
-            f"{here}.aws.settings:AwsSettings",
+            f"{here}.aws.login:AwsSettings",
             needs=("botocore>=1.34.63",),
             params={"version": "number of a version", "label": "label of a version"},
             backend="aws",
@@ -145,7 +143,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "vault",
             "Vault and OpenBao: vault:secret/app/db#password, vault:database/creds/app#username,password",
-            f"{here}.vault.source:VaultSource",
+            f"{here}.vault.source_and_sink:VaultSource",
             "sealpipe_plugins.vault.settings:VaultSettings",
             needs=("hvac>=2.3",),
             params={

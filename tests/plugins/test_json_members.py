@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe_plugins.aws.json_members import members, value, with_members
+from sealpipe_plugins.aws.content import members, value, with_members
 
 NAMES = st.text(max_size=6)
 VALUES = st.recursive(

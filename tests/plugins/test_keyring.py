@@ -239,7 +239,7 @@ def test_a_backend_that_breaks_shows_nothing_of_its_error(tmp_path: Path, monkey
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("sealpipe_plugins.keyring.source", "sealpipe_plugins.keyring.client"):
+    for name in ("sealpipe_plugins.keyring.source_and_sink", "sealpipe_plugins.keyring.client"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "keyring", None)
     registry = Registry(environ={})

@@ -23,7 +23,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import PLAINTEXT_LIMIT, Context, Locator
 from sealpipe.registry import Registry
-from sealpipe_plugins.local.stdin_source import StdinSource
+from sealpipe_plugins.local.sources import StdinSource
 
 CANARY = "Canary-5e1d"
 

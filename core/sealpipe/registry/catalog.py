@@ -23,12 +23,15 @@ from sealpipe.registry import hooks
 from sealpipe.registry.calls import call_plugin, suggest
 
 GROUP: Final = "sealpipe"
-BUILT_IN: Final = (
-    "sealpipe_plugins.sources",
-    "sealpipe_plugins.sinks",
-    "sealpipe_plugins.channels",
-    "sealpipe_plugins.ci",
-)
+_BUILT_IN: Final[Mapping[str, str]] = {
+    "source": "sealpipe_plugins.sources",
+    "sink": "sealpipe_plugins.sinks",
+    "channel": "sealpipe_plugins.channels",
+    "ci": "sealpipe_plugins.ci",
+}
+"""The module that registers the built-in plugins of a kind, loaded where one of that kind is asked for."""
+
+BUILT_IN: Final = tuple(_BUILT_IN.values())
 """Modules with hooks, by name: the core imports no plugin statically."""
 
 _SHOWN: Final = 40  # a longer name is none, and may be a secret that somebody typed
@@ -90,12 +93,15 @@ class Catalog:
         self._looked = False
         self._lock = threading.RLock()
         self.problems: dict[str, str] = {}
-        for name in built_in:
-            self._add(name, partial(import_module, name))
+        self._unloaded = dict(_BUILT_IN) if tuple(built_in) == BUILT_IN else {}
+        if not self._unloaded:
+            for name in built_in:
+                self._add(name, partial(import_module, name))
 
     def info(self, kind: str, name: str) -> Info:
         """The descriptor. ReferenceSyntaxError where there is none."""
         with self._lock:
+            self._load(kind)
             if ((kind, name) not in self._found or name in self._preferred) and not self._looked:
                 self._look()
             preferred = self._preferred.get(name)
@@ -117,11 +123,15 @@ class Catalog:
 
     def names(self, kind: str) -> list[str]:
         """The names that are known without looking any further."""
-        return sorted(name for found, name in self._found if found == kind)
+        with self._lock:
+            self._load(kind)
+            return sorted(name for found, name in self._found if found == kind)
 
     def of_references(self) -> set[str]:
         """The names that references may begin with, as far as they are known without looking any further."""
-        return {name for kind, name in self._found if kind != "ci"}
+        with self._lock:
+            self._load("source", "sink", "channel")
+            return {name for kind, name in self._found if kind != "ci"}
 
     def in_place(self, kind: str, name: str) -> str:
         """The entry point whose plugin stands in a built-in one's place; empty where none does."""
@@ -168,8 +178,16 @@ class Catalog:
             others = [other for other in self._manager.get_plugins() if other is not module]
             return self._manager.subset_hook_caller(hook, others)
 
+    def _load(self, *kinds: str) -> None:
+        """Register the built-in plugins of these kinds, once."""
+        for kind in kinds:
+            module = self._unloaded.pop(kind, None)
+            if module is not None:
+                self._add(module, partial(import_module, module))
+
     def _look(self) -> None:
         self._looked = True
+        self._load(*KINDS)  # first, so that no other takes the place of a built-in one
         from importlib.metadata import entry_points  # 160 million instructions: only where it is needed
 
         for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):

@@ -18,10 +18,9 @@ from botocore.session import Session
 from sealpipe.plugin import Context, Health, NotConfiguredError, PluginError, UnavailableError, in_clear
 from sealpipe_plugins.aws.error_table import READ, Doing
 from sealpipe_plugins.aws.errors import FAILURES, code_of, told
-from sealpipe_plugins.aws.login import logged_in
-from sealpipe_plugins.aws.settings import AwsSettings
+from sealpipe_plugins.aws.login import AwsSettings, logged_in
 from sealpipe_plugins.aws.transport import quiet
-from sealpipe_plugins.timeouts import run_with_timeout
+from sealpipe_plugins.program import run_with_timeout
 
 THREADS: Final = 4
 """Calls at once: AWS allows an account some forty of these a second."""

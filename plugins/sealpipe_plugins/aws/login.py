@@ -1,4 +1,4 @@
-"""By which credentials AWS is called.
+"""The settings of AWS, and the credentials by which it is called.
 
 The default store finds them as AWS's own tools do. A named store never does: it takes the keys, the profile,
 the source or the role that its settings name, so that AWS_ACCESS_KEY_ID of one account is not used for another.
@@ -7,16 +7,42 @@ the source or the role that its settings name, so that AWS_ACCESS_KEY_ID of one 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 from botocore.credentials import CredentialResolver, Credentials, DeferredRefreshableCredentials
 from botocore.exceptions import ProfileNotFound
 from botocore.session import Session
+from pydantic import PositiveFloat
 
-from sealpipe.plugin import BackendAuthError, Context, NotConfiguredError, PluginError
+from sealpipe.plugin import BackendAuthError, Context, NotConfiguredError, PluginError, Secret
+from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.aws.errors import FAILURES, code_of, told
-from sealpipe_plugins.aws.settings import AwsSettings
 from sealpipe_plugins.aws.transport import send_by
+
+
+class AwsSettings(PluginSettings):
+    """Names as AWS's own tools have them. Without any, the default store does as these tools do.
+
+    With `audience` the role is assumed by the CI's OIDC token, without it by the credentials that are found.
+    `timeout` is in seconds, for connecting and for each read.
+    """
+
+    region: str | None = None
+    profile: str | None = None
+    access_key_id: Secret | None = None
+    secret_access_key: Secret | None = None
+    session_token: Secret | None = None
+    credential_source: Literal["Environment", "Ec2InstanceMetadata", "EcsContainer"] | None = None
+    role_arn: str | None = None
+    role_session_name: str = "sealpipe"
+    external_id: str | None = None
+    audience: str | None = None
+    endpoint_url: str | None = None
+    timeout: PositiveFloat = 30.0
+
+    # The SDK knows the others by itself; this one it does not.
+    own_variables: ClassVar[Mapping[str, str]] = {"region": "AWS_REGION"}
+
 
 _WITHOUT_VARIABLES: Final[Mapping[str, Any]] = {
     "profile": (None, None, None, None),

@@ -24,7 +24,7 @@ from sealpipe.plugin import (
 from sealpipe_plugins.aws.batches import Answers, in_batches, parted
 from sealpipe_plugins.aws.client import THREADS, OnAws
 from sealpipe_plugins.aws.errors import FAILURES, refused, told
-from sealpipe_plugins.aws.settings import AwsSettings
+from sealpipe_plugins.aws.login import AwsSettings
 
 BATCH: Final = 20
 """How many secrets AWS gives at once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sealpipe.plugin import CI, SET_SECRET, Level, NotConfiguredError, Run, RunnerCommand, Secret, UnsupportedError
-from sealpipe_plugins.ci_masks import mask, write
+from sealpipe_plugins.ci import mask, write
 
 _LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "warning"}
 """What the agent knows."""

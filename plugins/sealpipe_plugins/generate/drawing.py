@@ -6,6 +6,8 @@ in whole numbers: never overstated, not by a rounding either.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import secrets
 import string
 import uuid
@@ -37,6 +39,9 @@ WITH_SYMBOLS: Final = (*PLAIN, "+-.:=_")
 
 ALL_SYMBOLS: Final = (*PLAIN, string.punctuation)
 """The same and the 32 symbols of ASCII: 94, every one that can be printed but the blank."""
+
+OPEN: Final = ("public", "fingerprint")
+"""The parts of a key pair that are no secret."""
 
 UUID_BITS: Final = 122
 """The bits of a version 4 UUID that are drawn (RFC 9562, section 5.4); the other six are fixed."""
@@ -87,3 +92,22 @@ def random_uuid() -> str:
 def bits(choices: int) -> int:
     """The entropy of one out of so many, all as likely: the binary logarithm, rounded down to whole bits."""
     return max(choices.bit_length() - 1, 0)
+
+
+def ssh_key_pair(comment: str = "") -> dict[str, str]:
+    """Make an ed25519 key pair for SSH; the comment goes into its public line.
+
+    `private` is OpenSSH's format without a passphrase, `public` a line for authorized_keys, `fingerprint` SHA256:...
+    """
+    # Imported only where a key is wanted.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+    key = Ed25519PrivateKey.generate()
+    line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
+    digest = hashlib.sha256(base64.b64decode(line.split()[1])).digest()
+    return {
+        "private": key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii"),
+        "public": f"{line} {comment}".rstrip(),
+        "fingerprint": "SHA256:" + base64.b64encode(digest).decode("ascii").rstrip("="),
+    }

@@ -88,10 +88,8 @@ def _uuid(locator: Locator) -> Document:  # noqa: ARG001 - it has no parameters
 
 def _ssh(locator: Locator) -> Document:
     comment = _text(locator, "comment", "", LONGEST_COMMENT)
-    from sealpipe_plugins.generate.ssh import OPEN, key_pair  # ed25519: only for who wants a key
-
-    pair = key_pair(comment)
-    return Document(pair, public=OPEN, remark=f"ed25519 (128 bits of strength), {pair['fingerprint']}")
+    pair = drawing.ssh_key_pair(comment)
+    return Document(pair, public=drawing.OPEN, remark=f"ed25519 (128 bits of strength), {pair['fingerprint']}")
 
 
 class Kind(NamedTuple):

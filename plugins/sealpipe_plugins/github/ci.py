@@ -19,7 +19,7 @@ from sealpipe.plugin import (
     Secret,
     UnsupportedError,
 )
-from sealpipe_plugins.ci_masks import mask, write
+from sealpipe_plugins.ci import mask, write
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import require_success
 

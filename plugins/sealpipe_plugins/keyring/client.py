@@ -25,7 +25,7 @@ from sealpipe.plugin import (
     UnsupportedError,
 )
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.timeouts import run_with_timeout
+from sealpipe_plugins.program import run_with_timeout
 
 T = TypeVar("T")
 

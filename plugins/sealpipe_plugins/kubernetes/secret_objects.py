@@ -46,18 +46,6 @@ def values(reply: Reply, locator: Locator) -> dict[str, bytes]:
     raise PluginError(f"{locator} has a value that is not base64", remedy="mend the Secret")
 
 
-def missing_one(cluster: Cluster, locator: Locator, space: str, name: str) -> SecretNotFoundError:
-    """Whether the Secret is not there, or its namespace. Kubernetes says the same of both."""
-    status = cluster.ask("GET", f"/api/v1/namespaces/{space}").status
-    if status == 404:
-        return no_namespace(cluster, locator, space)
-    doubt = "" if status == 200 else ", or no such namespace"
-    return SecretNotFoundError(
-        f"{locator} is not there: the namespace {space} has no Secret {name}{doubt}",
-        remedy=f"see `kubectl get secrets -n {space}`",
-    )
-
-
 def no_namespace(cluster: Cluster, locator: Locator, space: str) -> SecretNotFoundError:
     """The error where the namespace is not there."""
     return SecretNotFoundError(

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sealpipe.plugin import AccessDeniedError, Context, Document, Health, Locator, PluginError, Source
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Context,
+    Document,
+    Health,
+    Locator,
+    PluginError,
+    SecretNotFoundError,
+    Source,
+)
 from sealpipe_plugins.kubernetes.access import K8sSettings
 from sealpipe_plugins.kubernetes.client import Cluster
-from sealpipe_plugins.kubernetes.secret_objects import missing_one, parts, path, rights, values
+from sealpipe_plugins.kubernetes.secret_objects import no_namespace, parts, path, rights, values
 
 
 class K8sSource(Source):
@@ -27,7 +36,7 @@ class K8sSource(Source):
         if reply.status == 200:
             return Document(values(reply, locator))
         if reply.status == 404:
-            raise missing_one(self._cluster, locator, space, name)
+            raise _missing(self._cluster, locator, space, name)
         if reply.status == 403:
             raise AccessDeniedError(
                 f"{locator} may not be read: Kubernetes allows this login no `get` of it (403)",
@@ -42,3 +51,15 @@ class K8sSource(Source):
     def close(self) -> None:
         """Hang up."""
         self._cluster.close()
+
+
+def _missing(cluster: Cluster, locator: Locator, space: str, name: str) -> SecretNotFoundError:
+    """Whether the Secret is not there, or its namespace. Kubernetes says the same of both."""
+    status = cluster.ask("GET", f"/api/v1/namespaces/{space}").status
+    if status == 404:
+        return no_namespace(cluster, locator, space)
+    doubt = "" if status == 200 else ", or no such namespace"
+    return SecretNotFoundError(
+        f"{locator} is not there: the namespace {space} has no Secret {name}{doubt}",
+        remedy=f"see `kubectl get secrets -n {space}`",
+    )

@@ -1,4 +1,4 @@
-"""Asking a person at the terminal, without showing what is typed, whatever standard input is."""
+"""`prompt:TEXT`: what a person types at the terminal, without echo, whatever standard input is. Unix only."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
+from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, UnsupportedError, ci_system
+
 TERMINAL: Final = "/dev/tty"
 """The terminal that this process is started from."""
 
@@ -21,6 +23,35 @@ _LATE: Final = (signal.SIGTSTP, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 _PASTED: Final = 0.05
 """Seconds in which the second line of what was pasted has come."""
 _ONE_AT_A_TIME: Final = threading.Lock()
+_ELSEWHERE = "name where the value lives: env:NAME, file:PATH, stdin:, or a store"
+
+
+class PromptSource(Source):
+    """The terminal of this process. Each mention asks by itself."""
+
+    def fetch(self, locator: Locator) -> Document:
+        """What was typed, without the line's end. UnsupportedError where nobody is there to ask."""
+        if ci_system(self.context.environ) is not None:
+            raise UnsupportedError("prompt: asks a person, and in CI nobody is there", remedy=_ELSEWHERE)
+        try:
+            typed = ask(f"{_text(locator)} (not shown): ")
+        except OSError:
+            typed = None
+        except InputTooLongError:
+            raise UnsupportedError(
+                "more was typed or pasted than one line of a terminal, and nothing of it was taken",
+                remedy="put it into a file, and name that: file:PATH",
+            ) from None
+        if typed is None:
+            raise UnsupportedError("prompt: asks at the terminal, and there is none here", remedy=_ELSEWHERE)
+        if not typed:
+            raise SecretNotFoundError("nothing was typed", remedy="run it again, and type the value")
+        return Document(typed)
+
+
+def _text(locator: Locator) -> str:
+    """The question. It is the user's own text; nothing in it may move the cursor."""
+    return "".join(sign for sign in locator.body if sign.isprintable()).strip() or "Secret"
 
 
 class InputTooLongError(Exception):

@@ -26,7 +26,7 @@ from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.setup import new_file, replace_file
 from sealpipe.state import files
-from sealpipe_plugins.local.file_sink import FileSink
+from sealpipe_plugins.local.file_sinks import FileSink
 from support.mounts import fill, make_read_only, make_writable, tmpfs
 from support.putting import Putting, put
 

@@ -1,4 +1,4 @@
-"""`dir:FOLDER`: each value as a 0600 file of a folder, named by its key."""
+"""`file:PATH`: one value as a 0600 file, exactly. `dir:FOLDER`: each value as such a file, named by its key."""
 
 from __future__ import annotations
 
@@ -9,13 +9,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sealpipe.plugin import Locator, Mode, Receipt, ReferenceValueError, Sink, Stored, WriteConflictError
+from sealpipe.plugin import Locator, Mode, Receipt, ReferenceValueError, Sink, Stored, WriteConflictError, missing
 from sealpipe_plugins.local import files
-from sealpipe_plugins.local.file_sink import confirm, wanted
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BY_DESCRIPTOR = Path("/proc/self/fd")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileSink(Sink):
+    """Files of this machine. They have no place for a marker: equal content does."""
+
+    def describe(self, locator: Locator, mode: Mode) -> str:
+        """What would be written."""
+        path = files.path_of(locator)
+        return f"write the new file {path}" if mode == "create" else f"write {path} in the place of what is there"
+
+    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+        """Write it, and read it back."""
+        path = files.path_of(locator)
+        if len(fields) != 1:
+            raise ReferenceValueError(f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:")
+        content = files.content_of(fields[0])
+        already = files.settle(self.context, locator, path, mode, lambda there: wanted(there, content, mode))
+        confirm(locator, files.look(locator, path), content)
+        return Receipt(locator, already=already)
 
 
 class DirSink(Sink):
@@ -44,6 +62,20 @@ class DirSink(Sink):
             for key, content in contents.items():
                 confirm(places[key], files.look(places[key], here / key), content)
         return Receipt(locator, already=already)
+
+
+def wanted(there: bytes | None, content: bytes, mode: Mode) -> bytes | None:
+    """What a file of one value has to hold; None where it holds it. Raises WriteConflictError."""
+    after = missing(None if there is None else {"": there}, {"": content}, mode=mode, marked=False)
+    return None if after is None else after[""]
+
+
+def confirm(locator: Locator, found: files.Found | None, content: bytes) -> None:
+    """WriteConflictError where what was written is not what is there now."""
+    if found is None or found.content != content:
+        raise WriteConflictError(
+            f"{locator} was changed by another while it was written", remedy="see who writes there"
+        )
 
 
 def _deciding(content: bytes, mode: Mode) -> files.Decide:

@@ -1,11 +1,22 @@
-"""`vault:MOUNT/PATH#KEY=...`: keys of the key-value engines of HashiCorp Vault and OpenBao."""
+"""`vault:MOUNT/PATH#KEY`: HashiCorp Vault and OpenBao. Every engine is read, key-value engines are written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sealpipe.plugin import Context, Health, Locator, Mode, Receipt, ReferenceValueError, Sink, Stored
+from sealpipe.plugin import (
+    Context,
+    Document,
+    Health,
+    Locator,
+    Mode,
+    Receipt,
+    ReferenceValueError,
+    Sink,
+    Source,
+    Stored,
+)
 from sealpipe_plugins.confirm import Snapshot, has_marker, store_and_confirm
 from sealpipe_plugins.sink_values import decode_text, values_by_key
 from sealpipe_plugins.vault.adapter import Number, encode_exactly
@@ -20,6 +31,31 @@ _DONE: Final[Mapping[Mode, str]] = {
     "replace": "store {path} in Vault at {host}, in place of all keys that are there",
     "merge": "store keys of {path} in Vault at {host}, and keep its other keys",
 }
+
+
+class VaultSource(Source):
+    """Key-value engines of both versions, and every other path that can be read."""
+
+    concurrency = 4  # more slows down a Vault on this machine, and gains little at one far away
+
+    def __init__(self, settings: VaultSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._vault = Vault(settings, context)
+
+    def fetch(self, locator: Locator) -> Document:
+        """The keys of a secret, or all that another engine answers; with its lease's end where it has one."""
+        content, lease = self._vault.read(parse_place(locator, self._vault.session.namespace))
+        if lease is None:
+            return Document(content)
+        return Document(content, expires_at=lease.ends, remark=lease.remark)
+
+    def check(self) -> Health:
+        """Whether Vault answers and takes our token, and what this may do."""
+        return Health(ok=True, detail=self._vault.describe_state())
+
+    def close(self) -> None:
+        """Revoke what we logged in for, and hang up."""
+        self._vault.session.close()
 
 
 class VaultSink(Sink):

@@ -1,4 +1,4 @@
-"""`keyring:SERVICE/USERNAME`: an entry of the system's keyring."""
+"""`keyring:SERVICE/USERNAME`: an entry of the system's keyring, read and written."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Final
 
 from sealpipe.plugin import (
     Context,
+    Document,
     Health,
     Locator,
     Mode,
     PluginError,
     Receipt,
     ReferenceValueError,
+    SecretNotFoundError,
     Sink,
+    Source,
     Stored,
     UnsupportedError,
     missing,
@@ -25,6 +28,28 @@ _DONE: Final[Mapping[Mode, str]] = {
     "replace": "store {user} of {service} in the keyring, in place of what is there",
     "merge": "store {user} of {service} in the keyring, in place of what is there",
 }
+
+
+class KeyringSource(Source):
+    """The keyring of this session. Never asks for anything."""
+
+    def __init__(self, settings: KeyringSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._keyrings = Keyrings(settings, context.deadline)
+
+    def fetch(self, locator: Locator) -> Document:
+        """The password of a service and a user name."""
+        service, username = entry(locator)
+        found = self._keyrings.password(service, username)
+        if found is None:
+            raise SecretNotFoundError(
+                f"{locator} is not in the keyring", remedy="see what is there; `keyring set SERVICE USERNAME` stores it"
+            )
+        return Document(found)
+
+    def check(self) -> Health:
+        """Which keyring it is, and that it is open."""
+        return Health(ok=True, detail=self._keyrings.state())
 
 
 class KeyringSink(Sink):

@@ -1,0 +1,142 @@
+"""What this process has at hand: `env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and `text:VALUE`.
+
+A path is relative to the working directory or absolute; a FIFO or `/dev/fd/3` will do.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from contextlib import suppress
+from typing import BinaryIO
+
+from sealpipe.plugin import (
+    PLAINTEXT_LIMIT,
+    AccessDeniedError,
+    Document,
+    Locator,
+    PayloadTooLargeError,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    Source,
+    UnsupportedError,
+    WriteConflictError,
+    open_file,
+    refuse_process_file,
+)
+
+_NOTHING = "set it for this step (a pipeline run from a fork gets no secrets)"
+_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*")
+_STDIN_REMEDY = "pipe the value in: produce-it | sealpipe share -f LABEL=stdin:"
+
+
+class EnvSource(Source):
+    """The environment of this process."""
+
+    def fetch(self, locator: Locator) -> Document:
+        """The variable's bytes. SecretNotFoundError where it is not set, or set to nothing."""
+        name = locator.body
+        if not name or "=" in name:
+            raise ReferenceValueError("env: needs the name of a variable", locator="env:", remedy="write env:NAME")
+        if name.startswith("SEALPIPE_API_KEY"):
+            raise ReferenceValueError(
+                f"{locator} is sealpipe's own credential, and is never shared",
+                remedy="name another variable; a key for somebody else belongs in a variable of its own",
+            )
+        value = self.context.environ.get(name)
+        if value:
+            return Document(os.fsencode(value))  # the bytes that were set, whatever they are
+        if value is not None:
+            raise SecretNotFoundError(f"the environment variable {name} is set but empty", remedy=_NOTHING)
+        if not _NAME.fullmatch(name):
+            # Most likely `env:$NAME`: the shell has put the secret itself here.
+            raise SecretNotFoundError(
+                "the environment variable that env: names is not set; its name is not shown, it may be a value",
+                locator="env:",
+                remedy="write env:NAME without $",
+            )
+        raise SecretNotFoundError(f"the environment variable {name} is not set", remedy=f"export {name}, or {_NOTHING}")
+
+
+class TextSource(Source):
+    """The reference's own body."""
+
+    def fetch(self, locator: Locator) -> Document:
+        """The body, as what is no secret."""
+        return Document(locator.body, secret=False)
+
+
+class FileSource(Source):
+    """Files of this machine."""
+
+    def fetch(self, locator: Locator) -> Document:
+        """The file's bytes, exactly."""
+        if not locator.body:
+            raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
+        reason = ""
+        try:
+            with open_file(locator.body, locator) as stream:
+                return Document(read_whole(stream, locator))
+        except (FileNotFoundError, NotADirectoryError):
+            missing = True
+        except IsADirectoryError:
+            raise PluginError(f"{locator} is a directory", remedy="name a file in it") from None
+        except PermissionError:
+            raise AccessDeniedError(
+                f"{locator} may not be read by this user", remedy="give this user the right to read it"
+            ) from None
+        except OSError as error:
+            missing, reason = False, error.strerror or type(error).__name__
+        if missing:
+            raise SecretNotFoundError(f"{locator} is not there", remedy=_where_to_look(locator.body))
+        raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and the disk that it is on")
+
+
+def _where_to_look(path: str) -> str:
+    if path.startswith("~"):
+        return "~ is not expanded here: write file:$HOME/... in the shell"
+    return "check the path" if path.startswith("/") else "check the path: it begins at the working directory"
+
+
+class DotenvSource(FileSource):
+    """A file whose format need not be said."""
+
+
+class StdinSource(Source):
+    """What is piped into this process."""
+
+    read = False
+
+    def fetch(self, locator: Locator) -> Document:
+        """The bytes, exactly. A terminal is refused: what is typed there is seen, and waits for ever."""
+        if locator.body:
+            raise ReferenceValueError("stdin: takes nothing after its colon", remedy="write stdin:")
+        stream = self.context.stdin
+        if stream is None or stream.closed:
+            raise SecretNotFoundError("standard input is closed", remedy=_STDIN_REMEDY)
+        if stream.isatty():
+            raise UnsupportedError("standard input is a terminal, nothing is piped in", remedy=_STDIN_REMEDY)
+        _refuse_process_file(stream, locator)
+        if self.read:
+            raise WriteConflictError("standard input was read already", remedy="name stdin: once")
+        self.read = True
+        return Document(read_whole(stream, locator))
+
+
+def _refuse_process_file(stream: BinaryIO, locator: Locator) -> None:
+    """`< /proc/self/environ` is as little shared as `file:/proc/self/environ`."""
+    descriptor = -1
+    with suppress(io.UnsupportedOperation, OSError, AttributeError):  # a stream in memory has none
+        descriptor = stream.fileno()
+    if descriptor >= 0:
+        refuse_process_file(descriptor, locator)
+
+
+def read_whole(stream: BinaryIO, locator: Locator) -> bytes:
+    """All that is there. PayloadTooLargeError where that is more than can be sealed: the rest is not read."""
+    data = stream.read(PLAINTEXT_LIMIT + 1)
+    if len(data) > PLAINTEXT_LIMIT:
+        raise PayloadTooLargeError(f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+    return data
