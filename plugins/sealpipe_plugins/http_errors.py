@@ -45,6 +45,11 @@ _OTHER_HOST: Final = (62, 64)
 """OpenSSL's numbers for a certificate of another host or address (X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_...)."""
 
 
+def moved(what: str, kind: type[PluginError] = SecretNotFoundError) -> Refusals:
+    """Return what a redirect means for something that is reached by its name."""
+    return dict.fromkeys((301, 302, 307, 308), (kind, f"says that {what} has moved", "use its current name"))
+
+
 def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
     """Return a reply of 2xx; raise what any other status means, by `refusals` first, then by the usual meaning."""
     status, system = reply.status, reply.system

@@ -1,18 +1,22 @@
-"""Incoming webhooks, each with a name: their addresses are secrets."""
+"""Incoming webhooks of Slack and Teams, each with a name: their addresses are secrets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
-from sealpipe.plugin import Secret
+from pydantic import BeforeValidator, Field
+
+from sealpipe.plugin import Context, NotConfiguredError, ReferenceValueError, Secret
+from sealpipe.plugin.settings import PluginSettings
+from sealpipe_plugins.http_api import Endpoint
 
 NAME_PATTERN: Final = r"[a-z][a-z0-9_.-]{0,63}"
 """What the name of a webhook is made of."""
 
 
-def parse_webhooks(given: object) -> dict[str, Secret]:
+def _parse_webhooks(given: object) -> dict[str, Secret]:
     """Read webhooks by name from a setting: NAME=URL, several separated by white space."""
     if isinstance(given, dict):
         return given
@@ -25,7 +29,30 @@ def parse_webhooks(given: object) -> dict[str, Secret]:
     return found
 
 
-def first_name(name: str, unnamed: Secret | None, webhooks: Mapping[str, Secret]) -> str:
-    """Return the first name of this webhook's address; the one without a name comes before all others."""
-    known = {**({} if unnamed is None else {"": unnamed}), **dict(sorted(webhooks.items()))}
-    return next((each for each, url in known.items() if url == known.get(name)), name)
+class WebhookUrls(PluginSettings):
+    """`webhook_url` is the webhook without a name, `webhooks` are those with one."""
+
+    webhook_url: Secret | None = None
+    webhooks: Annotated[dict[str, Secret], BeforeValidator(_parse_webhooks)] = Field(default_factory=dict)
+
+    def has_webhooks(self) -> bool:
+        """Whether any is set."""
+        return self.webhook_url is not None or bool(self.webhooks)
+
+    def first_name(self, name: str) -> str:
+        """Return the first name of this webhook's address; the one without a name comes before all others."""
+        unnamed: Mapping[str, Secret] = {} if self.webhook_url is None else {"": self.webhook_url}
+        known = {**unnamed, **dict(sorted(self.webhooks.items()))}
+        return next((each for each, url in known.items() if url == known.get(name)), name)
+
+    def endpoint(self, context: Context, system: str, name: str, *, not_set: str, no_name: str) -> Endpoint:
+        """Return the webhook of a name (empty: the one without). The last two are remedies where it is not set.
+
+        Raises NotConfiguredError for an unknown name, ReferenceValueError for none.
+        """
+        found = self.webhooks.get(name) if name else self.webhook_url
+        if found is None and name:
+            raise NotConfiguredError(f"there is no webhook {name} for {system}", remedy=not_set)
+        if found is None:
+            raise ReferenceValueError("the recipient is missing, and no unnamed webhook is set", remedy=no_name)
+        return Endpoint(context, system, found, setting="webhooks" if name else "webhook_url", hidden=True)

@@ -35,6 +35,7 @@ from sealpipe.plugin.policy import ACTIONS
 LISTS = ("sources", "sinks", "recipients", "tools")
 """What a machine's policy has to name."""
 
+# The durations of policies are parsed here: the contract that plugins import has no function for them.
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SLACK = timedelta(seconds=60)
 """What passes between the plan and this check."""

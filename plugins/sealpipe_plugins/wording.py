@@ -102,7 +102,7 @@ def _markdown(piece: Piece) -> str:
 
 
 def _mrkdwn(piece: Piece) -> str:
-    escaped = piece.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = html.escape(piece.text, quote=False)  # the three characters that Slack wants escaped
     return f"<{escaped}>" if piece.secret and is_link(piece.text) else escaped
 
 

@@ -131,7 +131,7 @@ def test_neither_message_nor_address_is_shown(
 def test_without_a_name_there_has_to_be_one_that_has_none(teams: FakeTeams) -> None:
     named = {"SEALPIPE_PLUGIN_TEAMS__WEBHOOKS": f"ops={teams.base_url}{WORKFLOW}"}
     error = Using("teams", named).fails(ReferenceValueError, "")
-    assert error.message == "the recipient is missing, and no webhook is set that posts without one"
+    assert error.message == "the recipient is missing, and no unnamed webhook is set"
 
 
 def test_check_says_whether_one_is_set(teams: FakeTeams) -> None:

@@ -141,7 +141,7 @@ def test_a_plan_that_cannot_be_read_ends_with_2(bare: Terminal, file: str) -> No
         return
     assert (done.code, done.out) == (2, "")
     assert f"the fault plan {file} cannot be read" in done.err
-    assert "check the path: it begins at the working directory" in done.err
+    assert "check the path: it is relative to the working directory" in done.err
 
 
 def test_a_plan_in_the_working_directory_is_not_read_on_its_own(bare: Terminal) -> None:

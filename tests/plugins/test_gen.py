@@ -158,7 +158,7 @@ class TestEntropy:
         assert collect_remarks(cache) == (f"{text}: {remark}",)
         if "?" not in text:
             size, _, entropy = remark.partition(", ")
-            assert f"| `{text}` | {size} | {entropy} |" in (ROOT / "docs/reference/references.md").read_text()
+            assert f"| `{text}` | {size} | {entropy} |" in (ROOT / "docs/products/generate.md").read_text()
 
 
 class TestBadParameters:

@@ -1,12 +1,22 @@
-"""Reading many at once where the backend has a batch, and one by one what the batch does not answer."""
+"""Reading many secrets of AWS in one call, and one by one what such a call does not answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from copy import copy
+from typing import Final, TypeVar
 
-from sealpipe.plugin import Document, Locator, PluginError
+from sealpipe.plugin import (
+    AccessDeniedError,
+    Document,
+    Locator,
+    PluginError,
+    ReferenceValueError,
+    SecretNotFoundError,
+    UnsupportedError,
+)
+from sealpipe_plugins.aws.errors import FAILURES, told
 
 Answers = dict[Locator, Document | PluginError]
 T = TypeVar("T")
@@ -39,6 +49,27 @@ def in_batches(
 def parted(locators: Sequence[Locator], size: int) -> list[Sequence[Locator]]:
     """In groups of at most `size`."""
     return [locators[start : start + size] for start in range(0, len(locators), size)]
+
+
+_OF_ONE_SECRET: Final = (AccessDeniedError, SecretNotFoundError, UnsupportedError, ReferenceValueError, PluginError)
+"""Kinds of errors that a single secret of a batch may cause."""
+
+
+def answer_batch(
+    ask: Callable[[], Answers], locators: Sequence[Locator], action: str
+) -> tuple[Answers, type[PluginError] | None]:
+    """Return the answers of a batch, and the kind of its error where the whole batch failed.
+
+    What may be the fault of a single secret has no answer: it is asked for singly. `action` is the permission.
+    """
+    try:
+        return ask(), None
+    except FAILURES as error:
+        errors = {locator: told(error, locator, action) for locator in locators}
+    except PluginError as error:
+        return {locator: copy(error) for locator in locators}, None  # each gets its own locator
+    kind = type(errors[locators[0]])
+    return ({} if kind in _OF_ONE_SECRET else dict(errors)), kind
 
 
 def _each(job: Callable[[T], Answers], over: Sequence[T], threads: int) -> list[Answers]:

@@ -1,18 +1,34 @@
-"""What a secret of AWS Secrets Manager holds: a text, bytes, or the members of a JSON object."""
+"""What AWS stores: a secret as text, bytes or the members of a JSON object, and the tag that holds the markers."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from json.decoder import scanstring  # type: ignore[attr-defined]  # its types leave it out
 from typing import Any, Final, NamedTuple
 
 from sealpipe.plugin import Locator, Mode, UnsupportedError, WriteConflictError
+from sealpipe_plugins.confirm import add_marker
 from sealpipe_plugins.sink_values import decode_text
 
 LARGEST: Final = 65536
 """Bytes of a secret."""
+
+TAG: Final = "sealpipe.dev/submissions"
+"""The tag that holds the markers, newest last."""
+_TAG_LIMIT: Final = 256
+
+
+def tags_with(markers: str, marker: str) -> list[dict[str, str]]:
+    """Return the tags to write: these markers and one more."""
+    return [{"Key": TAG, "Value": add_marker(markers, marker, _TAG_LIMIT)}]
+
+
+def markers_in(tags: Iterable[Mapping[str, Any]] | None) -> str:
+    """Return the markers that a target's tags hold; empty for none."""
+    return next((str(tag.get("Value", "")) for tag in tags or () if tag.get("Key") == TAG), "")
+
 
 Content = Mapping[str, Any]
 """SecretString or SecretBinary, as AWS takes and gives them."""
@@ -80,8 +96,8 @@ def text_of(content: Content) -> str | None:
     return found if isinstance(found, str) else None
 
 
-# The members of a JSON object as its text has them, so that one is changed and all else stays as it was written: a
-# decoder and an encoder would spell numbers and blanks anew.
+# By hand: the members of a JSON object as its text has them, so that one is changed and all else stays as it was
+# written. A decoder and an encoder would spell numbers and blanks anew.
 
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()

@@ -23,13 +23,11 @@ from sealpipe.plugin import (
     missing,
 )
 from sealpipe_plugins.aws.client import OnAws
+from sealpipe_plugins.aws.content import markers_in, tags_with
 from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
-from sealpipe_plugins.confirm import Snapshot, add_marker, has_marker, require_same, store_and_confirm
+from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_and_confirm
 from sealpipe_plugins.sink_values import decode_text, values_by_key
 
-TAG: Final = "sealpipe.dev/submissions"
-"""The tag that holds the markers, newest last."""
-TAG_LIMIT: Final = 256
 STANDARD, ADVANCED = 4096, 8192
 """Bytes of a parameter, by its tier."""
 
@@ -89,7 +87,7 @@ class _Parameter:
         outcome = store_and_confirm(self._look, self._write, self._wanted, self._locator, self._mode, self._marker)
         if not self._made and not has_marker(outcome.snapshot.markers, self._marker):
             markers = self._markers() if outcome.wrote else outcome.snapshot.markers
-            about, tags = f"{self._locator} holds the value; its tag", self._tags(markers)
+            about, tags = f"{self._locator} holds the value; its tag", tags_with(markers, self._marker)
             self._ask("add_tags_to_resource", about, MARK, ResourceType="Parameter", ResourceId=self._name, Tags=tags)
         return Receipt(self._locator, outcome.version, already=not outcome.wrote)
 
@@ -115,7 +113,7 @@ class _Parameter:
                 WRITE,
                 expected=_EXISTS,
                 tagging="add_tags_to_resource",
-                Tags=self._tags(""),
+                Tags=tags_with("", self._marker),
                 **asked,
             )
             if not done:
@@ -156,10 +154,7 @@ class _Parameter:
 
     def _markers(self) -> str:
         found = self._ask("list_tags_for_resource", self._locator, ResourceType="Parameter", ResourceId=self._name)
-        return next((str(tag.get("Value", "")) for tag in found.get("TagList") or () if tag.get("Key") == TAG), "")
-
-    def _tags(self, markers: str) -> list[dict[str, str]]:
-        return [{"Key": TAG, "Value": add_marker(markers, self._marker, TAG_LIMIT)}]
+        return markers_in(found.get("TagList"))
 
 
 def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Any, Final
 
 from sealpipe.plugin import (
-    AccessDeniedError,
     Document,
     Locator,
     PluginError,
     ReferenceValueError,
     SecretNotFoundError,
     Source,
-    UnsupportedError,
 )
-from sealpipe_plugins.aws.batches import Answers, in_batches, parted
+from sealpipe_plugins.aws.batches import Answers, answer_batch, in_batches, parted
 from sealpipe_plugins.aws.client import THREADS, OnAws
-from sealpipe_plugins.aws.errors import FAILURES, refused, told
+from sealpipe_plugins.aws.errors import refused
 
 BATCH: Final = 10
 """How many parameters AWS gives at once."""
@@ -56,15 +53,12 @@ class AwsSsmSource(OnAws, Source):
     def _batch(self, locators: Sequence[Locator]) -> Answers:
         names = {_name(locator): locator for locator in locators}
         region = self._aws.region(locators[0].body)
-        try:
+
+        def ask() -> Answers:
             page = self._aws.ask("ssm", "get_parameters", region=region, Names=list(names), WithDecryption=True)
-        except FAILURES as error:
-            told_of = {locator: told(error, locator, _GET_MANY) for locator in locators}
-        except PluginError as error:
-            return {locator: copy(error) for locator in locators}  # each is told of its own reference
-        else:
             return _answers(page, names)
-        return dict(told_of) if type(told_of[locators[0]]) not in _SINGLY else {}
+
+        return answer_batch(ask, locators, _GET_MANY)[0]
 
     def _below(self, locator: Locator) -> Mapping[str, str]:
         path, region = locator.body.rstrip("/") or "/", self._aws.region(locator.body)
@@ -83,9 +77,6 @@ class AwsSsmSource(OnAws, Source):
                 f"there is no parameter below {locator}", remedy="check the path, the region and the account"
             )
         return found
-
-
-_SINGLY: Final = (AccessDeniedError, SecretNotFoundError, UnsupportedError, ReferenceValueError, PluginError)
 
 
 def _answers(page: Mapping[str, Any], names: Mapping[str, Locator]) -> Answers:

@@ -26,16 +26,13 @@ from sealpipe.plugin import (
     WriteConflictError,
 )
 from sealpipe_plugins.aws.client import OnAws
-from sealpipe_plugins.aws.content import Content, content_of, next_one, there_in
+from sealpipe_plugins.aws.content import Content, content_of, markers_in, next_one, tags_with, there_in
 from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
-from sealpipe_plugins.confirm import Snapshot, add_marker, has_marker, require_same, store_and_confirm
+from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_and_confirm
 from sealpipe_plugins.sink_values import values_by_key
 
-TAG: Final = "sealpipe.dev/submissions"
-"""The tag that holds the markers, newest last."""
 STAGE: Final = "sealpipe"
 """The stage of a version that is on its way to be the current one."""
-TAG_LIMIT: Final = 256
 
 _NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+")
 _OURS: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
@@ -82,10 +79,10 @@ class AwsSmSink(OnAws, Sink):
         return self._aws.call("secretsmanager", operation, about or locator, doing, region=region, **more)
 
     def _mark(self, locator: Locator, marker: str) -> None:
-        markers = _markers(self.ask("describe_secret", locator))
+        markers = markers_in(self.ask("describe_secret", locator).get("Tags"))
         if not has_marker(markers, marker):
             about = f"{locator} holds the value; its tag"
-            self.ask("tag_resource", locator, MARK, about, Tags=_tags(markers, marker))
+            self.ask("tag_resource", locator, MARK, about, Tags=tags_with(markers, marker))
 
 
 class _Secret:
@@ -108,7 +105,7 @@ class _Secret:
         # There is none where nobody gave it a value.
         content = self._ask("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
         there = there_in(content, whole="" in self._wanted) if content else None
-        return Snapshot(there, str(content.get("VersionId", "")), _markers(found), {"content": content})
+        return Snapshot(there, str(content.get("VersionId", "")), markers_in(found.get("Tags")), {"content": content})
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
         """A new version, which becomes the current one only in place of the one that it was made from."""
@@ -144,7 +141,7 @@ class _Secret:
             )
         sent = content_of(None, self._wanted, self._locator)
         # A token of this attempt alone: to one that comes again AWS says yes, and two would take the secret for theirs.
-        token, tags = str(uuid.uuid4()), _tags("", self._marker)
+        token, tags = str(uuid.uuid4()), tags_with("", self._marker)
         asked = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **sent}
         if not self._ask("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **asked):
             return None
@@ -174,14 +171,6 @@ def _check(locator: Locator) -> None:
             f"{locator} names no secret that there could be",
             remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
         )
-
-
-def _markers(described: Mapping[str, Any]) -> str:
-    return next((str(tag.get("Value", "")) for tag in described.get("Tags") or () if tag.get("Key") == TAG), "")
-
-
-def _tags(markers: str, marker: str) -> list[dict[str, str]]:
-    return [{"Key": TAG, "Value": add_marker(markers, marker, TAG_LIMIT)}]
 
 
 def _stages(described: Mapping[str, Any]) -> dict[str, str]:

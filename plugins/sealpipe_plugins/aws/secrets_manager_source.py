@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Any, Final
 
 from sealpipe.plugin import (
@@ -17,13 +16,12 @@ from sealpipe.plugin import (
     Locator,
     PluginError,
     ReferenceValueError,
-    SecretNotFoundError,
     Source,
     UnsupportedError,
 )
-from sealpipe_plugins.aws.batches import Answers, in_batches, parted
+from sealpipe_plugins.aws.batches import Answers, answer_batch, in_batches, parted
 from sealpipe_plugins.aws.client import THREADS, OnAws
-from sealpipe_plugins.aws.errors import FAILURES, refused, told
+from sealpipe_plugins.aws.errors import refused
 from sealpipe_plugins.aws.login import AwsSettings
 
 BATCH: Final = 20
@@ -60,16 +58,9 @@ class AwsSmSource(OnAws, Source):
         if not self._batches:
             return {}
         names = list(dict.fromkeys(locator.body for locator in locators))
-        try:
-            return self._answers(locators, names)
-        except FAILURES as error:
-            told_of = {locator: told(error, locator, _BATCH_GET) for locator in locators}
-        except PluginError as error:
-            return {locator: copy(error) for locator in locators}  # each is told of its own reference
-        kind = type(told_of[locators[0]])
+        answers, kind = answer_batch(lambda: self._answers(locators, names), locators, _BATCH_GET)
         self._batches = self._batches and kind not in (AccessDeniedError, UnsupportedError)
-        # Whatever may be one secret's own fault, its own call says.
-        return dict(told_of) if kind not in _SINGLY else {}
+        return answers
 
     def _answers(self, locators: Sequence[Locator], names: Sequence[str]) -> Answers:
         values: list[Mapping[str, Any]] = []
@@ -93,9 +84,6 @@ class AwsSmSource(OnAws, Source):
                 error = failed[locator.body]
                 answers[locator] = refused(str(error.get("ErrorCode")), str(error.get("Message")), locator, _GET)
         return answers
-
-
-_SINGLY: Final = (AccessDeniedError, SecretNotFoundError, UnsupportedError, ReferenceValueError, PluginError)
 
 
 def _name(locator: Locator) -> str:

@@ -81,6 +81,7 @@ class Server:
         try:
             _envelope(smtp, self._at, sender, to, len(content), utf8=utf8)
             _expect(smtp.docmd("DATA"), (354,), self._at, "refuses the message")
+            # Not smtplib's data(): that does not tell whether the final dot was sent.
             smtp.send(re.sub(rb"(?m)^\.", b"..", content))
             whole = True  # from here on it may be taken, whatever is heard of it
             smtp.send(b".\r\n")

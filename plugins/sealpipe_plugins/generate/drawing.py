@@ -1,4 +1,4 @@
-"""Drawing values, and counting exactly how many there are to draw from. All randomness is `secrets`.
+"""Drawing values, and counting exactly how many there are to draw from. All randomness is the operating system's.
 
 Every value of a recipe is as likely as any other, so its entropy is the logarithm of their number. It is reckoned
 in whole numbers: never overstated, not by a rounding either.
@@ -86,7 +86,7 @@ def hexadecimal(size: int) -> str:
 
 def random_uuid() -> str:
     """A version 4 UUID."""
-    return str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
+    return str(uuid.uuid4())
 
 
 def bits(choices: int) -> int:

@@ -37,6 +37,10 @@ class GitHub:
         }
         self._endpoint = Endpoint(context, "GitHub", settings.api_url, setting="api_url", headers=headers)
 
+    def check_token(self) -> None:
+        """Ask for the token's rate limit, which does not count against it. Raises BackendAuthError."""
+        self.get("/rate_limit")
+
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:
         """Read."""
         return _required(self._endpoint.get(path), refusals)

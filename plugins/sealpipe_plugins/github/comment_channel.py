@@ -17,7 +17,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.comments import PAGE, a_day_ago, deliver, number, read_pages
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
-from sealpipe_plugins.http_errors import Refusals
+from sealpipe_plugins.http_errors import Refusals, moved
 from sealpipe_plugins.wording import as_markdown
 
 _TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})")
@@ -48,8 +48,8 @@ class GitHubChannel(Channel):
         return deliver(_Issue(self._github, repo, issue), as_markdown(message))
 
     def check(self) -> Health:
-        """Asks for the token's rate limit, which costs nothing of it."""
-        self._github.get("/rate_limit")
+        """Check that the token is valid."""
+        self._github.check_token()
         return Health(ok=True, detail="the token is valid")
 
 
@@ -85,7 +85,6 @@ def _target(to: str) -> tuple[str, str]:
 
 def _refusals(what: str) -> Refusals:
     gone = f"has no {what}, or hides it from this token"
-    moved = f"says that {what} has moved"
     return {
         403: (
             AccessDeniedError,
@@ -95,5 +94,5 @@ def _refusals(what: str) -> Refusals:
         404: (SecretNotFoundError, gone, "check the name, and which repositories the token may see"),
         410: (SecretNotFoundError, f"has {what} no more", "check the number, and that issues are switched on"),
         422: (AccessDeniedError, f"takes no comment on {what}", "it may be locked, or the comment too long"),
-        **dict.fromkeys((301, 302, 307, 308), (SecretNotFoundError, moved, "name it as it is called now")),
+        **moved(what),
     }

@@ -85,8 +85,8 @@ class GitHubSecretSink(Sink):
         return Receipt(locator, version, known=False)
 
     def check(self) -> Health:
-        """Asks for the token's rate limit, which costs nothing of it."""
-        self._github.get("/rate_limit")
+        """Check that the token is valid. What it may write cannot be checked."""
+        self._github.check_token()
         return Health(ok=True, detail="the token is valid; what it may write is not known before")
 
     def _store(self, secrets: Secrets, name: str, value: str, more: Mapping[str, Any], *, once: bool) -> None:

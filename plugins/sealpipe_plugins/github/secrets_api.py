@@ -20,7 +20,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.github.api import GitHub
 from sealpipe_plugins.http_api import Reply
-from sealpipe_plugins.http_errors import Refusals
+from sealpipe_plugins.http_errors import Refusals, moved
 
 PAGE: Final = 100
 PAGES: Final = 50
@@ -149,7 +149,5 @@ def _refusals(owner: Owner, name: str = "", *, once: bool = False) -> Refusals:
             "a repository or an environment holds 100 secrets, an organisation 1,000: delete some, or check the name",
         ),
         **({503: lost} if once else {}),
-        **dict.fromkeys(
-            (301, 302, 307, 308), (PluginError, f"says that {what} has moved", "name it as it is called now")
-        ),
+        **moved(what, PluginError),
     }

@@ -44,6 +44,10 @@ class GitLab:
             context, "GitLab", url, setting="api_url" if settings.api_url else "url", headers=headers
         )
 
+    def version(self) -> str:
+        """Return the server's version: a request that needs a valid token and no permission."""
+        return str(self.get("/version").member("version"))
+
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:
         """Read."""
         return require_success(self._endpoint.get(path), refusals)

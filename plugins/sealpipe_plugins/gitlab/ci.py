@@ -87,7 +87,7 @@ class GitLabCI(CI):
 
 
 def _audiences(token: str) -> list[Any]:
-    """The audiences that a token names, unchecked: its reader checks it. None where it is no JWT."""
+    """Return the audiences of a token; empty for what is no JWT. Unverified, so no JWT library is needed."""
     try:
         part = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))

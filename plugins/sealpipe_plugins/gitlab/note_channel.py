@@ -18,7 +18,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.comments import PAGE, a_day_ago, deliver, number, read_pages
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
-from sealpipe_plugins.http_errors import Refusals
+from sealpipe_plugins.http_errors import Refusals, moved
 from sealpipe_plugins.wording import as_markdown
 
 _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
@@ -55,9 +55,8 @@ class GitLabChannel(Channel):
         return deliver(place, as_markdown(message))
 
     def check(self) -> Health:
-        """Asks for the server's version, which takes a token."""
-        version = self._gitlab.get("/version").member("version")
-        return Health(ok=True, detail=f"GitLab {version}")
+        """Check that the token is valid."""
+        return Health(ok=True, detail=f"GitLab {self._gitlab.version()}")
 
 
 class _Notes:
@@ -113,7 +112,5 @@ def _refusals(what: str) -> Refusals:
             f"has no {what}, or hides it from this token",
             "check path and number, and the token's project",
         ),
-        **dict.fromkeys(
-            (301, 302, 307, 308), (SecretNotFoundError, f"says that {what} has moved", "name it as it is called now")
-        ),
+        **moved(what),
     }

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sealpipe.plugin import AccessDeniedError, BackendAuthError, PluginError, SecretNotFoundError, UnsupportedError
 from sealpipe_plugins.gitlab.api import GitLab
-from sealpipe_plugins.http_errors import Refusals
+from sealpipe_plugins.http_errors import Refusals, moved
 
 DESCRIPTION: Final = 255
 """Characters of a variable's description."""
@@ -142,9 +142,7 @@ def _refusals(owner: Owner, key: str) -> Refusals:
         ),
         413: (UnsupportedError, f"does not take a value as long as that for {key}", "store it elsewhere"),
         422: (UnsupportedError, f"does not take {key} of {what}", _TAKES),
-        **dict.fromkeys(
-            (301, 302, 307, 308), (SecretNotFoundError, f"says that {what} has moved", "name it as it is called now")
-        ),
+        **moved(what),
     }
 
 

@@ -18,10 +18,10 @@ from sealpipe.plugin import (
     Sink,
     Source,
     Stored,
-    UnsupportedError,
     missing,
 )
 from sealpipe_plugins.keyring.client import Keyrings, KeyringSettings, entry
+from sealpipe_plugins.sink_values import values_by_key
 
 _DONE: Final[Mapping[Mode, str]] = {
     "create": "store {user} of {service} in the keyring, where nothing may be yet",
@@ -69,7 +69,7 @@ class KeyringSink(Sink):
         service, user = entry(locator)
         if len(fields) != 1:
             raise ReferenceValueError(f"{locator} holds one value", remedy="name an entry for each")
-        wanted = _bytes(fields[0], locator)
+        (wanted,) = values_by_key(fields, locator).values()
         if missing(self._there(service, user), {"": wanted}, mode=mode, marked=False) is None:
             return Receipt(locator, already=True)
         self._keyrings.store(service, user, wanted)
@@ -89,11 +89,3 @@ class KeyringSink(Sink):
         if found is None:
             return None
         return {"": found if isinstance(found, bytes) else found.encode("utf-8", "surrogatepass")}
-
-
-def _bytes(field: Stored, locator: Locator) -> bytes:
-    try:
-        return field.value.reveal_bytes()
-    except UnicodeError:
-        pass
-    raise UnsupportedError(f"{locator}: the value is no text that has bytes", remedy="have it sent as base64 text")

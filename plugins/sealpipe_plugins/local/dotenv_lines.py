@@ -2,6 +2,7 @@
 
 Docker knows no quotes, and the others disagree about what is in them. So a value is written in one of three ways
 (`QUOTES`), each with exactly the characters that its readers take alike, found by asking them (tests/plugins/local).
+python-dotenv parses the files here; its own set_key() writes what the other readers understand differently.
 """
 
 from __future__ import annotations

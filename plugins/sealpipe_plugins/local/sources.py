@@ -90,14 +90,15 @@ class FileSource(Source):
         except OSError as error:
             missing, reason = False, error.strerror or type(error).__name__
         if missing:
-            raise SecretNotFoundError(f"{locator} is not there", remedy=_where_to_look(locator.body))
+            raise SecretNotFoundError(f"{locator} is not there", remedy=path_remedy(locator))
         raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and the disk that it is on")
 
 
-def _where_to_look(path: str) -> str:
-    if path.startswith("~"):
-        return "~ is not expanded here: write file:$HOME/... in the shell"
-    return "check the path" if path.startswith("/") else "check the path: it begins at the working directory"
+def path_remedy(locator: Locator) -> str:
+    """Return what to do where a locator's path does not exist."""
+    if locator.body.startswith("~"):
+        return f"~ is not expanded here: write {locator.name}:$HOME/... in the shell"
+    return "check the path" + ("" if locator.body.startswith("/") else ": it is relative to the working directory")
 
 
 class DotenvSource(FileSource):

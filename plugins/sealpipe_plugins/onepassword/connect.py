@@ -64,7 +64,7 @@ class Connect:
 
     def file(self, item: Mapping[str, Any], file_id: str) -> bytes:
         """The content of an item's file."""
-        vault_id = _id(_member(item, "vault", "id"))
+        vault_id = _id(_object(item.get("vault")).get("id"))
         path = f"/v1/vaults/{vault_id}/items/{_id(item.get('id'))}/files/{_id(file_id)}/content"
         return self._get(path).body
 
@@ -150,10 +150,3 @@ def _objects(value: object) -> list[Mapping[str, Any]]:
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value
     raise PluginError(f"{_NAME} answered with something else than was asked for", remedy="check OP_CONNECT_HOST")
-
-
-def _member(value: Mapping[str, Any], *names: str) -> Any:
-    found: Any = value
-    for name in names:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
-
-from pydantic import BeforeValidator, Field
+from typing import Any, ClassVar, Final
 
 from sealpipe.plugin import (
     AccessDeniedError,
@@ -25,19 +23,16 @@ from sealpipe.plugin import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
-from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, first_name, parse_webhooks
+from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookUrls
 from sealpipe_plugins.wording import as_mrkdwn, is_link, lines, subject
 
 
-class SlackSettings(PluginSettings):
+class SlackSettings(WebhookUrls):
     """`token` is a bot's (xoxb-...) and posts to any channel; a webhook posts to the one that it was made for."""
 
     token: Secret | None = None
-    webhook_url: Secret | None = None
-    webhooks: Annotated[dict[str, Secret], BeforeValidator(parse_webhooks)] = Field(default_factory=dict)
     api_url: str = "https://slack.com/api"
 
     own_variables: ClassVar[Mapping[str, str]] = {"token": "SLACK_BOT_TOKEN", "webhook_url": "SLACK_WEBHOOK_URL"}
@@ -65,7 +60,7 @@ class SlackChannel(Channel):
         """A member with the @; of several webhooks with one address, the first by name."""
         if _TO.fullmatch(to):
             return f"@{to}" if to[0] in "UW" else to
-        return first_name(to, self.settings.webhook_url, self.settings.webhooks)
+        return self.settings.first_name(to)
 
     def send(self, message: Message, to: str) -> Delivery:
         """By chat.postMessage, or by a webhook, which tells no id."""
@@ -84,7 +79,7 @@ class SlackChannel(Channel):
     def check(self) -> Health:
         """Asks who the token belongs to; a webhook cannot be asked anything."""
         if self.settings.token is None:
-            known = self.settings.webhook_url is not None or bool(self.settings.webhooks)
+            known = self.settings.has_webhooks()
             return Health(ok=known, detail="webhooks are not asked" if known else "neither token nor webhook is set")
         answer = _accepted(self._api().post("/auth.test", {}, writes=False))
         return Health(ok=True, detail=f"as {answer.get('user', '?')} of {answer.get('team', '?')}")
@@ -97,18 +92,13 @@ class SlackChannel(Channel):
                 "the recipient is neither a channel (#ops) nor a member's id (@U024BE7LH) nor a webhook's name",
                 remedy="write one of these, and nothing else",
             )
-        found = self.settings.webhooks.get(to) if to else self.settings.webhook_url
-        if found is None and to:
-            raise NotConfiguredError(
-                f"there is no webhook {to} for Slack", remedy="set it in the setting webhooks; a channel starts with #"
-            )
-        if found is None:
-            raise ReferenceValueError(
-                "the recipient is missing, and no webhook is set that posts without one",
-                remedy="name a channel, slack:#ops, or set SLACK_WEBHOOK_URL",
-            )
-        setting = "webhooks" if to else "webhook_url"
-        return Endpoint(self.context, "Slack", found, setting=setting, hidden=True)
+        return self.settings.endpoint(
+            self.context,
+            "Slack",
+            to,
+            not_set="set it in the setting webhooks; a channel starts with #",
+            no_name="name a channel, slack:#ops, or set SLACK_WEBHOOK_URL",
+        )
 
     def _api(self) -> Endpoint:
         if self.settings.token is None:

@@ -18,6 +18,7 @@ from sealpipe.plugin import (
     Source,
     open_file,
 )
+from sealpipe_plugins.local.sources import path_remedy
 from sealpipe_plugins.sops.client import Sops, SopsSettings, refuse_several
 
 _BY_NAME: Final = ((".yaml", "yaml"), (".yml", "yaml"), (".json", "json"), (".env", "dotenv"), (".ini", "ini"))
@@ -76,10 +77,4 @@ def _checked(locator: Locator) -> str:
             f"{locator} may not be read by this user", remedy="give this user the right to read it"
         ) from None
     except (OSError, ValueError):
-        raise SecretNotFoundError(f"{locator} is not there", remedy=_where_to_look(path)) from None
-
-
-def _where_to_look(path: str) -> str:
-    if path.startswith("~"):
-        return "~ is not expanded here: write sops:$HOME/... in the shell"
-    return "check the path" if path.startswith("/") else "check the path: it begins at the working directory"
+        raise SecretNotFoundError(f"{locator} is not there", remedy=path_remedy(locator)) from None

@@ -5,34 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
-
-from pydantic import BeforeValidator, Field
+from typing import Any, ClassVar, Final
 
 from sealpipe.plugin import (
     Channel,
     Delivery,
     Health,
     Message,
-    NotConfiguredError,
     ReferenceValueError,
-    Secret,
     UnavailableError,
     UnknownOutcomeError,
     UnsupportedError,
 )
-from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
-from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, first_name, parse_webhooks
+from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookUrls
 from sealpipe_plugins.wording import Piece, is_link, lines, subject
 
 
-class TeamsSettings(PluginSettings):
+class TeamsSettings(WebhookUrls):
     """Webhooks: one without a name, and any number with."""
-
-    webhook_url: Secret | None = None
-    webhooks: Annotated[dict[str, Secret], BeforeValidator(parse_webhooks)] = Field(default_factory=dict)
 
     own_variables: ClassVar[Mapping[str, str]] = {"webhook_url": "TEAMS_WEBHOOK_URL"}
 
@@ -52,7 +44,7 @@ class TeamsChannel(Channel):
 
     def canonical(self, to: str) -> str:
         """Of several webhooks with one address, the first by name."""
-        return first_name(to, self.settings.webhook_url, self.settings.webhooks)
+        return self.settings.first_name(to)
 
     def send(self, message: Message, to: str) -> Delivery:
         """As an Adaptive Card."""
@@ -70,22 +62,19 @@ class TeamsChannel(Channel):
 
     def check(self) -> Health:
         """Whether a webhook is set: there is nothing that one could be asked."""
-        known = self.settings.webhook_url is not None or bool(self.settings.webhooks)
+        known = self.settings.has_webhooks()
         return Health(ok=known, detail="webhooks are not asked" if known else "no webhook is set")
 
     def _endpoint(self, to: str) -> Endpoint:
         if to and not re.fullmatch(NAME_PATTERN, to):
             raise ReferenceValueError("the recipient is not the name of a webhook", remedy="write teams: or teams:NAME")
-        found = self.settings.webhooks.get(to) if to else self.settings.webhook_url
-        if found is None and to:
-            raise NotConfiguredError(f"there is no webhook {to} for Teams", remedy="set it in the setting webhooks")
-        if found is None:
-            raise ReferenceValueError(
-                "the recipient is missing, and no webhook is set that posts without one",
-                remedy="name a webhook, teams:NAME, or set TEAMS_WEBHOOK_URL",
-            )
-        setting = "webhooks" if to else "webhook_url"
-        return Endpoint(self.context, "Teams", found, setting=setting, hidden=True)
+        return self.settings.endpoint(
+            self.context,
+            "Teams",
+            to,
+            not_set="set it in the setting webhooks",
+            no_name="name a webhook, teams:NAME, or set TEAMS_WEBHOOK_URL",
+        )
 
 
 def _card(message: Message) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Writes to the key-value engines of Vault: looked up first, with check-and-set where the engine has it."""
+"""Writes to the key-value engines of Vault: looked up first, with check-and-set where the engine has it.
+
+The loop is that of confirm.py. What follows a write whose answer was lost is here, because the loop compares the newest
+values only: here the version that the write would have made is read, even if others have written after it.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode, Receipt
-from sealpipe_plugins.aws.secrets_manager_sink import STAGE, TAG
+from sealpipe_plugins.aws.content import TAG
+from sealpipe_plugins.aws.secrets_manager_sink import STAGE
 
 
 @pytest.fixture

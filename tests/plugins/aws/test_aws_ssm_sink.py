@@ -21,7 +21,7 @@ from sealpipe.errors import (
     WriteConflictError,
 )
 from sealpipe.plugin import Mode, Receipt
-from sealpipe_plugins.aws.parameter_store_sink import TAG
+from sealpipe_plugins.aws.content import TAG
 
 
 @pytest.fixture

@@ -252,7 +252,7 @@ class TestTrouble:
             (Reply(403, "", {"Retry-After": "11"}), UnavailableError, ""),
             (Reply(403, "", {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}), UnavailableError, ""),
             (Reply(429, "", {"Retry-After": "11"}), UnavailableError, ""),
-            (Reply(301, "", {"Location": "/elsewhere"}), PluginError, "as it is called now"),
+            (Reply(301, "", {"Location": "/elsewhere"}), PluginError, "use its current name"),
         ],
     )
     @pytest.mark.parametrize("mode", ["create", "replace"])
