@@ -1,4 +1,4 @@
-"""action.yml from the runner's table, and each README's tables from action.yml. As a script it writes them."""
+"""action.yml from the runner's table, and each README's tables from action.yml. Run it as a script to write them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ sys.path.insert(0, str(ACTIONS / "_run"))
 from sealpipe_action.table import INPUTS, OUTPUTS, PREFIX, Input, inputs  # noqa: E402 - found by the line above
 
 SHOWN = {
-    "share": ("Share secrets by a link", "Seal secrets and make a link that shows them to a person.", "send"),
-    "request": ("Request secrets", "Make a link by which a person hands secrets over, sealed.", "inbox"),
-    "collect": ("Collect secrets", "Open what was handed over, and store it where it belongs.", "download"),
-    "expire": ("Expire shares and requests", "End shares and requests that are no longer needed.", "x-circle"),
+    "share": ("Share secrets by a link", "Encrypt secrets and create a share link.", "send"),
+    "request": ("Request secrets", "Create a collect link to ask someone for secrets.", "inbox"),
+    "collect": ("Collect secrets", "Decrypt submissions and store them.", "download"),
+    "expire": ("Expire shares and requests", "Expire shares and requests that are no longer needed.", "x-circle"),
 }
 """Title, what it does, and its icon."""
 
