@@ -1,13 +1,16 @@
 """The rehearsal: a faithful local copy of the service, and the people at the other end of its links.
 
-    service/   the service itself: the specification read a second time, importing nothing of ours
-    server     start() in a thread, serve() as a command      running    what start() returns
-    listening  uvicorn on a loopback socket                   door       the control door, from outside
-    connection uvicorn's, with a way past HTTP for faults     fault_file a plan of faults in a file
-    keys       minting credentials                            people     who has a link, and nothing else
-    fixture    pytest's fixture `sealpipe_rehearsal`          for_tests  what it hands to a user's test
+    service/             the service: a second reading of the specification that imports nothing of ours
+    page/                the web pages at its links: a third reading, in WebCrypto
+    server.py            start() runs a service in a thread, serve() runs it as a command
+    running_service.py   what start() returns
+    uvicorn_server.py    uvicorn on a loopback socket; uvicorn_connection.py lets faults write past HTTP
+    control_client.py    client of the control API: keys, accounts, webhooks, clock, faults
+    people.py            recipient and submitter: they have a link and nothing else
+    commands/            `sealpipe rehearse` and `sealpipe rehearsal ...`
+    pytest_plugin.py     the fixture `sealpipe_rehearsal`
 
-Importing this package loads nothing else; `LinkRefusedError` and `Rehearsal` are loaded when they are first used.
+Importing this package loads nothing else; `LinkRefusedError` and `Rehearsal` are loaded on first use.
 """
 
 from __future__ import annotations
@@ -16,10 +19,10 @@ TYPE_CHECKING = False  # as typing's own
 if TYPE_CHECKING:
     from typing import Any
 
-    from sealpipe_rehearsal.for_tests import Rehearsal as Rehearsal
     from sealpipe_rehearsal.people import LinkRefusedError as LinkRefusedError
+    from sealpipe_rehearsal.pytest_plugin import Rehearsal as Rehearsal
 
-_PLACES = {"LinkRefusedError": "sealpipe_rehearsal.people", "Rehearsal": "sealpipe_rehearsal.for_tests"}
+_MODULES = {"LinkRefusedError": "sealpipe_rehearsal.people", "Rehearsal": "sealpipe_rehearsal.pytest_plugin"}
 
 __all__ = ["LinkRefusedError", "Rehearsal"]
 
@@ -27,6 +30,6 @@ __all__ = ["LinkRefusedError", "Rehearsal"]
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _PLACES:
-        return getattr(import_module(_PLACES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'sealpipe_rehearsal' has no attribute {name!r}")

@@ -15,7 +15,7 @@ from sealpipe.secret import Secret, strips_frames
 from sealpipe.wire import encoding, envelope, fields, link, sealed_box, tokens
 from sealpipe.wire.fields import Field
 
-from .door import ask, at_control_door
+from .control_client import ask, at_control_door
 
 
 class LinkRefusedError(SealpipeError):  # what happened to a person, as they would say it

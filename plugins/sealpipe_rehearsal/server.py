@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from .listening import LOOPBACK, Address, Server, config_of, ended_by_signals, listen
-from .running import Running
+from .running_service import Running
 from .service.clock import Clock, system_clock
 from .service.context import Service, nothing_happens
-from .service.fault_rows import FaultPlanError, parse
+from .service.fault_parser import FaultPlanError, parse
 from .service.log import Log
 from .service.store import StateFileError, Store
 from .service.webhooks import SIGNATURE_HEADER
+from .uvicorn_server import LOOPBACK, Address, Server, config_of, ended_by_signals, listen
 
 __all__ = ["Address", "FaultPlanError", "Running", "StateFileError", "serve", "start"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sealpipe import Client
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.fake_mcp import FakeMcp
 from support.faulty import Faulty
 from support.services import bare, one_service, service, user

@@ -24,8 +24,8 @@ from sealpipe.http.exchange import PIECE
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
-from sealpipe_rehearsal.keys import mint
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import mint
+from sealpipe_rehearsal.running_service import Running
 from support.fake_mcp import FakeMcp
 from support.faulty import Faulty
 from support.receiver import Receiver

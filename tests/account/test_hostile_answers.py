@@ -13,7 +13,7 @@ from sealpipe.api.refusals import service_error
 from sealpipe.credential import Credential
 from sealpipe.http.exchange import AnswerBuffer
 from sealpipe.http.redaction import Redactor
-from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.control_client import mint
 from support.ci_logs import commands
 from support.faulty import Fault, Faulty, envelope, says
 from support.terminal import Terminal

@@ -13,7 +13,7 @@ from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, RateLimiter, Ticket, refuse_delay
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Faulty, passes, says
 
 DONE = Answer(201, {}, b"")

@@ -16,7 +16,7 @@ from sealpipe import Client, SealpipeError
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.credential import Credential
 from sealpipe.http.redaction import Redactor
-from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.control_client import mint
 from support.faulty import Exchange, Fault, Faulty, echoes, message
 from support.terminal import Terminal
 

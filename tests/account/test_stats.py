@@ -19,7 +19,7 @@ from sealpipe import AsyncClient, Client, Field, MissingScopeError, ProtocolErro
 from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.stats import chart
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Faulty, says
 from support.terminal import PATIENCE, SEALPIPE, Terminal
 

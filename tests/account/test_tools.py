@@ -19,7 +19,7 @@ from sealpipe import (
     ToolError,
 )
 from sealpipe.api.mcp import REVISIONS, initialize
-from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.control_client import mint
 from support.fake_mcp import FakeMcp, FakeTool, Form, Reply, text
 from support.terminal import Terminal
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.fake_runner import FakeRunner
 from support.parts import ROOT
 from support.services import one_service, service

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.fake_runner import Ended, FakeRunner
 
 Start = Callable[..., FakeRunner]

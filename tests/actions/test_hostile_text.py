@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.wire import encoding, fields, sealed_box
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.fake_runner import Ended, FakeRunner
 from support.terminal import opened
 

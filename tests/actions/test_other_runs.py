@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import front
 from support.fake_commands import pairs
 from support.fake_runner import FakeRunner

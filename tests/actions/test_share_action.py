@@ -13,7 +13,7 @@ import pytest
 from sealpipe.credential import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share.sealed_link import unseal
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.fake_runner import FakeRunner
 from support.parts import ROOT
 from support.terminal import opened

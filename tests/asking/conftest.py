@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from secure_requests.conftest import call, call_at, job, proxied, service
 from support.job import Job
 from support.openbao import Bao, dev_server

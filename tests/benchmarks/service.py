@@ -19,7 +19,7 @@ from bench import SCRIPTS, Bench
 from measuring import Pair
 from table import Row
 
-from sealpipe_rehearsal import door
+from sealpipe_rehearsal import control_client
 
 FEW, SOME, MANY = 100, 1_000, 20_000
 SHORT = {FEW: 5, SOME: 10, MANY: 40}
@@ -43,8 +43,8 @@ class Stored:
         self._process = subprocess.Popen([sys.executable, SCRIPTS / "alone.py"], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         origin = self._process.stdout.readline().strip()
-        credential = door.register_key(origin, name="benchmark").reveal().rpartition(".")[0]
-        door.set_account(origin, requests_per_minute=10**6)
+        credential = control_client.register_key(origin, name="benchmark").reveal().rpartition(".")[0]
+        control_client.set_account(origin, requests_per_minute=10**6)
         self._http = http.client.HTTPConnection(origin.removeprefix("http://"))
         self._headers = {"Authorization": f"Bearer {credential}"}
         self._numbers = itertools.count()

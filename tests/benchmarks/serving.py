@@ -14,7 +14,7 @@ from typing import Any
 
 import receiver
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 
 

@@ -15,7 +15,7 @@ from selenium.webdriver import Chrome
 
 from browser.chrome import Browser, guarded
 from browser.launching import Recorder, launch
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.job import Job
 from support.services import extended, one_service, service
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from sealpipe.wire import envelope, link, tokens
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 
 def send(service: Running, plaintext: bytes | list[Any], passcode: str | None = None, **members: Any) -> str:

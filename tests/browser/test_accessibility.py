@@ -7,7 +7,7 @@ import pytest
 from browser.axe import LOOKS, rules_passed, violations
 from browser.chrome import PHONE, WIDE, Browser
 from browser.states import STATES, Stage
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.job import Job
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from browser.chrome import Browser
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 DOES: dict[str, tuple[str, str]] = {
     "throws": ("setTimeout(() => { throw new Error('oops') })", "oops"),

@@ -9,7 +9,7 @@ import pytest
 from browser.chrome import PHONE, Browser, Recorder
 from browser.hostile_arrays import ARRAYS
 from browser.sending import field, send
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 # Whatever the page is made of; nothing here loads, runs or leads anywhere but A, which is looked at apart.
 _OURS = {

@@ -11,7 +11,7 @@ import pytest
 
 from browser.chrome import Browser
 from browser.sending import field, send
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service import pages
 from support.parts import program
 

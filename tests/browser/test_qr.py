@@ -15,7 +15,7 @@ from PIL import Image
 from browser.chrome import PHONE, WIDE, Browser
 from browser.qr_reader import Encoder, picture, read
 from browser.sending import field, send
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 # How many bytes each version holds, by ISO/IEC 18004, table 7; the encoder takes M up to 15 and L from 13.
 _M = (14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412)

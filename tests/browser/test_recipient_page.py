@@ -14,7 +14,7 @@ from browser.sending import as_json, field, post, send
 from browser.test_preview_robots import spent
 from sealpipe import Client, Field
 from sealpipe.wire import envelope, link, tokens
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.job import Job
 
 EVERY_TYPE = [

@@ -12,7 +12,7 @@ import pytest
 
 from browser.chrome import PHONE, WIDE, Browser
 from browser.states import STATES, Stage
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.job import Job
 
 LOOKS = {

@@ -11,8 +11,8 @@ from selenium.webdriver.common.keys import Keys
 from browser.asked import FORM, FRAGMENT, SEED, ask
 from browser.chrome import Browser
 from sealpipe.wire.field import TYPES
-from sealpipe_rehearsal.door import ask as at_door
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import ask as at_door
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from support.hostile import NASTY
 from support.job import Job

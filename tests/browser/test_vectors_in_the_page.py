@@ -10,7 +10,7 @@ import pytest
 
 from browser.chrome import Browser
 from browser.sending import post
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.parts import ROOT, shared
 
 # A module's exports under `wire`; what a script returns or is refused with comes back as JSON.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import fake_github, fake_slack
 from support.fake_github import FakeGitHub
 from support.fake_slack import FakeSlack

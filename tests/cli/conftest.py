@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.ci_jobs import SHARE
 from support.services import bare, extended, one_service, service, user
 from support.terminal import ABROAD, Terminal

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from sealpipe_rehearsal.keys import mint
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import mint
+from sealpipe_rehearsal.running_service import Running
 from support.parts import program
 from support.terminal import SEALPIPE, Terminal, addresses
 

@@ -13,7 +13,7 @@ from sealpipe import Client
 from sealpipe.flows.request.purge import purge_command
 from sealpipe.flows.short_codes import confirm_code
 from sealpipe.wire.code import decoded, encoded, names
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.odd_codes import ODD, ended, renamed
 from support.terminal import Terminal
 

@@ -9,7 +9,7 @@ import pytest
 from leaks.needles import Detector
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Terminal
 
 

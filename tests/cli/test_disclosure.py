@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sealpipe.ci_systems import CISystem
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.ci_jobs import ROWS, SHARE, SIGNS, SOME, job, redirected, titled
 from support.terminal import ABROAD, Done, Terminal
 

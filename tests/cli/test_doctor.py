@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from leaks.needles import Detector
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty
 from support.terminal import Done, Terminal, addresses

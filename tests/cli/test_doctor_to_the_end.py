@@ -18,7 +18,7 @@ from sealpipe.cli.options import OneOf, SettingType
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.setting_values import SWITCH, check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Done, Terminal
 from support.wires import LOOPBACK, Wire, tls
 

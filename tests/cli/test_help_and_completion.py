@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe.cli.main import cli
 from sealpipe.settings import COMMANDS, GLOBAL
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.parts import program
 from support.terminal import Terminal
 

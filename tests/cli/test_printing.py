@@ -12,7 +12,7 @@ import pytest
 from sealpipe.ci_systems import CISystem
 from sealpipe.cli.disclosure import WAIT
 from sealpipe.wire import encoding, fields, sealed_box
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.ci_jobs import MASKING, ROWS, SHARE, job, redirected, titled
 from support.faulty import Faulty, holds
 from support.starting import SEALPIPE

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from sealpipe_rehearsal.door import ask
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import ask
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import PATIENCE, Done, Terminal, addresses
 
 # -- the tour -----------------------------------------------------------------------------------

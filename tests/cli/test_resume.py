@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import SEALPIPE, Terminal, created, opened
 
 SECRET = {"DB_PASSWORD": "s3cret"}

@@ -17,7 +17,7 @@ from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share import sealed_link
 from sealpipe.secret import Secret
 from sealpipe.wire import keys, sealed_box
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import SEALPIPE, Terminal, opened
 
 

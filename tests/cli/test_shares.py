@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe import Client, Field
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Terminal, addresses
 
 

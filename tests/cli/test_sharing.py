@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from support.terminal import ABROAD, Terminal, created, opened
 

@@ -8,7 +8,7 @@ import pytest
 
 from sealpipe import Client, UsageError
 from sealpipe.flows.passcode import names_secret
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Terminal, opened
 
 PASSCODE = "hunter2"

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.hostile import CANARY, LABEL, PASSWORD, USER, Hostile, Row, submissions
 from support.hostile_commands import WAYS as COMMANDS
 from support.hostile_commands import Commands

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.collect_sweep import Killed, Step, Sweep
 from support.fake_github import FakeGitHub
 from support.fake_web import drop_after

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Exchange, Faulty
 from support.job import Job, ended
 from support.place_fixtures import NAMES, Into, bao, cluster, group, hub, into, keyring_session, lab, one_moto, vault

@@ -13,8 +13,7 @@ from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedErr
 from sealpipe.flows.collect.options import CollectPlan, plan_collect
 from sealpipe.flows.collect.result import Progress
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service.plans import PLANS
-from sealpipe_rehearsal.service.rates import Rates
+from sealpipe_rehearsal.service.plans import PLANS, Rates
 from secure_requests.test_expiring import Proxied
 from support import faulty
 from support.collecting import Asked, Hours, ask, hours, on, values

@@ -10,7 +10,7 @@ import pytest
 import sealpipe.client
 from sealpipe import Client, SealpipeError
 from sealpipe.http.network import Network
-from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.control_client import mint
 
 THREADS = 4
 

@@ -22,8 +22,8 @@ from sealpipe import AsyncClient, Client, Field, ProtocolError, SealpipeError, S
 from sealpipe.calls.arguments import RULES
 from sealpipe.calls.table import Calls
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
-from sealpipe_rehearsal.keys import mint
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import mint
+from sealpipe_rehearsal.running_service import Running
 from support.services import one_service, service
 
 __all__ = ["one_service", "service"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.receiver import Hook, Receiver
 from support.terminal import SEALPIPE, Done, Terminal, created, opened
 

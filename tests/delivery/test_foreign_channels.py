@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Done, Terminal
 
 PLUGIN = """

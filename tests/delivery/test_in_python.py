@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, DeliveryError, Outbox, UsageError
 from sealpipe.state.entry import Entry
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.receiver import Receiver
 from support.terminal import opened
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.delivery_sweep import Delivering
 from support.sweep import spread
 

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from sealpipe import webhooks
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.receiver import Receiver
 from support.terminal import ABROAD, Done, Terminal, opened
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.test_ci import GITLAB, Answer, endpoint
 from sealpipe import AsyncClient, Client
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.mailbox import Mailbox
 from support.openbao import Bao, dev_server
 from support.terminal import Done, Terminal, created, opened

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from support.faulty import Fault, Faulty, reset_after, unauthorized
 from support.front import Front

@@ -19,7 +19,7 @@ from sealpipe.credential import Credential
 from sealpipe.flows.share.post import Share
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import front
 from support.ahead import selected
 from support.front import Front, Received

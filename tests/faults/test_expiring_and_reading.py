@@ -13,7 +13,7 @@ import pytest
 
 from faults.table import HTML, JSON, LASTING, LIMIT, PAGE
 from sealpipe import AsyncClient, Client, errors
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import front
 from support.ahead import selected
 from support.front import Fault, Front, Received, envelope, passes, replaces, rewrites, says

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from faults.conftest import Lost
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import faulty
 from support.faulty import Faulty, envelope
 from support.front import same_bytes

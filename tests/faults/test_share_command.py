@@ -14,7 +14,7 @@ import pytest
 
 from faults.conftest import Lost
 from faults.table import ROWS, Row
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from support import faulty, front
 from support.ahead import selected

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.gitlab_pipeline import Pipeline
 from support.openbao import Bao, dev_server
 from support.services import bare, one_service, service, user

@@ -11,7 +11,7 @@ import pytest
 from sealpipe.errors import PluginError
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.gitlab_templates import ReportError, read_dotenv
 from support.terminal import SEALPIPE, Terminal, opened
 

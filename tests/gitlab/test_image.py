@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import engine as engines
 from support.engine import CANARY, Engine
 from support.gitlab_pipeline import BASE, IMAGE, Pipeline

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.fake_slack import FakeSlack
 from support.fake_web import Reply
 from support.gitlab_pipeline import Pipeline

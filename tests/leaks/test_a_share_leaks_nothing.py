@@ -23,7 +23,7 @@ import pytest
 from leaks.needles import Detector, Found
 from leaks.watching import Watched, watch
 from sealpipe.wire import keys
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Fault, Faulty, echoes, holds, holds_before, passes, reset_after, says
 from support.terminal import ABROAD, SEALPIPE, Terminal
 

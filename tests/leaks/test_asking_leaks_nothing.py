@@ -25,7 +25,7 @@ from sealpipe.credential import Credential
 from sealpipe.flows.request import create as requesting
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Fault, Faulty, echoes, passes, reset_after, rewrites, says
 from support.terminal import Terminal
 

@@ -13,7 +13,7 @@ import pytest
 
 from leaks.needles import Detector
 from leaks.watching import Watched, watch
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Terminal
 
 # Written without the detector's own functions: a fault in those must not hide itself.

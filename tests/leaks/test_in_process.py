@@ -24,7 +24,7 @@ from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import seal_share
 from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Fault, Faulty, passes, reset_after, says
 
 PUBLIC = keys.from_seed(bytes(range(32))).public_key

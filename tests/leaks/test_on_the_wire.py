@@ -14,7 +14,7 @@ import trustme
 
 from leaks.needles import Detector
 from sealpipe import AsyncClient, Client, Field, ProtocolError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Faulty, says
 from support.terminal import Terminal, opened
 from support.wires import Proxy, Wire, tls

@@ -15,7 +15,7 @@ from leaks.test_a_share_leaks_nothing import PLANT, Canaries, leaks, planted
 from leaks.watching import Watched
 from sealpipe import Client
 from sealpipe.wire import keys
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.fake_mcp import FakeMcp, FakeTool, Reply, text
 from support.faulty import Faulty, reset_after, says
 from support.terminal import Terminal

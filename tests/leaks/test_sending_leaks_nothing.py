@@ -14,7 +14,7 @@ import pytest
 from leaks.needles import Detector, Found
 from leaks.test_a_share_leaks_nothing import SHARE, Canaries, canary
 from leaks.watching import Watched
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.receiver import Hook, Receiver
 from support.terminal import Terminal
 

@@ -7,7 +7,7 @@ import secrets
 import pytest
 
 from leaks.needles import Detector
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.services import bare, one_service, service, user
 from support.starting import SEALPIPE
 from support.terminal import Terminal

@@ -16,9 +16,9 @@ import pytest
 from leaks.needles import Detector
 from live.target import VARIABLES
 from sealpipe.secret import Secret
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import refusals
+from sealpipe_rehearsal.service import responses
 from support.parts import ROOT
 from support.terminal import Done, Terminal
 
@@ -67,7 +67,7 @@ def test_they_pass_there_with_few_calls_and_leave_nothing(stand_in: Running, bar
 def test_a_host_that_differs_fails_them_and_the_output_shows_no_credential(
     stand_in: Running, bare: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(refusals.REFUSALS, "share_not_found", refusals.Refusal(410, 2, "Gone"))  # type: ignore[arg-type]
+    monkeypatch.setitem(responses.REFUSALS, "share_not_found", responses.Refusal(410, 2, "Gone"))  # type: ignore[arg-type]
     api_key = stand_in.create_key()
     done = live(bare, "-vv", "--showlocals", "--full-trace", **variables(stand_in, api_key))
     assert done.code == 1

@@ -18,7 +18,7 @@ from sealpipe.registry import Registry
 from sealpipe.registry.policy import PolicyHook
 from sealpipe_plugins.audit import chain
 from sealpipe_plugins.audit.verify import verify
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.machines import ALLOWS_ALL, Machine, lists
 from support.terminal import Terminal
 

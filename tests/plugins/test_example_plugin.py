@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.parts import ROOT
 from support.terminal import Done, Terminal, opened
 

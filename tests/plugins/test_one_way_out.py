@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plugins.aws.moto import ENVIRON, Moto, moto
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.intercepting import Intercepting
 from support.openbao import Bao, dev_server
 from support.receiver import Receiver

@@ -15,7 +15,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Registry
 from sealpipe.registry.policy import PolicyHook, read_policy_hooks
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.distributions import Site
 from support.machines import ALLOWS_ALL
 from support.terminal import Done, Terminal

@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe.errors import SettingError
 from sealpipe.registry import Registry
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.mounts import tmpfs
 from support.terminal import Done, Terminal
 

@@ -16,7 +16,7 @@ from sealpipe.flows.retry import call
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Registry
 from sealpipe.registry.policy import PolicyHook
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.distributions import Site
 from support.machines import ALLOWS_ALL, Machine, lists
 from support.terminal import Done, Terminal, addresses, created

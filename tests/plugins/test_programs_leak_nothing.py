@@ -9,7 +9,7 @@ import pytest
 from leaks.needles import Detector
 from leaks.watching import watch
 from plugins.test_sops import Encrypt, Keys, encrypt, keys
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import SEALPIPE, Terminal, opened
 
 __all__ = ["encrypt", "keys"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.ci_systems import CISystem
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.ci_jobs import SOME, job, titled
 from support.starting import SEALPIPE
 from support.terminal import Terminal, opened

@@ -10,7 +10,7 @@ import pytest
 from sealpipe.errors import ReferenceSyntaxError, SettingError
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.distributions import Site, told
 from support.terminal import Terminal, opened
 

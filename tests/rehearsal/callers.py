@@ -13,7 +13,7 @@ import httpx
 
 from sealpipe.secret import Secret
 from sealpipe.wire import keys
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 TOKEN = "t" * 42 + "s"
 DATA = base64.b64encode(b"ciphertext that nobody looks into, of 44 bytes").decode()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import Api
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.services import extended, one_service, service
 
 __all__ = ["extended", "one_service", "service"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.callers import PUBLIC_KEY, Api
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 SCOPES = {
     "list_shares": "shares:read",

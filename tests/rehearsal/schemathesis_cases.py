@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 
 from rehearsal.callers import two_parts
 from rehearsal.side_by_side import POINT
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 CHECKS = [
     not_a_server_error,

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, TOKEN, Api, body, by_hand, refusal, two_parts
-from sealpipe_rehearsal.running import Running
-from sealpipe_rehearsal.service import credentials, recipient
-from sealpipe_rehearsal.service.refusals import REFUSALS
+from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.service import credentials, share_link
+from sealpipe_rehearsal.service.responses import REFUSALS
 
 CODES = {
     (400, 19), (400, 44), (400, 104), (403, 53), (403, 61), (403, 78), (403, 98), (403, 100), (404, 1), (404, 70),
@@ -157,7 +157,7 @@ def test_secrets_are_compared_in_constant_time_and_as_hashes(
             return hmac.compare_digest(one, two)
 
     monkeypatch.setattr(credentials, "hmac", Watched)
-    monkeypatch.setattr(recipient, "hmac", Watched)
+    monkeypatch.setattr(share_link, "hmac", Watched)
     unknown = f"Bearer svc_sk_live_{'x' * 16}.{two_parts(api.credential)[-43:]}"
     httpx.get(f"{service.base_url}/shares", headers={"Authorization": unknown}, trust_env=False, verify=NO_TLS)
     assert compared == [(64, 64)], "for a key id that nobody has, too"

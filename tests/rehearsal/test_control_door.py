@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, Api, rows
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.keys import mint
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.control_client import mint
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.log import Log, Seen
 
 DOOR = ["/rehearsal", "/rehearsal/keys", "/rehearsal/log"]
@@ -40,7 +40,7 @@ def post(service: Running, path: str, members: Any) -> httpx.Response:
 
 
 def test_it_says_what_it_is(service: Running) -> None:
-    told = door.at_control_door(service.base_url, "GET", "")
+    told = control_client.at_control_door(service.base_url, "GET", "")
     assert (told["service"], told["service_tag"]) == ("sealpipe rehearsal", "svc")
 
 
@@ -104,7 +104,7 @@ def test_a_key_that_breaks_a_rule_is_not_registered(service: Running, name: str,
     response = post(service, "/keys", key_members(**{name: value}))
     assert response.status_code == 400
     assert list(response.json()["members"]) == [name]
-    assert door.at_control_door(service.origin, "GET", "/keys") == {"keys": []}
+    assert control_client.at_control_door(service.origin, "GET", "/keys") == {"keys": []}
 
 
 def test_a_name_may_have_256_characters(service: Running) -> None:
@@ -134,17 +134,17 @@ def test_what_is_not_there_is_404(service: Running, path: str) -> None:
 
 def test_a_revoked_key_stays_listed_with_the_time_of_its_first_revocation(service: Running, api: Api) -> None:
     service.revoke_key(api.credential)
-    (first,) = door.at_control_door(service.origin, "GET", "/keys")["keys"]
+    (first,) = control_client.at_control_door(service.origin, "GET", "/keys")["keys"]
     service.advance(60)
     service.revoke_key(api.credential)
-    (second,) = door.at_control_door(service.origin, "GET", "/keys")["keys"]
+    (second,) = control_client.at_control_door(service.origin, "GET", "/keys")["keys"]
     assert first["revoked_at"] == second["revoked_at"] is not None
 
 
 def test_account_switches_change_one_by_one(service: Running) -> None:
-    door.set_account(service.origin, "a/b c", plan="enterprise")
-    door.set_account(service.origin, "a/b c", webhooks=11)
-    assert door.set_account(service.origin, "a/b c", view_protection=False) == {
+    control_client.set_account(service.origin, "a/b c", plan="enterprise")
+    control_client.set_account(service.origin, "a/b c", webhooks=11)
+    assert control_client.set_account(service.origin, "a/b c", view_protection=False) == {
         "name": "a/b c",
         "plan": "enterprise",
         "numbers": {"webhooks": 11},
@@ -166,26 +166,26 @@ def test_account_switches_change_one_by_one(service: Running) -> None:
 
 @pytest.mark.parametrize("members", [{"plan": "free"}, {"view_protection": 1}, {"unknown": True}])
 def test_a_switch_that_is_none_is_refused(service: Running, members: dict[str, Any]) -> None:
-    with pytest.raises(door.DoorError) as refused:
-        door.set_account(service.origin, **members)
+    with pytest.raises(control_client.DoorError) as refused:
+        control_client.set_account(service.origin, **members)
     assert refused.value.status == 400
     assert next(iter(members)) in str(refused.value)
 
 
 def test_time_goes_forward_only(service: Running) -> None:
     before = service.service.clock.now()
-    door.advance_clock(service.origin, 90.5)
+    control_client.advance_clock(service.origin, 90.5)
     assert 90 < (service.service.clock.now() - before).total_seconds() < 100
     for seconds in (-1, 1e10, "1", True, None):
-        with pytest.raises(door.DoorError):
-            door.at_control_door(service.origin, "POST", "/clock", {"advance_seconds": seconds})
+        with pytest.raises(control_client.DoorError):
+            control_client.at_control_door(service.origin, "POST", "/clock", {"advance_seconds": seconds})
 
 
 def test_the_log_shows_every_request_as_it_came_and_leaves_the_door_out(service: Running, api: Api) -> None:
     content = b'{"not": "a share", "bytes": "\xff"}'
     api.post(content, "k")
     api.http.get("/shares?page=2&x=%C3%A9")
-    requests = door.at_control_door(service.origin, "GET", "/log")["requests"]
+    requests = control_client.at_control_door(service.origin, "GET", "/log")["requests"]
     assert [(request["method"], request["target"]) for request in requests] == [
         ("POST", "/v1/shares"),
         ("GET", "/v1/shares?page=2&x=%C3%A9"),
@@ -214,7 +214,7 @@ def test_the_log_is_bounded_by_number_and_by_bytes(service: Running) -> None:
 def test_reset_forgets_everything(service: Running, api: Api, caller: Callable[..., Api]) -> None:
     api.create("k")
     service.advance(1000)
-    door.reset(service.base_url)
+    control_client.reset(service.base_url)
     assert [*service.seen(), *service.events(), *service.notes()] == []
     assert (service.service.clock.now() - datetime.now(UTC)).total_seconds() < 100
     assert api.http.get("/shares").status_code == 403
@@ -223,10 +223,10 @@ def test_reset_forgets_everything(service: Running, api: Api, caller: Callable[.
 
 @pytest.mark.parametrize("base", ["https://127.0.0.1:1", "http://example.org/v1", "127.0.0.1:80", ""])
 def test_our_side_of_the_door_goes_to_this_machine_only(base: str) -> None:
-    with pytest.raises(door.DoorError):
-        door.ask(base, "GET", "/rehearsal")
+    with pytest.raises(control_client.DoorError):
+        control_client.ask(base, "GET", "/rehearsal")
 
 
 def test_nobody_there_is_an_error_that_says_so() -> None:
-    with pytest.raises(door.DoorError, match="no rehearsal answers"):
-        door.register_key("http://127.0.0.1:1/v1", name="n")
+    with pytest.raises(control_client.DoorError, match="no rehearsal answers"):
+        control_client.register_key("http://127.0.0.1:1/v1", name="n")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import PAIR, PUBLIC_KEY, Api, by_hand, refusal, request_body, rows
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.clock import parse_rfc3339
 
 CONTENT = json.dumps(request_body(title="first")).encode()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import DATA, TOKEN, WRAP, Api, body, refusal, rows
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 REJECTED: dict[str, list[Any]] = {
     "encryption_type": [..., None, "", "plaintext", "E2EE-AES256-GCM", 1, ["x"]],

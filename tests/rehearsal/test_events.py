@@ -18,13 +18,14 @@ import trustme
 
 from rehearsal.callers import Api
 from sealpipe import WebhookError, webhooks
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.door import DoorError, Webhook
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.control_client import DoorError, Webhook
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service import events, posting
-from sealpipe_rehearsal.service.delivering import BACKOFF
+from sealpipe_rehearsal.service import webhook_post
 from sealpipe_rehearsal.service.plans import DEFAULT_ACCOUNT
+from sealpipe_rehearsal.service.webhook_deliveries import BACKOFF
+from sealpipe_rehearsal.service.webhooks import queue_event
 from support.receiver import Hook, Receiver
 
 DAY = 24 * 60 * 60
@@ -101,7 +102,7 @@ def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(service
         codes = [str(number) for number in range(120)]
         for code in codes:
             told = {"event": "share.deleted", "short_code": code}
-            events.queue(service.service.store, DEFAULT_ACCOUNT, told, service.service.clock.timestamp())
+            queue_event(service.service.store, DEFAULT_ACCOUNT, told, service.service.clock.timestamp())
         service.service.deliverer.wake()
         assert {each.state for each in service.deliveries()} == {"delivered"}
         for each in endpoints:
@@ -187,9 +188,9 @@ def test_an_endpoint_is_https_or_http_on_this_machine(service: Running, url: str
 
 @pytest.mark.parametrize("url", REFUSED, ids=repr)
 def test_and_nothing_else(service: Running, url: object) -> None:
-    status, told = door.ask(service.origin, "POST", "/rehearsal/webhooks", {"url": url})
+    status, told = control_client.ask(service.origin, "POST", "/rehearsal/webhooks", {"url": url})
     assert (status, list(told["members"])) == (400, ["url"])
-    assert door.list_webhooks(service.origin)["webhooks"] == []
+    assert control_client.list_webhooks(service.origin)["webhooks"] == []
 
 
 def test_a_secret_is_shown_once_and_is_in_no_list_repr_or_log(service: Running, api: Api, receiver: Receiver) -> None:
@@ -198,10 +199,11 @@ def test_a_secret_is_shown_once_and_is_in_no_list_repr_or_log(service: Running, 
     deleted(api)
     assert len(service.deliveries()) == 1
     told = "".join(
-        json.dumps(door.at_control_door(service.origin, "GET", path)) for path in ("/webhooks", "/log", "/keys")
+        json.dumps(control_client.at_control_door(service.origin, "GET", path))
+        for path in ("/webhooks", "/log", "/keys")
     )
     told += repr((webhook, rotated, service.deliveries(), service.seen(), service.events(), service.notes()))
-    told += json.dumps(door.at_control_door(service.origin, "GET", "/webhooks/deliveries"))
+    told += json.dumps(control_client.at_control_door(service.origin, "GET", "/webhooks/deliveries"))
     assert webhook.id in told
     for secret in (webhook.secret.reveal(), rotated.secret.reveal()):
         assert len(secret) == len("whsec_") + 43
@@ -221,7 +223,7 @@ def test_an_endpoint_that_says_nothing_holds_up_neither_the_delete_nor_another(
         service.add_webhook(receiver.url)
         begun = time.monotonic()
         codes = [deleted(api) for _ in range(3)]
-        assert time.monotonic() - begun < posting.READ_SECONDS / 2
+        assert time.monotonic() - begun < webhook_post.READ_SECONDS / 2
         assert [came.get(timeout=PATIENCE).body for _ in codes] == [payload(code) for code in codes]
 
 
@@ -233,12 +235,12 @@ def test_an_ipv6_address_without_a_port_is_no_port_and_holds_up_no_other(
     deleted(api)
     nobody_there, ours = service.deliveries()
     assert (nobody_there.state, nobody_there.attempts, ours.state) == ("waiting", 1, "delivered")
-    connections = [posting.Post(f"{scheme}://[::1]/", b"", {})._connection for scheme in ("http", "https")]
+    connections = [webhook_post.Post(f"{scheme}://[::1]/", b"", {})._connection for scheme in ("http", "https")]
     assert [(each.host, each.port) for each in connections] == [("::1", 80), ("::1", 443)]
 
 
 def test_half_an_answer_is_none(service: Running, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posting, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(webhook_post, "TOTAL_SECONDS", 0.3)
     with closing(socket.create_server(("127.0.0.1", 0))) as slow:
         service.add_webhook(f"http://127.0.0.1:{slow.getsockname()[1]}/")
         deleted(api)
@@ -256,7 +258,7 @@ def test_the_service_ends_at_once_though_an_endpoint_says_nothing(caller: Callab
             deleted(caller(running))
             connection, _ = silent.accept()
             begun = time.monotonic()
-        assert time.monotonic() - begun < posting.READ_SECONDS / 2
+        assert time.monotonic() - begun < webhook_post.READ_SECONDS / 2
         connection.close()
 
 
@@ -312,7 +314,7 @@ def test_after_the_last_attempt_it_is_given_up_and_the_operator_is_told(service:
     assert (delivery.state, delivery.attempts, delivery.due) == ("given-up", len(BACKOFF) + 1, None)
     assert delivery.answered == "ConnectionRefusedError"
     assert [(note.what, note.about) for note in service.notes()] == [("webhook.given-up", webhook.id)]
-    (told,) = door.list_webhooks(service.origin)["webhooks"]
+    (told,) = control_client.list_webhooks(service.origin)["webhooks"]
     assert told["deliveries"] == {"given-up": 1}
 
 
@@ -427,13 +429,13 @@ def test_https_goes_to_who_has_a_certificate_and_to_nobody_else(
     authority.cert_pem.write_to_path(str(bundle))
     with closing(server.socket):
         service.add_webhook(f"https://127.0.0.1:{server.server_port}/")
-        posting._trust.cache_clear()
+        webhook_post._trust.cache_clear()
         code = deleted(api)
         assert service.deliveries()[0].answered == "SSLCertVerificationError"
         monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-        posting._trust.cache_clear()
+        webhook_post._trust.cache_clear()
         service.advance(BACKOFF[0])
         assert [each.state for each in service.deliveries()] == ["delivered"]
         assert came == [payload(code)]
         server.shutdown()
-    posting._trust.cache_clear()
+    webhook_post._trust.cache_clear()

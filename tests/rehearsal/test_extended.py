@@ -11,9 +11,9 @@ import pytest
 
 from rehearsal.callers import NO_TLS, TOKEN, Api, refusal
 from sealpipe import Client
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.door import DoorError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.control_client import DoorError
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from support.terminal import Terminal
 
@@ -61,7 +61,7 @@ def test_without_the_switch_the_service_follows_the_specification_to_the_letter(
     assert service.notes() == []
     with pytest.raises(DoorError, match="scopes must be an array"):
         service.create_key(scopes=["audit:read"])
-    about = door.at_control_door(service.origin, "GET", "")
+    about = control_client.at_control_door(service.origin, "GET", "")
     assert (about["extended"], "audit:read" in about["scopes"]) == (False, False)
     assert service.service.store.rows("SELECT * FROM accesses", {}) == []
 
@@ -209,7 +209,7 @@ def test_a_log_that_is_the_same_is_304(extended: Running, api: Api) -> None:
 def test_it_needs_audit_read_and_is_its_spaces_own(extended: Running, api: Api, caller: Callable[..., Api]) -> None:
     code = api.created()
     extended.set_account(api_keys=100)
-    about = door.at_control_door(extended.origin, "GET", "")
+    about = control_client.at_control_door(extended.origin, "GET", "")
     others = [scope for scope in about["scopes"] if scope != "audit:read"]
     assert refusal(log(caller(extended, scopes=others), code)) == (403, 78)
     assert log(caller(extended, scopes=["audit:read"]), code).status_code == 200
@@ -349,7 +349,7 @@ def test_what_has_ended_is_listed_or_said_not_to_be(either: Running, tmp_path: A
 
 def test_the_service_can_be_started_with_it() -> None:
     with start(extended=True) as running:
-        assert "audit:read" in door.scopes(running.origin)
+        assert "audit:read" in control_client.scopes(running.origin)
         with Client(
             api_key=running.create_key(), base_url=running.base_url, link_base_url=running.link_base_url
         ) as client:

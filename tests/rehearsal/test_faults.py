@@ -16,8 +16,8 @@ import pytest
 
 from rehearsal.callers import Api, body
 from rehearsal.callers import refusal as said
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import FaultPlanError, start
 from sealpipe_rehearsal.service.faults import FAULTS
 from support.parts import ROOT
@@ -350,26 +350,26 @@ def test_the_first_row_that_means_a_request_and_has_times_left_happens_to_it(ser
 def test_faults_happen_to_v1_alone(service: Running, api: Api) -> None:
     code = api.created()
     service.set_faults(teapot(times="always"))
-    assert door.ask(service.origin, "GET", "/rehearsal")[0] == 200
-    assert door.ask(service.origin, "GET", f"/rehearsal/shares/{code}")[0] == 200
-    assert door.ask(service.origin, "GET", "/nothing")[0] == 404
-    assert door.ask(service.origin, "GET", "/v1/nothing")[0] == 418
+    assert control_client.ask(service.origin, "GET", "/rehearsal")[0] == 200
+    assert control_client.ask(service.origin, "GET", f"/rehearsal/shares/{code}")[0] == 200
+    assert control_client.ask(service.origin, "GET", "/nothing")[0] == 404
+    assert control_client.ask(service.origin, "GET", "/v1/nothing")[0] == 418
 
 
 # -- the control door -----------------------------------------------------------------------------
 
 
 def at_door(service: Running, method: str, members: object = None) -> tuple[int, Any]:
-    return door.ask(service.origin, method, "/rehearsal/faults", members)
+    return control_client.ask(service.origin, method, "/rehearsal/faults", members)
 
 
 def test_the_door_sets_adds_shows_and_clears_a_plan(service: Running, api: Api) -> None:
     first, second = teapot("GET /shares", times=2), teapot("POST *", after_commit=True, times="always")
     assert at_door(service, "PUT", {"faults": [second]})[0] == 200
-    assert door.set_faults(service.origin, [first]) == [{**first, "applied": 0, "left": 2}]
+    assert control_client.set_faults(service.origin, [first]) == [{**first, "applied": 0, "left": 2}]
     assert at_door(service, "POST", {"faults": [second]})[0] == 200
     statuses(service, api, "GET /shares", "POST /shares")
-    assert door.faults(service.base_url) == [
+    assert control_client.faults(service.base_url) == [
         {**first, "applied": 1, "left": 1},
         {**second, "applied": 1, "left": "always"},
     ]
@@ -387,7 +387,7 @@ def test_the_log_tells_which_request_met_which_fault(service: Running, api: Api)
     service.set_faults({"fault": "reset", "after_commit": True, "skip": 1}, {"fault": "half-body"}, {"fault": "html"})
     for _ in range(4):
         posted(service, api)
-    told = door.at_control_door(service.origin, "GET", "/log")["requests"]
+    told = control_client.at_control_door(service.origin, "GET", "/log")["requests"]
     assert [request["fault"] for request in told] == [
         "half-body after the commit",
         "reset after the commit",
@@ -414,8 +414,8 @@ def test_the_door_refuses_a_bad_plan_whole(service: Running, members: object, sa
 
 
 def test_the_helper_at_the_door_raises_what_the_service_says(service: Running) -> None:
-    with pytest.raises(door.DoorError, match="fault 1: 'hng' is no fault; did you mean 'hang'"):
-        door.set_faults(service.origin, [{"fault": "hng"}])
+    with pytest.raises(control_client.DoorError, match="fault 1: 'hng' is no fault; did you mean 'hang'"):
+        control_client.set_faults(service.origin, [{"fault": "hng"}])
 
 
 # -- plans that cannot be -------------------------------------------------------------------------

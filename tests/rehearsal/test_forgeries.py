@@ -12,7 +12,7 @@ import pytest
 
 from rehearsal.callers import Api
 from sealpipe import WebhookError, webhooks
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from support.receiver import Receiver
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, Api, body, by_hand, refusal, two_parts
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.credentials import SCOPES
 from sealpipe_rehearsal.service.gateway import ROUTES, Route
 
@@ -86,7 +86,7 @@ def test_three_parts_are_recorded_as_a_compromise_and_kept_nowhere(service: Runn
     custody_part = whole.rpartition(".")[2]
     assert get(service, "/shares", f"Bearer {whole}").status_code == 403
     assert [(note.what, note.about) for note in service.notes()] == [("key.compromised", api.key_id)]
-    shown = door.at_control_door(service.origin, "GET", "/keys")["keys"]
+    shown = control_client.at_control_door(service.origin, "GET", "/keys")["keys"]
     assert [key["compromised_at"] is not None for key in shown] == [True]
     assert all(custody_part.encode() not in bytes(seen) for seen in service.seen())
     assert custody_part not in httpx.get(f"{service.origin}/rehearsal/log", trust_env=False).text
@@ -203,7 +203,7 @@ def test_of_the_auth_secret_the_service_keeps_the_hash(service: Running, api: Ap
 
 def test_the_key_list_tells_when_a_key_was_last_used(service: Running, api: Api) -> None:
     def last_used() -> object:
-        return door.at_control_door(service.origin, "GET", "/keys")["keys"][0]["last_used_at"]
+        return control_client.at_control_door(service.origin, "GET", "/keys")["keys"][0]["last_used_at"]
 
     assert last_used() is None
     api.http.get("/shares")

@@ -7,9 +7,9 @@ from datetime import date
 
 import pytest
 
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.running import Running
-from sealpipe_rehearsal.service.fault_rows import FaultPlanError
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.service.fault_parser import FaultPlanError
 from support.faulty import Fault, Faulty, says
 from support.services import bare
 from support.terminal import Terminal
@@ -21,10 +21,10 @@ ESCAPES = "\x1b]0;title\x07\u202e"
 
 def test_the_clock_stops_before_it_could_not_be_told(service: Running) -> None:
     far = {"advance_seconds": 1e9}
-    answers = [door.ask(service.origin, "POST", "/rehearsal/clock", far) for _ in range(230)]
+    answers = [control_client.ask(service.origin, "POST", "/rehearsal/clock", far) for _ in range(230)]
     assert {status for status, _ in answers} == {200, 400}
     assert answers[-1] == (400, {"message": "the clock goes no further than 9000"})
-    assert door.ask(service.origin, "GET", "/rehearsal")[0] == 200
+    assert control_client.ask(service.origin, "GET", "/rehearsal")[0] == 200
     assert service.create_key()
 
 
@@ -37,10 +37,10 @@ ROWS = {
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_a_plan_with_half_a_character_can_still_be_told(service: Running, row: dict[str, object]) -> None:
-    door.set_faults(service.origin, [row])
-    (told,) = door.faults(service.origin)
+    control_client.set_faults(service.origin, [row])
+    (told,) = control_client.faults(service.origin)
     assert told["fault"] == row["fault"]
-    assert door.ask(service.origin, "GET", "/rehearsal/log")[0] == 200
+    assert control_client.ask(service.origin, "GET", "/rehearsal/log")[0] == 200
 
 
 @pytest.mark.parametrize("value", [date(2026, 11, 21), float("inf")])
@@ -48,7 +48,7 @@ def test_a_fault_that_json_cannot_tell_is_refused_and_the_plan_stays(service: Ru
     service.set_faults({"fault": "pass"})
     with pytest.raises(FaultPlanError, match="cannot be told in JSON"):
         service.set_faults({"fault": "members", "change": {"a": value}})
-    assert [each["fault"] for each in door.faults(service.origin)] == ["pass"]
+    assert [each["fault"] for each in control_client.faults(service.origin)] == ["pass"]
 
 
 STRANGERS: dict[str, Fault] = {

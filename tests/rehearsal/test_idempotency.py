@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import Api, body, by_hand, refusal
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 CONTENT = json.dumps(body(title="first")).encode()
 RESERIALISED = {

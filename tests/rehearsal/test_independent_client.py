@@ -10,7 +10,7 @@ import pytest
 from rehearsal.callers import Api
 from sealpipe.errors import FragmentError
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 
 FIELDS = [{"key": "Password", "value": "s3cret \u00e4\U0001f511", "type": "password"}]

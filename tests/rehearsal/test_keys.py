@@ -12,10 +12,9 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, TOKEN, WRAP, Api, by_hand, refusal, two_parts
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.door import DoorError
-from sealpipe_rehearsal.keys import mint
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.control_client import DoorError, mint
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.credentials import SCOPES
 
@@ -27,12 +26,12 @@ def form(service: Running, **changes: Any) -> dict[str, Any]:
     minted = mint()
     members = {"key_id": minted.key_id, "auth_sha256": minted.auth_sha256, "name": "n", **changes}
     filled = {name: value for name, value in members.items() if value is not ...}
-    shown: dict[str, Any] = door.at_control_door(service.origin, "POST", "/keys", filled)
+    shown: dict[str, Any] = control_client.at_control_door(service.origin, "POST", "/keys", filled)
     return shown
 
 
 def shown(service: Running, api: Api) -> dict[str, Any]:
-    (key,) = [key for key in door.list_keys(service.origin) if key["key_id"] == api.key_id]
+    (key,) = [key for key in control_client.list_keys(service.origin) if key["key_id"] == api.key_id]
     return key
 
 
@@ -52,7 +51,7 @@ def test_a_name_is_needed_and_has_up_to_256_characters(service: Running, name: A
         return
     with pytest.raises(DoorError, match="name"):
         form(service, name=name)
-    assert door.list_keys(service.origin) == []
+    assert control_client.list_keys(service.origin) == []
 
 
 @pytest.mark.spec("key.scopes", "scopes.exact")
@@ -103,7 +102,7 @@ def test_the_api_has_no_route_for_keys(service: Running, api: Api, path: str) ->
 @pytest.mark.parametrize("path", ["", "/name", "/scopes"])
 def test_nor_has_the_app_one_to_change_name_or_scopes(service: Running, api: Api, path: str) -> None:
     with pytest.raises(DoorError) as none:
-        door.at_control_door(service.origin, "POST", f"/keys/{api.key_id}{path}", {"name": "x", "scopes": []})
+        control_client.at_control_door(service.origin, "POST", f"/keys/{api.key_id}{path}", {"name": "x", "scopes": []})
     assert none.value.status == 404
 
 
@@ -189,7 +188,7 @@ def test_the_effective_level_rises_by_registering_and_by_grant_alone(
     assert shown(service, api)["custody_effective"] == "none"
     if registered:
         members = {"custody_public_key": mint().custody_public_key}
-        door.at_control_door(service.origin, "POST", f"/keys/{api.key_id}/custody", members)
+        control_client.at_control_door(service.origin, "POST", f"/keys/{api.key_id}/custody", members)
     if granted:
         service.grant_custody(api.credential)
     key = shown(service, api)
@@ -264,7 +263,7 @@ def test_of_every_secret_that_arrives_the_files_hold_only_hashes(tmp_path: Path,
         api = caller(running, name="canary-name")
         share = api.created(passcode_verifier=verifier, title="canary-title")
         request = api.asked(passcode=passcode)
-        door.ask(running.origin, "POST", f"/rehearsal/shares/{share}/open", {"access_token": TOKEN})
+        control_client.ask(running.origin, "POST", f"/rehearsal/shares/{share}/open", {"access_token": TOKEN})
         link = f"{running.link_base_url}/r/{request}"
         running.submitter().submit(link, {"Password": "canary-submitted"}, passcode=passcode)
         three = {"Authorization": f"Bearer {api.credential.reveal()}"}

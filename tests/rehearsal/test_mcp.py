@@ -11,7 +11,7 @@ import pytest
 
 from rehearsal.callers import NO_TLS, Api, refusal
 from rehearsal.mcp_rows import SCOPES, check, world
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 BOTH = "application/json, text/event-stream"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}

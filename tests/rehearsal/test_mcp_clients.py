@@ -17,7 +17,7 @@ from rehearsal.callers import Api, two_parts
 from rehearsal.mcp_rows import SCOPES, World, check, world
 from sealpipe import Client, MissingScopeError, ToolError
 from sealpipe.secret import Secret
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Terminal
 
 ALL = ("shares:read", "shares:write", "requests:read", "requests:write", "stats:read", "webhooks:manage")

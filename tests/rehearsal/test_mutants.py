@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from endurance.mutants import run, unnoticed
-from sealpipe_rehearsal.service import paging, plans, rates, shares
+from sealpipe_rehearsal.service import listing, openapi, plans, shares
 from support.mutating import PACKAGE, Mutant, mutants
 
 MUTANTS = mutants()
@@ -21,7 +21,7 @@ def test_every_broken_rule_is_one_change_of_the_service_as_it_is() -> None:
 def test_there_are_enough_in_every_part_of_the_service_and_for_our_own_client() -> None:
     assert len(MUTANTS) >= 120
     assert sum(bool(mutant.client) for mutant in MUTANTS) >= 60
-    assert {"gateway", "creating", "idempotency", "shares", "requests", "stats", "rates", "plans", "refusals"} <= {
+    assert {"gateway", "creation", "idempotency", "shares", "requests", "listing", "plans", "responses"} <= {
         mutant.module for mutant in MUTANTS
     }
 
@@ -43,8 +43,11 @@ def test_a_test_that_did_not_notice_is_told_and_so_is_one_that_fails_anyway() ->
 @pytest.mark.parametrize(
     ("mutant", "value"),
     [
-        (Mutant("a constant that another module has", "plans", "BURST = 2", "BURST = 3"), lambda: rates.BURST),
-        (Mutant("a function", "paging", "return fallback", "return 1"), lambda: paging.read_page({}).limit),
+        (
+            Mutant("a constant that another module has", "listing", "MAX_LIMIT = 100", "MAX_LIMIT = 99"),
+            lambda: openapi.MAX_LIMIT,
+        ),
+        (Mutant("a function", "listing", "return fallback", "return 1"), lambda: listing.read_page({}).limit),
         (
             Mutant("a property", "plans", "return self.limits.api_access and", "return not"),
             lambda: plans.Account("x").api_access,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from rehearsal.callers import NO_TLS, Api
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service import gateway, openapi
 from sealpipe_rehearsal.service.checks import SCHEMAS, Check
-from sealpipe_rehearsal.service.refusals import GATEWAY, REFUSALS
+from sealpipe_rehearsal.service.responses import GATEWAY, REFUSALS
 from sealpipe_rehearsal.service.rules import REQUEST, SHARE, SHARE_EXTENDED
 
 MINTING = {"no_api_access", "key_allowance"}

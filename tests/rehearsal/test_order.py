@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from rehearsal.callers import Api, by_hand, refusal
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 VERIFIER = "v" * 43
 CREATES = ["shares", "requests"]

@@ -31,7 +31,7 @@ from sealpipe.flows import retry
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 SHARE: dict[str, Any] = {"data": DATA, "access_token": TOKEN}
 REQUEST: dict[str, Any] = {"title": "t", "public_key": PAIR.public_key, "fields": [("Password", "password")]}

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from rehearsal.callers import PUBLIC_KEY, Api
-from sealpipe_rehearsal.door import ask
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import ask
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.openapi import document
 
 

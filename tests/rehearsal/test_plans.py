@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, Api, refusal
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.door import DoorError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.control_client import DoorError
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.clock import format_rfc3339
 
 ORG = "org:team"
@@ -45,7 +45,7 @@ LIMITS = [
 @pytest.mark.spec("limits.business", "limits.enterprise", "limits.other-plans", "events.webhooks")
 @pytest.mark.parametrize(("plan", "row"), LIMITS)
 def test_a_plan_has_its_row_of_limits(service: Running, plan: str, row: dict[str, Any]) -> None:
-    limits = door.set_account(service.origin, plan=plan)["limits"]
+    limits = control_client.set_account(service.origin, plan=plan)["limits"]
     assert {name: limits[name] for name in row} == row
 
 
@@ -64,7 +64,7 @@ def test_a_plan_allows_so_many_keys(service: Running, plan: str, keys: int) -> N
 def test_without_api_access_no_key_is_minted(service: Running, account: dict[str, Any]) -> None:
     service.set_account(**account)
     assert mint(service) == 98
-    assert door.list_keys(service.origin) == []
+    assert control_client.list_keys(service.origin) == []
 
 
 @pytest.mark.spec("plan.mint", "errors.98")

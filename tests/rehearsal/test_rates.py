@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, Api, refusal
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 
 NOON = datetime(2031, 3, 1, 12, tzinfo=UTC)

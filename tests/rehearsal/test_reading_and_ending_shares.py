@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from rehearsal.callers import TOKEN, Api, refusal
-from sealpipe_rehearsal.door import ask
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import ask
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.clock import format_rfc3339
 
 VERIFIER = "v" * 43

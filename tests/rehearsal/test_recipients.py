@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from rehearsal.callers import DATA, TOKEN, Api
-from sealpipe_rehearsal.door import ask
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import ask
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.store import Values
 
 VERIFIER = "v" * 43

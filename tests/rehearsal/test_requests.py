@@ -9,7 +9,7 @@ import pytest
 
 from rehearsal.callers import PAIR, PUBLIC_KEY, Api, refusal
 from sealpipe.wire import fields, sealed_box
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.clock import format_rfc3339, parse_rfc3339
 
 

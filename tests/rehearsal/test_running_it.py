@@ -21,8 +21,8 @@ import pytest
 
 from rehearsal.callers import TOKEN, WRAP, Api, refusal, two_parts
 from sealpipe.secret import Secret
-from sealpipe_rehearsal import door
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal import control_client
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import StateFileError, serve, start
 
 SERVE = """
@@ -58,7 +58,7 @@ def test_a_state_file_survives_a_restart(tmp_path: Path, caller: Callable[..., A
         assert (replay.status_code, replay.content) == (200, first.content)
         assert refusal(again.create("k")) == (409, 105)
         assert refusal(again.create(passcode_verifier="v" * 43)) == (403, 53)
-        told = door.ask(running.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+        told = control_client.ask(running.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
         assert told[0] == 200
         again.http.close()
 
@@ -66,7 +66,7 @@ def test_a_state_file_survives_a_restart(tmp_path: Path, caller: Callable[..., A
 def test_a_killed_service_comes_back_with_what_it_had_answered(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
     with serving(state) as (process, base_url):
-        credential = door.register_key(base_url, name="n")
+        credential = control_client.register_key(base_url, name="n")
         with httpx.Client(trust_env=False) as http:
             first = _create(http, base_url, credential)
         process.send_signal(signal.SIGKILL)
@@ -85,7 +85,7 @@ def _create(http: httpx.Client, base_url: str, credential: Secret) -> httpx.Resp
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path / "state.db") as (process, base_url):
-        assert door.at_control_door(base_url, "GET", "")["service_tag"] == "svc"
+        assert control_client.at_control_door(base_url, "GET", "")["service_tag"] == "svc"
         process.send_signal(number)
         assert process.stdout is not None
         assert process.stdout.read() == f"ended by {int(number)}\n"
@@ -160,7 +160,7 @@ def test_it_listens_on_the_other_loopback_too() -> None:
         pytest.skip(f"no IPv6 loopback: {error}")
     with running:
         assert running.base_url.startswith("http://[::1]:")
-        assert door.at_control_door(running.base_url, "GET", "")["service_tag"] == "svc"
+        assert control_client.at_control_door(running.base_url, "GET", "")["service_tag"] == "svc"
 
 
 @pytest.mark.parametrize("tag", ["", "CRS", "a-b", "a_b", "é"])
@@ -178,8 +178,8 @@ def test_stopping_closes_the_port_and_stopping_again_does_nothing() -> None:
     running = start()
     running.stop()
     running.stop()
-    with pytest.raises(door.DoorError):
-        door.ask(running.origin, "GET", "/rehearsal")
+    with pytest.raises(control_client.DoorError):
+        control_client.ask(running.origin, "GET", "/rehearsal")
     with pytest.raises(sqlite3.ProgrammingError):
         running.service.store.row("SELECT 1", {})
 
@@ -187,7 +187,7 @@ def test_stopping_closes_the_port_and_stopping_again_does_nothing() -> None:
 def test_clock_and_randomness_come_from_outside(caller: Callable[..., Api]) -> None:
     noon = datetime(2031, 5, 5, 12, tzinfo=UTC)
     with start(clock=lambda: noon, token_bytes=bytes) as running:
-        assert door.at_control_door(running.origin, "GET", "")["now"] == "2031-05-05T12:00:00Z"
+        assert control_client.at_control_door(running.origin, "GET", "")["now"] == "2031-05-05T12:00:00Z"
         assert caller(running).created() == "A" * 12
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemathesis import GenerationMode
 
 from rehearsal.schemathesis_cases import Run
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service import gateway
 
 

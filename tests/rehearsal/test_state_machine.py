@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from rehearsal.doors import OverASocket
 from rehearsal.machine import Machine
-from sealpipe_rehearsal.service import idempotency, listing, plans, rates, recipient, requests, shares, stats
+from sealpipe_rehearsal.service import idempotency, listing, plans, requests, share_link, shares
 
 
 class OverTheWire(Machine):
@@ -45,12 +45,12 @@ def test_over_a_real_socket_too() -> None:
 WRONG = [
     (shares, "PASSCODE_ATTEMPTS", 4),
     (idempotency, "RETENTION_SECONDS", 24 * 60 * 60 + 1),
-    (rates, "BURST", 1),
+    (plans, "BURST", 1),
     (plans, "CACHE_SECONDS", 31),
-    (stats, "DAYS", 13),
+    (shares, "DAYS", 13),
     (requests, "DEFAULT_EXPIRY", timedelta(days=31)),
     (listing, "settle", lambda _: None),
-    (recipient, "viewed", lambda *_: None),
+    (share_link, "viewed", lambda *_: None),
 ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import TOKEN, Api, refusal
-from sealpipe_rehearsal.door import ask
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.control_client import ask
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.clock import format_rfc3339
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from rehearsal.callers import PUBLIC_KEY, Api
-from sealpipe_rehearsal.door import ask
+from sealpipe_rehearsal.control_client import ask
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.clock import format_rfc3339
 
 ANSWER = {"Password": "p"}

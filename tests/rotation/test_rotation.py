@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Faulty, reset_after, unauthorized
 from support.job import Job
 from support.terminal import Done, Terminal, addresses, opened

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.faulty import Faulty, reset_after, says, unauthorized
 from support.job import Job
 from support.terminal import Done, created, opened

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.distributions import Site
 from support.job import Job
 from support.terminal import Done, opened

@@ -16,7 +16,7 @@ from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.steps import Do
 from sealpipe.state.entry import Entry
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.job import Job
 from support.openbao import Bao, dev_server
 from support.requesting import Caller

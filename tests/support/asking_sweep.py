@@ -8,7 +8,7 @@ from pathlib import Path
 from sealpipe.state import receipt as receipts
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.asking import ASK, codes
 from support.job import Job
 from support.straced import HASH_SEED, Point, killing, only, points, tracing

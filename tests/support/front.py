@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from sealpipe_rehearsal.listening import LOOPBACK, Address, Server, config_of, listen
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.fault_plan import FaultPlan
 from sealpipe_rehearsal.service.log import Log, Seen
+from sealpipe_rehearsal.uvicorn_server import LOOPBACK, Address, Server, config_of, listen
 
 Fault = Mapping[str, Any]
 

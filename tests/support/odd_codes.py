@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 ODD = ("#x", "$(id)", "-x", "é", "a%2Fb", "a/b", "%41", "${{ github.token }}")
 """Codes that a shell, an expression, an option's parser or a percent-decoder would take for something else."""

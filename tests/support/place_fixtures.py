@@ -13,7 +13,7 @@ import pytest
 
 from plugins.aws.moto import Moto, moto
 from plugins.k8s.cluster import Cluster, emulator
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support import places
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.job import Job
 from support.straced import HASH_SEED, Point, killing, points, tracing
 from support.terminal import Done

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.starting import LANG, SEALPIPE, command
 
 ABROAD = {"SEALPIPE_LINK_BASE_URL": "https://share.example"}

@@ -21,7 +21,7 @@ from sealpipe.errors import ConnectError, PluginError, UnavailableError, Unknown
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe_plugins import program
-from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.control_client import mint
 from support.terminal import Terminal
 from support.wires import Wire
 from transport.dripping import Held, drip, dripping

@@ -14,7 +14,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, SealpipeError
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.control_client import mint
 from support.wires import Wire
 
 KEY = mint().credential.reveal()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.terminal import Done, Terminal, opened
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="by /proc")

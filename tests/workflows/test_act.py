@@ -14,7 +14,7 @@ import pytest
 
 from sealpipe import Client
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.act import Ran, Repository
 from support.mailbox import Mailbox
 from support.openbao import Bao

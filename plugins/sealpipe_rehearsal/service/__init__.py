@@ -1,24 +1,24 @@
-"""The service of the specification, read a second time: nothing here imports sealpipe or cryptography.
+"""The service, a second reading of the specification: nothing here imports sealpipe or cryptography.
 
-One misreading can therefore not cancel itself out between the client and its rehearsal. It needs only
-SHA-256, HMAC, constant-time comparison, SQLite and Starlette, as it only ever handles ciphertext.
+A misreading in the client therefore cannot cancel itself out here. The service handles only ciphertext, so SHA-256,
+HMAC, constant-time comparison, SQLite and Starlette are all it needs.
 
-    app          one ASGI application; which door a path belongs to
-    gateway      /v1: credential, rate, scope, then the route (tables ROUTES and CHECKS)
-    credentials  the bearer header, keys, scopes, custody levels
-    plans        what an account's plan allows
-    refusals     every refusal: name -> status, error_code, message
-    shares       the share routes            rules    the members of a share, one rule each
-    access_log   who opened a share          capabilities   what a key can do (both `extended` only; with an etag)
-    mcp          POST /v1/mcp: HTTP          mcp_messages, mcp_tools, mcp_work   JSON-RPC, the tools, what they do
-    events       what is for whom            webhooks   endpoints and signatures; delivering, posting   sending
-    idempotency  Idempotency-Key             paging   page and limit of the lists
-    recipient    outside /v1: how the holder of a link gets the ciphertext
-    pages        the pages at links, and the headers that they are served with
-    control      outside /v1: keys, accounts, clock, log, faults, webhooks (webhook_control), reset
-    openapi      /v1 as an OpenAPI document, read off the tables
-    faults       ONE table of what can go wrong on purpose (fault_lines, fault_answers: how; fault_checks: parameters)
-    fault_rows   a plan as written -> rows    fault_plan  which row happens to which request
-    exchange     one request and its connection, as a fault has them
-    store, log, clock, context               what all of them stand on
+    app.py             the ASGI application; which handler a path belongs to
+    gateway.py         /v1: credential, rate limit, scope, then the route (tables ROUTES and CHECKS)
+    credentials.py     API keys, scopes, custody levels      plans.py         plan limits and the rate limiter
+    responses.py       ONE table of refusals                 rules.py         strict JSON; rules of the create bodies
+    checks.py          what one member may be                creation.py      what both creates do, in order
+    shares.py          share routes and stats                requests.py      request routes
+    listing.py         expiry, counts and pages of both      idempotency.py   Idempotency-Key
+    extended.py        access log, capabilities (`extended` only)
+    mcp.py             POST /v1/mcp; mcp_messages.py has JSON-RPC, mcp_tools.py the tools, mcp_handlers.py their work
+    webhooks.py        endpoints, signatures, the queue; webhook_deliveries.py and webhook_post.py send
+    openapi.py         /v1 as an OpenAPI document, made from the tables
+    share_link.py      outside /v1: what the page at a share's link asks for
+    request_link.py    outside /v1: what the pages at a collect link and at an access link ask for
+    pages.py           the files of page/ and their headers
+    control.py         the control API; account_control.py and webhook_control.py have its larger parts
+    faults.py          ONE table of faults; fault_connections.py and fault_responses.py inject them,
+                       fault_parser.py reads a plan, fault_plan.py chooses, fault_exchange.py is the faulty call
+    context.py         Service, HTTP request and call        store.py, store_schema.py, log.py, clock.py   the base
 """

@@ -17,13 +17,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from . import control, faults, gateway, owner, pages, recipient, submitter
+from . import control, faults, gateway, pages, request_link, share_link
 from .context import Incoming, Service
 from .credentials import without_custody_part
-from .exchange import LINE, Exchange
+from .fault_exchange import LINE, Exchange
 from .fault_plan import Row
 from .log import Seen
-from .refusals import GATEWAY, Answer, answer
+from .responses import GATEWAY, Answer, answer
 
 _logger = logging.getLogger(__name__)
 
@@ -107,22 +107,22 @@ def _is_api(incoming: Incoming) -> bool:
 def _recipient(service: Service, incoming: Incoming) -> Answer:
     match incoming.method, incoming.segments[2:]:
         case "GET", (code,):
-            return recipient.look(service, code)
+            return share_link.look(service, code)
         case "POST", (code, "open"):
-            return recipient.open_share(service, code, incoming)
+            return share_link.open_share(service, code, incoming)
     return GATEWAY["no_route"]
 
 
 def _submitter(service: Service, incoming: Incoming) -> Answer:
     match incoming.method, incoming.segments[2:]:
         case "GET", (code,):
-            return submitter.look(service, code)
+            return request_link.look(service, code)
         case "POST", (code, "open"):
-            return submitter.open_form(service, code, incoming)
+            return request_link.open_form(service, code, incoming)
         case "POST", (code, "submit"):
-            return submitter.submit(service, code, incoming)
+            return request_link.submit(service, code, incoming)
         case "GET", (code, "submissions"):
-            return owner.show(service, code)
+            return request_link.list_submissions(service, code)
     return GATEWAY["no_route"]
 
 

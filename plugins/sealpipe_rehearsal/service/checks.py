@@ -11,12 +11,9 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from .clock import parse_rfc3339
-from .refusals import refuse
-from .strict_json import read_json
 
 Check = Callable[[object], str | None]  # the reason for which a value is rejected, or None
 Schema = Mapping[str, Any]
@@ -130,35 +127,3 @@ def p256_point(value: object) -> str | None:
 
 _P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a member has to be."""
-
-    check: Check
-    required: bool = False
-
-
-def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body, refused with 19 where there is none."""
-    try:
-        value = read_json(body)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        # No member to blame: additional_data is there, and empty.
-        refuse("validation", {})
-    return value
-
-
-def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str, str]:
-    """Every member that breaks its rule, with the reason."""
-    reasons = {}
-    for name, rule in rules.items():
-        value = members.get(name)
-        missing = "is required" if rule.required else None
-        reason = missing if value is None else rule.check(value)
-        if reason is not None:
-            reasons[name] = reason
-    return reasons

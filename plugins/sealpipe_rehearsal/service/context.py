@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from .clock import Clock
 from .credentials import Key
-from .delivering import Deliverer
 from .fault_plan import FaultPlan
 from .idempotency import InFlight
 from .log import Log
-from .plans import Account, Entitlements
-from .rates import Rates
-from .refusals import Answer, refuse
+from .plans import Account, Entitlements, Rates
+from .responses import Answer, refuse
 from .store import Store
+from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER
 
 # The specification states no limit: generous, so that only nonsense meets it (413, no envelope).

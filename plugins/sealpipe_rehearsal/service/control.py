@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 
-from . import administration, openapi, webhook_control
-from .checks import Rule, read_object
+from . import account_control, openapi, webhook_control
 from .clock import format_rfc3339
 from .context import Incoming, Service
 from .credentials import EXTENDED_SCOPES, SCOPES
-from .fault_rows import FaultPlanError, parse
-from .refusals import Answer, RefusalError, answer
+from .fault_parser import FaultPlanError, parse
+from .responses import Answer, RefusalError, answer
+from .rules import Rule, read_object
 
 
 def seconds(value: object) -> str | None:
@@ -52,7 +52,7 @@ def advance_clock(service: Service, incoming: Incoming) -> Answer:
     """POST /rehearsal/clock"""
     rules = {"advance_seconds": Rule(seconds, required=True)}
     try:
-        service.clock.advance(administration.members_of(rules, incoming)["advance_seconds"])
+        service.clock.advance(account_control.members_of(rules, incoming)["advance_seconds"])
     except OverflowError as error:
         return answer(400, {"message": str(error)})
     return answer(200, {"now": format_rfc3339(service.clock.now())})
@@ -124,12 +124,12 @@ def read_log(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  #
 _ROUTES: Mapping[tuple[str, tuple[str, ...]], Callable[..., Answer]] = {
     ("GET", ()): about,
     ("GET", ("openapi.json",)): read_openapi,
-    ("POST", ("keys",)): administration.create_key,
-    ("GET", ("keys",)): administration.list_keys,
-    ("POST", ("keys", "*", "revoke")): administration.revoke_key,
-    ("POST", ("keys", "*", "custody")): administration.register_custody,
-    ("POST", ("keys", "*", "grant")): administration.grant_custody,
-    ("POST", ("accounts", "*")): administration.set_account,
+    ("POST", ("keys",)): account_control.create_key,
+    ("GET", ("keys",)): account_control.list_keys,
+    ("POST", ("keys", "*", "revoke")): account_control.revoke_key,
+    ("POST", ("keys", "*", "custody")): account_control.register_custody,
+    ("POST", ("keys", "*", "grant")): account_control.grant_custody,
+    ("POST", ("accounts", "*")): account_control.set_account,
     ("GET", ("webhooks",)): webhook_control.list_all,
     ("POST", ("webhooks",)): webhook_control.add,
     ("GET", ("webhooks", "deliveries")): webhook_control.deliveries,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from starlette.responses import Response
 
-from . import fault_answers as answers
 from . import fault_checks as checks
-from . import fault_lines as lines
-from .exchange import Exchange
+from . import fault_connections as lines
+from . import fault_responses as answers
+from .fault_exchange import Exchange
 from .fault_plan import Row
 
 ELSEWHERE = "http://localhost:1/v1"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import access_log, capabilities, mcp, requests, shares, stats
+from . import extended, mcp, requests, shares
 from .context import Call, Handler, Incoming, Service
 from .credentials import find_key, mark, read_bearer, secret_matches
 from .log import Note
-from .refusals import Answer, RefusalError, refuse, refuse_at_gateway
+from .responses import Answer, RefusalError, refuse, refuse_at_gateway
 
 CODE = "{shortCode}"
 
@@ -47,7 +47,7 @@ ROUTES = (
     Route("GET", ("requests", CODE, "submissions"), "requests:read", requests.submissions),
     Route("DELETE", ("requests", CODE), "requests:write", requests.delete),
     Route("DELETE", ("requests",), "requests:write", requests.delete),
-    Route("GET", ("stats",), "stats:read", stats.show),
+    Route("GET", ("stats",), "stats:read", shares.show_stats),
 )
 
 # JSON-RPC, where each tool has a scope of its own; the protocol has two more methods on that path.
@@ -58,8 +58,8 @@ MCP_ROUTES = (
 )
 # Not in the specification (gaps: newer endpoints).
 EXTENDED_ROUTES = (
-    Route("GET", ("shares", CODE, "access-log"), access_log.SCOPE, access_log.show),
-    Route("GET", ("capabilities",), None, capabilities.show),
+    Route("GET", ("shares", CODE, "access-log"), extended.SCOPE, extended.access_log),
+    Route("GET", ("capabilities",), None, extended.capabilities),
 )
 
 

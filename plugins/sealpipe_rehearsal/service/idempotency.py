@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .refusals import refuse
+from .responses import refuse
 from .store import Store
 
 RETENTION_SECONDS = 24 * 60 * 60

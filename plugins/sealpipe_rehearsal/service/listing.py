@@ -6,11 +6,14 @@ depends on it: lists and counts then need not compare times, and cost the same h
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from sqlite3 import Row
 
-from . import events
 from .context import Call, Service
-from .paging import Page, read_page
+from .log import Note
 
 TABLES = ("shares", "requests")
 _SETTLE = {
@@ -32,7 +35,7 @@ def settle(service: Service) -> None:
     """Mark what has ended by time."""
     now = service.clock.timestamp()
     for row in service.store.rows(_TO_NOTIFY, {"now": now}):
-        events.notify(service, row, "expired")
+        notify(service, row, "expired")
     for statement in _SETTLE.values():
         service.store.change(statement, {"now": now})
 
@@ -58,3 +61,61 @@ def page(call: Call, what: str) -> tuple[list[Row], dict[str, int]]:
             _LISTS[what, state], {"space": call.key.space, "limit": wanted.limit, "offset": wanted.offset}
         )
     return rows, wanted.figures(total)
+
+
+def notify(service: Service, share: Row, what: str) -> None:
+    """Tell a share's owner what became of it, where `notify_on` names that. No mail leaves here: it is a note."""
+    if what in json.loads(share["notify_on"] or "[]"):
+        service.log.note(Note(service.clock.now(), "owner.notified", f"{share['short_code']} {what}"))
+
+
+DEFAULT_LIMIT = 25
+MAX_LIMIT = 100
+
+_POSITIVE = re.compile(r"0*([1-9][0-9]*)", re.ASCII)
+
+_LARGEST = 10**15 - 1
+"""Beyond every page there could be, and no arithmetic on it leaves SQLite's integers: what is larger counts as this."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which page was asked for, as corrected."""
+
+    page: int
+    limit: int
+
+    @property
+    def offset(self) -> int:
+        """How many items come before it."""
+        return (self.page - 1) * self.limit
+
+    def figures(self, total: int) -> dict[str, int]:
+        """The pagination object. No items are no pages."""
+        return {
+            "page": self.page,
+            "limit": self.limit,
+            "total_pages": -(-total // self.limit),
+            "total": total,
+        }
+
+
+def read_limit(query: Mapping[str, str], default: int, largest: int) -> int:
+    """How many a query asks for, as corrected."""
+    return min(_positive(query.get("limit"), default), largest)
+
+
+def read_page(query: Mapping[str, str]) -> Page:
+    """The page that a query asks for."""
+    return Page(
+        page=_positive(query.get("page"), 1),
+        limit=read_limit(query, DEFAULT_LIMIT, MAX_LIMIT),
+    )
+
+
+def _positive(text: str | None, fallback: int) -> int:
+    found = _POSITIVE.fullmatch(text or "")
+    if found is None:
+        return fallback
+    digits = found[1]
+    return int(digits) if len(digits) <= len(str(_LARGEST)) else _LARGEST

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from . import mcp_messages
 from .context import Call, Incoming
 from .mcp_messages import BATCHING, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
-from .refusals import Answer, RefusalError, answer
-from .strict_json import read_json
+from .responses import Answer, RefusalError, answer
+from .rules import read_json
 
 _JSON, _STREAM = "application/json", "text/event-stream"
 

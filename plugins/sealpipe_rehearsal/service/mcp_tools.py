@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import mcp_work as work
-from .checks import SCHEMAS, Rule, count, filled_text, rejected, rfc3339, text
+from . import mcp_handlers as work
+from .checks import SCHEMAS, count, filled_text, rfc3339, text
 from .context import Call
-from .refusals import Answer, RefusalError, as_json
-from .rules import REQUEST
+from .responses import Answer, RefusalError, as_json
+from .rules import REQUEST, Rule, rejected
 
 Arguments = Mapping[str, Any]
 

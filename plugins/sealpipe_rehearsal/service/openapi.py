@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import access_log, capabilities, gateway, requests, shares, stats
-from .checks import SCHEMAS, Rule, Schema
+from . import extended, gateway, requests, shares
+from .checks import SCHEMAS, Schema
 from .context import Handler
+from .listing import DEFAULT_LIMIT, MAX_LIMIT
 from .openapi_schemas import (
     CAPABILITIES,
     FIGURE,
@@ -27,9 +28,8 @@ from .openapi_schemas import (
     or_null,
     strict,
 )
-from .paging import DEFAULT_LIMIT, MAX_LIMIT
-from .refusals import GATEWAY, REFUSALS
-from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED
+from .responses import GATEWAY, REFUSALS
+from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ _SUBMISSION = strict(short_code=TEXT, data=TEXT, created_at=TIME, encryption_typ
 _DAYS = arrays(strict(date={"type": "string", "format": "date"}, count=FIGURE))
 _STATS = strict(
     shares=strict(active=FIGURE, expired=FIGURE, total_viewed=FIGURE),
-    daily_views={**_DAYS, "minItems": stats.DAYS, "maxItems": stats.DAYS},
+    daily_views={**_DAYS, "minItems": shares.DAYS, "maxItems": shares.DAYS},
 )
 
 HANDLERS: Mapping[Handler, Described] = {
@@ -77,9 +77,9 @@ HANDLERS: Mapping[Handler, Described] = {
         {200: strict(short_code=TEXT, outcome={"enum": ["expired", "deleted"]})},
         ("no_short_code", "request_not_found", "request_failed"),
     ),
-    stats.show: Described({200: _STATS}),
-    access_log.show: Described({200: LOG}, ("validation", "share_not_found"), query=LOG_QUERY),
-    capabilities.show: Described({200: CAPABILITIES}),
+    shares.show_stats: Described({200: _STATS}),
+    extended.access_log: Described({200: LOG}, ("validation", "share_not_found"), query=LOG_QUERY),
+    extended.capabilities: Described({200: CAPABILITIES}),
 }
 
 _EVERY_CALL = ("no_authorization", "not_usable", "too_long", "broken", "rate_limited", "scope_missing")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import access_log, capabilities
+from . import extended
 from .checks import SCHEMAS, Schema, filled_text, rfc3339
-from .paging import MAX_LIMIT
+from .listing import MAX_LIMIT
 from .rules import FIELD_TYPES, NOTIFY_ON
 
 JSON = "application/json"
@@ -55,12 +55,12 @@ LOG = strict(
     effective_to=TIME,
 )
 LOG_QUERY: Mapping[str, Schema] = {
-    "limit": {"type": "integer", "minimum": 1, "maximum": access_log.MAX_LIMIT, "default": access_log.DEFAULT_LIMIT},
+    "limit": {"type": "integer", "minimum": 1, "maximum": extended.MAX_LIMIT, "default": extended.DEFAULT_LIMIT},
     "cursor": {"type": "string"},
     "from": TIME,
     "to": TIME,
 }
-_OR_NONE: Schema = {"type": "integer", "minimum": capabilities.NO_LIMIT}
+_OR_NONE: Schema = {"type": "integer", "minimum": extended.NO_LIMIT}
 _LIMITS = ("max_shares", "remaining_shares", "max_fields", "max_days_access_logs", "max_api_keys", "max_webhooks")
 CAPABILITIES = strict(
     api_version=TEXT,

@@ -8,10 +8,10 @@ from datetime import timedelta
 from sqlite3 import Row
 from typing import Any
 
-from . import creating, listing
+from . import creation, listing
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, Service
-from .refusals import Answer, answer, refuse
+from .responses import Answer, answer, refuse
 from .rules import ENCRYPTION_TYPE, REQUEST
 from .shares import sha256_hex
 
@@ -20,7 +20,7 @@ DEFAULT_EXPIRY = timedelta(days=30)
 
 def create(call: Call) -> Answer:
     """POST /v1/requests: the same idempotency as shares."""
-    return creating.create(
+    return creation.create(
         call, "requests", REQUEST, further=lambda _, __: {}, plan=lambda _, __: None, row=_row, told=_told
     )
 
@@ -102,7 +102,7 @@ def _item(row: Row) -> dict[str, str | None]:
     }
 
 
-def _row(call: Call, members: creating.Members) -> creating.Members:
+def _row(call: Call, members: creation.Members) -> creation.Members:
     """The request's columns. The passcode is the one secret that arrives in clear here; its hash stays."""
     given = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
     expires = given or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
@@ -122,5 +122,5 @@ def _row(call: Call, members: creating.Members) -> creating.Members:
     )
 
 
-def _told(values: creating.Members) -> Mapping[str, object]:
+def _told(values: creation.Members) -> Mapping[str, object]:
     return {name: values[name] for name in ("short_code", "expired_at", "public_key")}

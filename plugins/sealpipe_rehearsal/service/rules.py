@@ -6,11 +6,14 @@ accepted: both show only when somebody opens the link.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from .checks import (
     SCHEMAS,
-    Rule,
+    Check,
     accepts,
     count,
     filled_text,
@@ -22,6 +25,66 @@ from .checks import (
     text,
     texts,
 )
+from .responses import refuse
+
+DEEPEST = 500
+"""Levels: what is stored and handed on is written again, and Python's own limit lies at about a thousand calls."""
+
+
+def read_json(body: bytes) -> Any:
+    """The value in a body. ValueError where it is no JSON, or nested too deep."""
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_not_json)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [each for one in level for each in _members(one)]
+        if not level:
+            return value
+    raise ValueError("nested too deep")
+
+
+def _members(value: Any) -> list[Any]:
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [each for each in members if isinstance(each, (dict, list))]
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a member has to be."""
+
+    check: Check
+    required: bool = False
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body, refused with 19 where there is none."""
+    try:
+        value = read_json(body)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        # No member to blame: additional_data is there, and empty.
+        refuse("validation", {})
+    return value
+
+
+def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str, str]:
+    """Every member that breaks its rule, with the reason."""
+    reasons = {}
+    for name, rule in rules.items():
+        value = members.get(name)
+        missing = "is required" if rule.required else None
+        reason = missing if value is None else rule.check(value)
+        if reason is not None:
+            reasons[name] = reason
+    return reasons
+
 
 ENCRYPTION_TYPE = "e2ee-aes256-gcm"
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")

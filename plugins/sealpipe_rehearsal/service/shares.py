@@ -5,22 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from sqlite3 import Row
 
-from . import creating, events, listing
+from . import creation, listing, webhooks
 from .clock import format_rfc3339, parse_rfc3339
-from .context import Call
+from .context import Call, Service
 from .log import Event
-from .refusals import Answer, answer, refuse
+from .responses import Answer, answer, refuse
 from .rules import SHARE, SHARE_EXTENDED
 
 PASSCODE_ATTEMPTS = 5
+DAYS = 14
 
 
 def create(call: Call) -> Answer:
     """POST /v1/shares."""
     rules = SHARE_EXTENDED if call.service.extended else SHARE
-    return creating.create(call, "shares", rules, further=_wrap, plan=_plan, row=_row, told=_told)
+    return creation.create(call, "shares", rules, further=_wrap, plan=_plan, row=_row, told=_told)
 
 
 def list_shares(call: Call) -> Answer:
@@ -63,13 +65,41 @@ def delete(call: Call) -> Answer:
         )
         # The owner's endpoints get the event, whoever of a team made the call.
         payload = {"event": "share.deleted", "short_code": code}
-        events.notify(service, row, "deleted")
-        queued = events.queue(service.store, row["owner"], payload, service.clock.timestamp())
+        listing.notify(service, row, "deleted")
+        queued = webhooks.queue_event(service.store, row["owner"], payload, service.clock.timestamp())
     service.at("delete.committed")
     service.log.event(Event(service.clock.now(), row["owner"], payload))
     if queued:
         service.deliverer.wake()
     return answer(200, {"success": True, "message": "ok"})
+
+
+def show_stats(call: Call) -> Answer:
+    """How many shares are active and have ended, how often any was viewed, and the views of 14 days, oldest first."""
+    service, space = call.service, call.key.space
+    with service.store.transaction():
+        listing.settle(service)
+        shares = listing.count(service, "shares", space)
+        rows = service.store.rows("SELECT day, count FROM views WHERE space = :space", {"space": space})
+    views = {row["day"]: row["count"] for row in rows}
+    today = service.clock.now().date()
+    days = [(today - timedelta(days=ago)).isoformat() for ago in reversed(range(DAYS))]
+    return answer(
+        200,
+        {
+            "shares": {"active": shares["live"], "expired": shares["ended"], "total_viewed": sum(views.values())},
+            "daily_views": [{"date": day, "count": views.get(day, 0)} for day in days],
+        },
+    )
+
+
+def viewed(service: Service, space: str) -> None:
+    """Count a view, on the day that it is by the service's clock (UTC)."""
+    service.store.change(
+        """INSERT INTO views VALUES (:space, :day, 1)
+           ON CONFLICT (space, day) DO UPDATE SET count = count + 1""",
+        {"space": space, "day": service.clock.now().date().isoformat()},
+    )
 
 
 def sha256_hex(value: str) -> str:
@@ -81,13 +111,13 @@ def _metadata(row: Row) -> dict[str, str | None]:
     return {"short_code": row["short_code"], "expired_at": row["expired_at"]}
 
 
-def _wrap(call: Call, members: creating.Members) -> dict[str, str]:
+def _wrap(call: Call, members: creation.Members) -> dict[str, str]:
     if members.get("item_key_wrap") is not None and call.key.custody_level == 0:
         return {"item_key_wrap": "is not accepted from a key whose custody level is none"}
     return {}
 
 
-def _plan(call: Call, members: creating.Members) -> None:
+def _plan(call: Call, members: creation.Members) -> None:
     limits = call.account.limits
     if members["passcode_verifier"] is not None and not limits.view_protection:
         refuse("no_view_protection")
@@ -97,7 +127,7 @@ def _plan(call: Call, members: creating.Members) -> None:
             refuse("quota_used_up")
 
 
-def _row(call: Call, members: creating.Members) -> creating.Members:
+def _row(call: Call, members: creation.Members) -> creation.Members:
     """The share's columns: of token and verifier only hashes, the wrap only where it can be stored."""
     custody = "none"
     if members["item_key_wrap"] is not None:
@@ -117,5 +147,5 @@ def _row(call: Call, members: creating.Members) -> creating.Members:
     }
 
 
-def _told(values: creating.Members) -> Mapping[str, object]:
+def _told(values: creation.Members) -> Mapping[str, object]:
     return {name: values[name] for name in ("short_code", "expired_at", "custody")}

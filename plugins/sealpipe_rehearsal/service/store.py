@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from .schema import SCRIPT, TABLES, VERSION
+from .store_schema import SCRIPT, TABLES, VERSION
 
 Values = Mapping[str, object]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from . import webhooks
-from .administration import members_of, name_of_account
-from .checks import Rule
+from .account_control import members_of, name_of_account
 from .clock import rfc3339_at
 from .context import Incoming, Service
-from .delivering import Delivery
 from .plans import DEFAULT_ACCOUNT
-from .refusals import Answer, answer
+from .responses import Answer, answer
+from .rules import Rule
+from .webhook_deliveries import Delivery
 
 _RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(name_of_account)}
 _NONE = answer(404, {"message": "there is no such webhook endpoint"})

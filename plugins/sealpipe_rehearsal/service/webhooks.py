@@ -9,11 +9,13 @@ import base64
 import hmac
 import ipaddress
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from sqlite3 import Row
 from urllib.parse import urlsplit
 
 from .plans import account_of
+from .responses import as_json
 from .store import Store
 
 BOTH_SIGN_SECONDS = 24 * 60 * 60
@@ -128,6 +130,29 @@ def remove(store: Store, name: str) -> bool:
     with store.transaction():
         store.change("DELETE FROM deliveries WHERE webhook = :id", {"id": name})
         return store.change("DELETE FROM webhooks WHERE id = :id", {"id": name}) == 1
+
+
+KEPT = 2_000
+"""How many deliveries that are over stay to be looked at."""
+
+_QUEUE = "INSERT INTO deliveries (webhook, body, created_at, due) VALUES (:webhook, :body, :now, :now)"
+_FORGET = """
+DELETE FROM deliveries WHERE due IS NULL AND number <= (SELECT MAX(number) FROM deliveries) - :kept
+"""
+
+
+def queue_event(store: Store, account: str, payload: Mapping[str, object], now: float) -> bool:
+    """Have an event sent to each endpoint of its account; whether there is any.
+
+    Webhooks share the API's plan entitlement: without it nothing is sent.
+    """
+    endpoints = of_account(store, account)
+    if not endpoints or not account_of(store, account).api_access:
+        return False
+    for endpoint in endpoints:
+        store.change(_QUEUE, {"webhook": endpoint.id, "body": as_json(dict(payload)), "now": now})
+    store.change(_FORGET, {"kept": KEPT})
+    return True
 
 
 def _endpoint(row: Row) -> Endpoint:

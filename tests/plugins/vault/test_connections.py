@@ -18,7 +18,7 @@ from sealpipe.errors import AccessDeniedError
 from sealpipe.http.sockets import bound_socket
 from sealpipe.secret_scan import CustodyGate
 from sealpipe_plugins.vault.connections import BODY_LIMIT, HEAD_LIMIT, Connection
-from sealpipe_rehearsal.keys import mint
+from sealpipe_rehearsal.control_client import mint
 from support.faulty import Exchange, Faulty
 
 Says = Callable[..., tuple[Connection, Faulty]]

@@ -17,7 +17,7 @@ from leaks.needles import Detector
 from leaks.watching import watch
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import Front, answer, error
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.openbao import Bao
 from support.terminal import SEALPIPE, Terminal, opened
 

@@ -11,7 +11,7 @@ from plugins.vault.conftest import Registries
 from plugins.vault.seen import read, values
 from sealpipe.flows.resolve.fetch import Cache, earliest_expiry
 from sealpipe.wire.field import Field
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.openbao import Bao
 from support.redis import PASSWORD, logs_in, redis
 from support.terminal import Terminal, opened

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.testing.contract import FaultyServer
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 from support.intercepting import Intercepting
 from support.openbao import Bao, server
 from support.terminal import Terminal, created

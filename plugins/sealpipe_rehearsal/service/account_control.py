@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from sqlite3 import IntegrityError
 from typing import Any
 
-from .checks import Check, Rule, count, matching, p256_point, read_object, rejected, switch, text
+from .checks import Check, count, matching, p256_point, switch, text
 from .context import Incoming, Service
 from .credentials import (
     CUSTODY_LEVELS,
@@ -28,7 +28,8 @@ from .credentials import (
     slots_taken,
 )
 from .plans import DEFAULT_ACCOUNT, NUMBERS, ORGANIZATION, PLANS, Account, account_of, save_account
-from .refusals import Answer, RefusalError, answer, refuse
+from .responses import Answer, RefusalError, answer, refuse
+from .rules import Rule, read_object, rejected
 
 _LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
 

@@ -15,8 +15,8 @@ from sqlite3 import Row
 from . import webhooks
 from .clock import Clock
 from .log import Log, Note
-from .posting import Post
 from .store import Store
+from .webhook_post import Post
 
 BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
 """Seconds after each attempt that failed; after the last of them one more, and then it is given up."""

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from sqlite3 import Row
 from typing import Any
 
-from . import listing
-from .checks import Rule, filled_text, read_object, rejected, standard_base64, switch
+from . import listing, requests
+from .checks import filled_text, standard_base64, switch
 from .clock import format_rfc3339
 from .context import Incoming, Service
-from .creating import insert
-from .recipient import proves
-from .refusals import Answer, RefusalError, answer
-from .rules import ENCRYPTION_TYPE
+from .creation import insert
+from .responses import Answer, RefusalError, answer
+from .rules import ENCRYPTION_TYPE, Rule, read_object, rejected
+from .share_link import proves
 
 _NOT_FOUND = {"reason": "not-found", "message": "there is no such request"}
 _WHO = {
@@ -75,6 +75,19 @@ def submit(service: Service, code: str, incoming: Incoming) -> Answer:
         return answer(201, {"short_code": insert(service, "submissions", values)["short_code"]})
 
     return _admitted(service, code, incoming, _SENT, keep)
+
+
+def list_submissions(service: Service, code: str) -> Answer:
+    """GET /rehearsal/requests/{code}/submissions: what was sent, sealed as it is, of an expired request too."""
+    listing.settle(service)
+    row = service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
+    if row is None:
+        return answer(404, _NOT_FOUND)
+    sealed = requests.sealed_to(service, row)
+    told = {name: row[name] for name in ("short_code", "title", "public_key", "max_submission")}
+    ends = row["expired_at"] if row["ended_at"] is None else None
+    received = sealed["count"] + sealed["skipped_not_end_to_end_encrypted"]
+    return answer(200, {**told, **sealed, "expired_at": ends, "received": received})
 
 
 def _admitted(

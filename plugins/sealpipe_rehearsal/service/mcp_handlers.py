@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from . import requests, shares, stats, webhooks
+from . import requests, shares, webhooks
 from .clock import rfc3339_at
 from .context import Call
-from .refusals import Answer, answer, as_json
+from .responses import Answer, answer, as_json
 
 Arguments = Mapping[str, Any]
 
@@ -36,7 +36,7 @@ def expire_share(call: Call, arguments: Arguments) -> Answer:
 
 def share_stats(call: Call, arguments: Arguments) -> Answer:  # noqa: ARG001  # one shape for the table
     """GET /v1/stats."""
-    return stats.show(call)
+    return shares.show_stats(call)
 
 
 def create_share_via_browser(call: Call, arguments: Arguments) -> Answer:

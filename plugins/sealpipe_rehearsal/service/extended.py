@@ -1,4 +1,4 @@
-"""Who opened a share, or tried to: GET /v1/shares/{shortCode}/access-log (gaps: newer endpoints; `extended` only).
+"""The routes that only an `extended` service offers: access log and capabilities (gaps: newer endpoints).
 
 What has ended keeps its log: it stays in the account's history (specification: Share, states).
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from sqlite3 import Row
 
+from . import listing
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, Incoming, Service
-from .etag import tagged
-from .paging import read_limit
-from .refusals import Answer, refuse
+from .listing import read_limit
+from .responses import Answer, as_json, refuse
+from .rules import FIELD_TYPES, NOTIFY_ON
 
 SCOPE = "audit:read"
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
@@ -50,7 +52,7 @@ def platform(user_agent: str) -> str:
     return next((name for part, name in _PLATFORMS.items() if part in user_agent), "unknown")
 
 
-def show(call: Call) -> Answer:
+def access_log(call: Call) -> Answer:
     """GET /v1/shares/{shortCode}/access-log: newest first, no further back than the plan keeps it."""
     share = call.service.store.row(_FIND, {"code": call.codes[0], "space": call.key.space})
     if share is None:
@@ -107,3 +109,53 @@ def _before(cursor: str) -> int | None:
     except (binascii.Error, ValueError):
         return None
     return int(number) if _NUMBER.fullmatch(number) else None
+
+
+NO_LIMIT = -1
+API_VERSION = "1"
+
+
+def capabilities(call: Call) -> Answer:
+    """GET /v1/capabilities: no scope is needed; -1 is no limit."""
+    key, account, service = call.key, call.account, call.service
+    limits = account.limits
+    with service.store.transaction():
+        listing.settle(service)
+        live = listing.count(service, "shares", key.space)["live"]
+    told = {
+        "api_version": API_VERSION,
+        "key": {
+            "key_id": key.key_id,
+            "scopes": sorted(key.scopes),
+            "custody_level": key.custody_level,
+            "organization_id": key.organization,
+            "rate_limit_rpm": limits.requests_per_minute or 0,
+        },
+        "plan": {"code": account.plan, "name": account.plan.capitalize()},
+        "limits": {
+            "max_shares": NO_LIMIT if limits.shares is None else limits.shares,
+            "remaining_shares": NO_LIMIT if limits.shares is None else max(0, limits.shares - live),
+            "max_fields": NO_LIMIT,
+            "max_days_access_logs": limits.access_log_days,
+            "max_api_keys": limits.api_keys,
+            "max_webhooks": limits.webhooks,
+        },
+        "features": {
+            "secure_requests": True,
+            "view_protection": limits.view_protection,
+            "zero_knowledge": account.stores_wraps,
+        },
+        "sharing_policy": None,
+        "field_types": list(FIELD_TYPES),
+        "notify_on_events": list(NOTIFY_ON),
+    }
+    return tagged(call, told)
+
+
+def tagged(call: Call, value: object) -> Answer:
+    """The value with its ETag, or 304 where the caller has that very one."""
+    body = as_json(value)
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    known = [each.strip().removeprefix("W/") for each in (call.incoming.header("if-none-match") or "").split(",")]
+    headers = (("etag", tag), ("cache-control", "private, no-cache"))
+    return Answer(304, b"", headers) if tag in known or "*" in known else Answer(200, body, headers)

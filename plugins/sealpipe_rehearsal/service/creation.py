@@ -8,9 +8,9 @@ from sqlite3 import IntegrityError
 from typing import Any
 
 from . import idempotency
-from .checks import Rule, read_object, rejected
 from .context import Call, Service
-from .refusals import Answer, as_json, refuse
+from .responses import Answer, as_json, refuse
+from .rules import Rule, read_object, rejected
 
 Members = dict[str, Any]
 

@@ -5,9 +5,12 @@ Plain HTTP to loopback and never through a proxy, so the standard library's clie
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import http.client
 import json
-from collections.abc import Iterable, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -63,6 +66,37 @@ def at_control_door(base: str, method: str, path: str, members: object = None) -
     return value
 
 
+@dataclass(frozen=True)
+class Minted:
+    """A new credential, and the three values of it that a service may know."""
+
+    credential: Secret
+    key_id: str
+    auth_sha256: str
+    custody_public_key: str
+
+
+def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes) -> Minted:
+    """Draw 12, 32 and 32 random bytes and write them as `<tag>_sk_live_<keyId>.<auth>.<custody>`.
+
+    The service is to get the key id, the SHA-256 (hex) of the auth secret, and the custody public key
+    (base64url of 65 bytes). The credential is shown to its owner once and goes nowhere else.
+    """
+    from sealpipe.wire import keys  # here, so that asking the door loads no cryptography
+
+    key_id, auth_secret, custody_secret = (_base64url(token_bytes(length)) for length in (12, 32, 32))
+    return Minted(
+        credential=Secret(f"{tag}_sk_live_{key_id}.{auth_secret}.{custody_secret}"),
+        key_id=key_id,
+        auth_sha256=hashlib.sha256(auth_secret.encode("ascii")).hexdigest(),
+        custody_public_key=_base64url(keys.from_custody_secret(custody_secret, tag=tag).public_key),
+    )
+
+
+def _base64url(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+
+
 def register_key(
     base: str,
     *,
@@ -81,8 +115,6 @@ def register_key(
     that organisation. The secrets never leave this process. Raises DoorError, whose `error_code` is 98 or 100
     where the plan does not allow another key.
     """
-    from .keys import mint  # here, so that asking the door loads no cryptography
-
     about = at_control_door(base, "GET", "")
     minted = mint(about["service_tag"])
     at_control_door(

@@ -71,7 +71,7 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
 
 
 def _at_link(act: Callable[[], T]) -> T:
-    from sealpipe_rehearsal.door import DoorError
+    from sealpipe_rehearsal.control_client import DoorError
 
     try:
         return act()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from .exchange import Exchange, head_of
-from .fault_lines import content
+from .fault_connections import content
+from .fault_exchange import Exchange, head_of
 
 JSON = {"content-type": "application/json"}
 HTML = {"content-type": "text/html"}

@@ -13,9 +13,9 @@ from types import FrameType
 
 import uvicorn
 
-from .connection import SERVER, Connection
 from .service.app import build
 from .service.context import Service
+from .uvicorn_connection import SERVER, Connection
 
 LOOPBACK = "127.0.0.1"
 

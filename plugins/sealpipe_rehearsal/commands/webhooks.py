@@ -8,12 +8,12 @@ import click
 
 from sealpipe.cli import render
 from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
-from sealpipe_rehearsal.administering import at_door
+from sealpipe_rehearsal.commands.keys import at_door
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sealpipe_rehearsal.door import Webhook
+    from sealpipe_rehearsal.control_client import Webhook
 
 
 @click.group(cls=SettingsGroup)
@@ -30,7 +30,7 @@ def add(url: str, port: int, account: str, **values: Any) -> None:
 
     The secret that signs them is the result, shown this once.
     """
-    from sealpipe_rehearsal.door import add_webhook
+    from sealpipe_rehearsal.control_client import add_webhook
 
     _tell(at_door(port, lambda origin: add_webhook(origin, url, account=account)), as_json=values["output"] == "json")
 
@@ -39,7 +39,7 @@ def add(url: str, port: int, account: str, **values: Any) -> None:
 @options("rehearsal", only=("port",), common=("output",))
 def list_(port: int, **values: Any) -> None:
     """Every endpoint, oldest first: id, account, address, and what became of the events for it."""
-    from sealpipe_rehearsal.door import list_webhooks
+    from sealpipe_rehearsal.control_client import list_webhooks
 
     told = at_door(port, list_webhooks)
     if values["output"] == "json":
@@ -53,7 +53,7 @@ def list_(port: int, **values: Any) -> None:
 @options("rehearsal", only=("port",), common=("output",))
 def remove(webhook_id: str, port: int, **values: Any) -> None:
     """Send nothing more to an endpoint; its slot is free at once."""
-    from sealpipe_rehearsal.door import remove_webhook
+    from sealpipe_rehearsal.control_client import remove_webhook
 
     at_door(port, lambda origin: remove_webhook(origin, webhook_id))
     render.print_note(f"removed {render.escape(webhook_id)}")
@@ -66,7 +66,7 @@ def remove(webhook_id: str, port: int, **values: Any) -> None:
 @options("rehearsal", only=("port",), common=("output",))
 def rotate(webhook_id: str, port: int, **values: Any) -> None:
     """Give an endpoint a new secret, which is the result. For 24 hours both sign."""
-    from sealpipe_rehearsal.door import rotate_webhook
+    from sealpipe_rehearsal.control_client import rotate_webhook
 
     _tell(at_door(port, lambda origin: rotate_webhook(origin, webhook_id)), as_json=values["output"] == "json")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.running_service import Running
 
 
 def run_command(running: Running, command: Sequence[str]) -> int:

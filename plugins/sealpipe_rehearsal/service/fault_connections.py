@@ -6,7 +6,7 @@ from base64 import b64decode
 
 from starlette.responses import Response
 
-from .exchange import Exchange
+from .fault_exchange import Exchange
 
 _CHUNK = 0x10000
 

@@ -15,7 +15,7 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sealpipe_rehearsal.door import DoorError
+    from sealpipe_rehearsal.control_client import DoorError
 
 EVERY = "all"
 """In place of a scope: every one of them."""
@@ -33,8 +33,8 @@ def key() -> None:
 @options("rehearsal", only=("port",), common=())
 def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_register: bool, **values: Any) -> None:  # noqa: FBT001
     """Make an API key at the running service; the credential is the result, shown this once."""
-    from sealpipe_rehearsal.door import FORM_SCOPES, register_key
-    from sealpipe_rehearsal.door import scopes as every_scope
+    from sealpipe_rehearsal.control_client import FORM_SCOPES, register_key
+    from sealpipe_rehearsal.control_client import scopes as every_scope
 
     scopes = tuple(at_door(port, every_scope)) if EVERY in scope else scope or FORM_SCOPES
     credential = at_door(
@@ -60,7 +60,7 @@ def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_regist
 @options("rehearsal", only=("port",), common=("output",))
 def list_(port: int, **values: Any) -> None:
     """Every key, oldest first; revoked ones stay listed."""
-    from sealpipe_rehearsal.door import list_keys
+    from sealpipe_rehearsal.control_client import list_keys
 
     keys = [_told(each) for each in at_door(port, list_keys)]
     if values["output"] == "json":
@@ -74,7 +74,7 @@ def list_(port: int, **values: Any) -> None:
 @options("rehearsal", only=("port",), common=("output",))
 def revoke(key_id: str, port: int, **values: Any) -> None:
     """Revoke a key: its next call is refused, and its slot is free at once."""
-    from sealpipe_rehearsal.door import revoke_key
+    from sealpipe_rehearsal.control_client import revoke_key
 
     _tell(at_door(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
 
@@ -84,7 +84,7 @@ def revoke(key_id: str, port: int, **values: Any) -> None:
 @options("rehearsal", only=("port",), common=("output",))
 def grant(key_id: str, port: int, **values: Any) -> None:
     """Approve custody `account` for a key that asked for it, as one of its holder's devices does."""
-    from sealpipe_rehearsal.door import grant_custody
+    from sealpipe_rehearsal.control_client import grant_custody
 
     _tell(at_door(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
 
@@ -94,7 +94,7 @@ def grant(key_id: str, port: int, **values: Any) -> None:
 @options("rehearsal", only=("port",), common=())
 def account(port: int, account: str, org: str | None, output: str, **changes: Any) -> None:
     """Tell, or change, what an account or organisation may do; calls see it within 30 seconds."""
-    from sealpipe_rehearsal.door import set_account
+    from sealpipe_rehearsal.control_client import set_account
 
     name = account if org is None else f"org:{org}"
     given = {_MEMBERS.get(member, member): value for member, value in changes.items() if value is not None}
@@ -111,7 +111,7 @@ def _origin(port: int) -> str:
 
 def at_door(port: int, ask: Callable[[str], Any]) -> Any:
     """What the control door at a port answers, or the error that tells the user why not."""
-    from sealpipe_rehearsal.door import DoorError
+    from sealpipe_rehearsal.control_client import DoorError
 
     try:
         return ask(_origin(port))

@@ -10,13 +10,13 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.options import Command, SettingsGroup, options
 from sealpipe.errors import SettingError, UsageError
-from sealpipe_rehearsal.acting import answer, open_link
-from sealpipe_rehearsal.administering import account, key
-from sealpipe_rehearsal.webhook_commands import webhook
+from sealpipe_rehearsal.commands.keys import account, key
+from sealpipe_rehearsal.commands.links import answer, open_link
+from sealpipe_rehearsal.commands.webhooks import webhook
 
 if TYPE_CHECKING:
-    from sealpipe_rehearsal.listening import Address
-    from sealpipe_rehearsal.running import Running
+    from sealpipe_rehearsal.running_service import Running
+    from sealpipe_rehearsal.uvicorn_server import Address
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -39,19 +39,19 @@ def rehearse(
     running = _start(service_tag or "svc", faults, extended=extended)
     with running:
         if command:
-            from sealpipe_rehearsal.rehearsing import run_command
+            from sealpipe_rehearsal.commands.child_process import run_command
 
             code = run_command(running, command)
         else:
-            from sealpipe_rehearsal.tour import tour
+            from sealpipe_rehearsal.commands.guided_tour import tour
 
             code = tour(running, as_json=output == "json")
         if faults:
-            from sealpipe_rehearsal.fault_file import tell_unmet
+            from sealpipe_rehearsal.commands.fault_file import tell_unmet
 
             tell_unmet(running.faults())
         if keep:
-            from sealpipe_rehearsal.rehearsing import go_on
+            from sealpipe_rehearsal.commands.child_process import go_on
 
             go_on(running)
     click.get_current_context().exit(code)
@@ -104,7 +104,7 @@ def _start(service_tag: str, faults: str | None, *, extended: bool) -> Running:
 def _plan(file: str | None) -> list[dict[str, object]]:
     if not file:
         return []
-    from sealpipe_rehearsal.fault_file import read_plan
+    from sealpipe_rehearsal.commands.fault_file import read_plan
 
     return read_plan(file)
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hmac
 from sqlite3 import Row
 
-from . import access_log, events
-from .checks import read_object
+from . import extended, listing
 from .context import Incoming, Service
-from .refusals import Answer, RefusalError, answer
-from .shares import sha256_hex
-from .stats import viewed
+from .responses import Answer, RefusalError, answer
+from .rules import read_object
+from .shares import sha256_hex, viewed
 
 _NOT_FOUND = {"reason": "not-found", "message": "there is no such share"}
 _ENDED = {
@@ -74,8 +73,8 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
         wanted = row["passcode_verifier_sha256"]
         if wanted is not None and not proves(members.get("passcode_verifier"), wanted):
             service.store.change(_SPEND_ATTEMPT, spend)
-            access_log.record(service, row, incoming, failed=True)
-            events.notify(service, row, "denied")
+            extended.record(service, row, incoming, failed=True)
+            listing.notify(service, row, "denied")
             return answer(
                 403,
                 {
@@ -87,8 +86,8 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
         if row["access_counts_left"] is not None:
             service.store.change(_SPEND_VIEW, spend)
         viewed(service, row["space"])
-        access_log.record(service, row, incoming, failed=False)
-        events.notify(service, row, "viewed")
+        extended.record(service, row, incoming, failed=False)
+        listing.notify(service, row, "viewed")
     return answer(200, _content(row))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sealpipe.cli import render
 from sealpipe.errors import SettingError
+from sealpipe_rehearsal.service.fault_parser import FaultPlanError, parse
 from sealpipe_rehearsal.service.fault_plan import Progress
-from sealpipe_rehearsal.service.fault_rows import FaultPlanError, parse
 
 _REMEDY = "the faults and their parameters are in docs/reference/rehearsal.md"
 

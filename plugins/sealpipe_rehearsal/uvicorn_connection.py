@@ -10,7 +10,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from .service.exchange import LINE
+from .service.fault_exchange import LINE
 
 SERVER = "sealpipe_rehearsal.server"
 """Where in an ASGI scope's `state` the server is."""

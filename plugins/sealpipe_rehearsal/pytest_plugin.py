@@ -1,25 +1,64 @@
-"""What the fixture `sealpipe_rehearsal` hands to a user's test."""
+"""The pytest plugin (entry point `pytest11`): the fixture `sealpipe_rehearsal` and what it hands to a test.
+
+pytest imports this module in every run wherever sealpipe is installed, so its top imports only pytest and the standard
+library.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
 
-from sealpipe.secret import Secret
+import pytest
 
-from .service.log import Event, Note, Seen
-
+TYPE_CHECKING = False  # as typing's own
 if TYPE_CHECKING:
-    from sealpipe import AsyncClient, Client
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+    from typing import Any, Self
 
-    from .door import Webhook
+    from sealpipe import AsyncClient, Client
+    from sealpipe.secret import Secret
+
+    from .control_client import Webhook
     from .people import Recipient, Submitter
-    from .running import Running
-    from .service.delivering import Delivery
+    from .running_service import Running
+    from .service.log import Event, Note, Seen
+    from .service.webhook_deliveries import Delivery
+
+
+@pytest.fixture(scope="session")
+def _sealpipe_rehearsal_service() -> Iterator[Running]:
+    """One service a session (under xdist one a worker), started by the first test that wants it."""
+    missing = None
+    try:
+        from sealpipe_rehearsal.server import start
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("starlette", "uvicorn"):
+            raise
+    if missing:
+        pytest.fail(
+            f"the fixture sealpipe_rehearsal needs {missing}, which is not installed: "
+            "pip install 'sealpipe[rehearsal]'",
+            pytrace=False,
+        )
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def sealpipe_rehearsal(
+    _sealpipe_rehearsal_service: Running, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Rehearsal]:
+    """sealpipe's service as a local copy that has seen nothing yet, and the people at the other end of its links.
+
+    .base_url .link_base_url .api_key .credential(scopes=, custody=) .client() .environ() .recipient .submitter
+    .advance(seconds) .faults(...) .seen() .events() .set_account(...) .webhook(url) .deliveries() .extend()
+    """
+    with Rehearsal(_sealpipe_rehearsal_service, lambda: tmp_path_factory.mktemp("sealpipe_rehearsal")) as rehearsal:
+        yield rehearsal
 
 
 class Rehearsal:

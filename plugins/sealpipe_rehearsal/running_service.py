@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Self
 
 from sealpipe.secret import Secret
 
-from . import door
-from .door import Webhook
-from .listening import Address, Server
+from . import control_client
+from .control_client import Webhook
 from .service.context import Service
-from .service.delivering import Delivery
+from .service.fault_parser import parse
 from .service.fault_plan import Progress
-from .service.fault_rows import parse
 from .service.log import Event, Note, Seen
+from .service.webhook_deliveries import Delivery
+from .uvicorn_server import Address, Server
 
 if TYPE_CHECKING:
     from .people import Recipient, Submitter
@@ -74,7 +74,7 @@ class Running:
         organization: str | None = None,
     ) -> Secret:
         """A new key, registered through the control door; the full three-part credential. `scopes` None: every one."""
-        return door.register_key(
+        return control_client.register_key(
             self.origin,
             name=name,
             scopes=scopes,
@@ -86,15 +86,15 @@ class Running:
 
     def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
         """Change an account's plan, numbers or switches: see `door.set_account`."""
-        door.set_account(self.origin, name, at_once=at_once, **changes)
+        control_client.set_account(self.origin, name, at_once=at_once, **changes)
 
     def revoke_key(self, credential: Secret) -> None:
         """Revoke a key that create_key made."""
-        door.revoke_key(self.origin, _key_id(credential))
+        control_client.revoke_key(self.origin, _key_id(credential))
 
     def grant_custody(self, credential: Secret) -> None:
         """Approve custody `account` for a key that has asked for it."""
-        door.grant_custody(self.origin, _key_id(credential))
+        control_client.grant_custody(self.origin, _key_id(credential))
 
     def advance(self, seconds: float) -> None:
         """Let time pass at the service."""
@@ -114,15 +114,15 @@ class Running:
 
     def add_webhook(self, url: str, *, account: str = "default") -> Webhook:
         """A webhook endpoint that gets an account's events; its id, and its secret, shown this once."""
-        return door.add_webhook(self.origin, url, account=account)
+        return control_client.add_webhook(self.origin, url, account=account)
 
     def rotate_webhook(self, webhook_id: str) -> Webhook:
         """A new secret for an endpoint; the one before signs beside it for 24 hours."""
-        return door.rotate_webhook(self.origin, webhook_id)
+        return control_client.rotate_webhook(self.origin, webhook_id)
 
     def remove_webhook(self, webhook_id: str) -> None:
         """Send nothing there any more."""
-        door.remove_webhook(self.origin, webhook_id)
+        control_client.remove_webhook(self.origin, webhook_id)
 
     def deliveries(self) -> list[Delivery]:
         """What was, and is to be, sent to webhook endpoints, oldest first; what is under way is waited for."""
@@ -163,7 +163,7 @@ class Running:
 
     def reset(self) -> None:
         """Forget accounts, keys, shares, records and log."""
-        door.reset(self.origin)
+        control_client.reset(self.origin)
 
     def stop(self) -> None:
         """Finish what is in flight, close the port and the state. Twice is once."""

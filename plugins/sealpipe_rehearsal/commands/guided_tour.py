@@ -14,8 +14,8 @@ from typing import Any
 from sealpipe.cli import render
 from sealpipe.errors import SealpipeError
 from sealpipe.wire.field import revealed
-from sealpipe_rehearsal.rehearsing import environment
-from sealpipe_rehearsal.running import Running
+from sealpipe_rehearsal.commands.child_process import environment
+from sealpipe_rehearsal.running_service import Running
 from sealpipe_rehearsal.service.log import Seen
 
 VARIABLE = "DB_PASSWORD"
