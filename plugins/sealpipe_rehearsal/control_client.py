@@ -19,12 +19,12 @@ from sealpipe.secret import Secret
 
 from .service.credentials import FORM_SCOPES, SCOPES
 
-__all__ = ["FORM_SCOPES", "SCOPES", "DoorError", "ask", "register_key"]
+__all__ = ["FORM_SCOPES", "SCOPES", "RehearsalError", "register_key"]
 
 _TIMEOUT_SECONDS = 30
 
 
-class DoorError(Exception):
+class RehearsalError(Exception):
     """The rehearsal did not answer, or refused. `status` is None where there was no answer."""
 
     def __init__(self, message: str, *, status: int | None = None, error_code: int | None = None) -> None:
@@ -33,14 +33,14 @@ class DoorError(Exception):
         self.error_code = error_code
 
 
-def ask(base: str, method: str, path: str, members: object = None) -> tuple[int, Any]:
+def send_request(base: str, method: str, path: str, members: object = None) -> tuple[int, Any]:
     """Send one request to the service that `base` belongs to; its status and its JSON (or text).
 
     `base` is any address of the service, such as `http://127.0.0.1:8080/v1`; `path` starts at the root.
     """
     address = urlsplit(base)
     if address.scheme != "http" or address.hostname not in ("127.0.0.1", "localhost", "::1"):
-        raise DoorError(f"a rehearsal is at http:// on this machine only, not at {base}")
+        raise RehearsalError(f"a rehearsal is at http:// on this machine only, not at {base}")
     body = None if members is None else json.dumps(members).encode("utf-8")
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_TIMEOUT_SECONDS)
     try:
@@ -50,24 +50,24 @@ def ask(base: str, method: str, path: str, members: object = None) -> tuple[int,
         is_json = response.headers.get_content_type() == "application/json"
         return response.status, json.loads(text) if is_json else text
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise DoorError(f"no rehearsal answers at {address.netloc}: {error}") from error
+        raise RehearsalError(f"no rehearsal answers at {address.netloc}: {error}") from error
     finally:
         connection.close()
 
 
-def at_control_door(base: str, method: str, path: str, members: object = None) -> Any:
+def call_control_api(base: str, method: str, path: str, members: object = None) -> Any:
     """The control door's answer to /rehearsal/..., or DoorError with what it says is wrong."""
-    status, value = ask(base, method, "/rehearsal" + path, members)
+    status, value = send_request(base, method, "/rehearsal" + path, members)
     if status not in (200, 201) or not isinstance(value, dict):
-        told = value if isinstance(value, dict) else {}
-        reasons = "; ".join(f"{name} {reason}" for name, reason in told.get("members", {}).items())
-        said = reasons or told.get("message", "not a rehearsal's answer")
-        raise DoorError(f"{said} (HTTP {status})", status=status, error_code=told.get("error_code"))
+        members = value if isinstance(value, dict) else {}
+        reasons = "; ".join(f"{name} {reason}" for name, reason in members.get("members", {}).items())
+        message = reasons or members.get("message", "not a rehearsal's answer")
+        raise RehearsalError(f"{message} (HTTP {status})", status=status, error_code=members.get("error_code"))
     return value
 
 
 @dataclass(frozen=True)
-class Minted:
+class MintedKey:
     """A new credential, and the three values of it that a service may know."""
 
     credential: Secret
@@ -76,7 +76,7 @@ class Minted:
     custody_public_key: str
 
 
-def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes) -> Minted:
+def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes) -> MintedKey:
     """Draw 12, 32 and 32 random bytes and write them as `<tag>_sk_live_<keyId>.<auth>.<custody>`.
 
     The service is to get the key id, the SHA-256 (hex) of the auth secret, and the custody public key
@@ -85,7 +85,7 @@ def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.toke
     from sealpipe.wire import keys  # here, so that asking the door loads no cryptography
 
     key_id, auth_secret, custody_secret = (_base64url(token_bytes(length)) for length in (12, 32, 32))
-    return Minted(
+    return MintedKey(
         credential=Secret(f"{tag}_sk_live_{key_id}.{auth_secret}.{custody_secret}"),
         key_id=key_id,
         auth_sha256=hashlib.sha256(auth_secret.encode("ascii")).hexdigest(),
@@ -115,9 +115,9 @@ def register_key(
     that organisation. The secrets never leave this process. Raises DoorError, whose `error_code` is 98 or 100
     where the plan does not allow another key.
     """
-    about = at_control_door(base, "GET", "")
+    about = call_control_api(base, "GET", "")
     minted = mint(about["service_tag"])
-    at_control_door(
+    call_control_api(
         base,
         "POST",
         "/keys",
@@ -146,25 +146,25 @@ def set_account(
     the change only when the entitlement is looked up again, up to 30 s later, as at the real service.
     """
     members = {**changes, "at_once": at_once}
-    changed: dict[str, Any] = at_control_door(base, "POST", f"/accounts/{quote(name, safe='')}", members)
+    changed: dict[str, Any] = call_control_api(base, "POST", f"/accounts/{quote(name, safe='')}", members)
     return changed
 
 
 def list_keys(base: str) -> list[dict[str, Any]]:
     """Every key, oldest first; revoked ones stay listed."""
-    keys: list[dict[str, Any]] = at_control_door(base, "GET", "/keys")["keys"]
+    keys: list[dict[str, Any]] = call_control_api(base, "GET", "/keys")["keys"]
     return keys
 
 
 def grant_custody(base: str, key_id: str) -> dict[str, Any]:
     """Approve custody `account` for a key that has asked for it, as one of its holder's devices does."""
-    granted: dict[str, Any] = at_control_door(base, "POST", f"/keys/{quote(key_id, safe='')}/grant")
+    granted: dict[str, Any] = call_control_api(base, "POST", f"/keys/{quote(key_id, safe='')}/grant")
     return granted
 
 
 def revoke_key(base: str, key_id: str) -> dict[str, Any]:
     """Revoke a key: its next call is refused."""
-    revoked: dict[str, Any] = at_control_door(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
+    revoked: dict[str, Any] = call_control_api(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
     return revoked
 
 
@@ -180,53 +180,53 @@ class Webhook:
 
 def add_webhook(base: str, url: str, *, account: str = "default") -> Webhook:
     """A new endpoint for an account's events. DoorError where its plan has no room, or the address will not do."""
-    return _webhook(at_control_door(base, "POST", "/webhooks", {"url": url, "account": account}))
+    return _webhook(call_control_api(base, "POST", "/webhooks", {"url": url, "account": account}))
 
 
 def rotate_webhook(base: str, webhook_id: str) -> Webhook:
     """A new secret for an endpoint; the one before signs beside it for 24 hours."""
-    return _webhook(at_control_door(base, "POST", f"/webhooks/{quote(webhook_id, safe='')}/rotate"))
+    return _webhook(call_control_api(base, "POST", f"/webhooks/{quote(webhook_id, safe='')}/rotate"))
 
 
 def remove_webhook(base: str, webhook_id: str) -> None:
     """Remove an endpoint, with all that was still to be sent there."""
-    at_control_door(base, "DELETE", f"/webhooks/{quote(webhook_id, safe='')}")
+    call_control_api(base, "DELETE", f"/webhooks/{quote(webhook_id, safe='')}")
 
 
 def list_webhooks(base: str) -> dict[str, Any]:
     """`webhooks`, oldest first and without secrets, and the name of the header that they are signed in."""
-    told: dict[str, Any] = at_control_door(base, "GET", "/webhooks")
-    return told
+    members: dict[str, Any] = call_control_api(base, "GET", "/webhooks")
+    return members
 
 
-def _webhook(told: Mapping[str, Any]) -> Webhook:
-    return Webhook(told["id"], told["url"], told["signature_header"], Secret(told["secret"]))
+def _webhook(members: Mapping[str, Any]) -> Webhook:
+    return Webhook(members["id"], members["url"], members["signature_header"], Secret(members["secret"]))
 
 
-def scopes(base: str) -> list[str]:
+def list_scopes(base: str) -> list[str]:
     """Every scope that a key of this service can have."""
-    known: list[str] = at_control_door(base, "GET", "")["scopes"]
+    known: list[str] = call_control_api(base, "GET", "")["scopes"]
     return known
 
 
 def advance_clock(base: str, seconds: float) -> None:
     """Let time pass at the service."""
-    at_control_door(base, "POST", "/clock", {"advance_seconds": seconds})
+    call_control_api(base, "POST", "/clock", {"advance_seconds": seconds})
 
 
 def set_faults(base: str, rows: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
     """This plan of faults in place of the one before (none ends it); its rows as the service has them."""
     plan = {"faults": [dict(row) for row in rows]}
-    told: list[dict[str, Any]] = at_control_door(base, "PUT", "/faults", plan)["faults"]
-    return told
+    members: list[dict[str, Any]] = call_control_api(base, "PUT", "/faults", plan)["faults"]
+    return members
 
 
-def faults(base: str) -> list[dict[str, Any]]:
+def list_faults(base: str) -> list[dict[str, Any]]:
     """The rows of the plan, each with how many requests it was `applied` to and how many are `left`."""
-    told: list[dict[str, Any]] = at_control_door(base, "GET", "/faults")["faults"]
-    return told
+    members: list[dict[str, Any]] = call_control_api(base, "GET", "/faults")["faults"]
+    return members
 
 
 def reset(base: str) -> None:
     """Make the service forget everything."""
-    at_control_door(base, "POST", "/reset")
+    call_control_api(base, "POST", "/reset")

@@ -15,7 +15,7 @@ from sealpipe.secret import Secret, strips_frames
 from sealpipe.wire import encoding, envelope, fields, link, sealed_box, tokens
 from sealpipe.wire.fields import Field
 
-from .control_client import ask, at_control_door
+from .control_client import call_control_api, send_request
 
 
 class LinkRefusedError(SealpipeError):  # what happened to a person, as they would say it
@@ -44,7 +44,7 @@ class Recipient:
     def look(self, share_link: str | Secret) -> dict[str, Any]:
         """What the page says before it opens anything: `passcode_required`, `expired_at`. Spends nothing."""
         origin, path, _ = _parts(share_link, self.origin, "shares")
-        return _told(*ask(origin, "GET", path))
+        return _check_response(*send_request(origin, "GET", path))
 
     @strips_frames
     def open_link(self, share_link: str | Secret, passcode: str | Secret | None = None) -> list[Field]:
@@ -54,16 +54,16 @@ class Recipient:
         """
         origin, path, fragment = _parts(share_link, self.origin, "shares")
         content_key = link.decode_fragment(fragment)
-        known = passcode.reveal() if isinstance(passcode, Secret) else passcode
+        given_passcode = passcode.reveal() if isinstance(passcode, Secret) else passcode
         proof = {"access_token": tokens.access_token(content_key)}
-        if _told(*ask(origin, "GET", path))["passcode_required"]:
-            if known is None:
+        if _check_response(*send_request(origin, "GET", path))["passcode_required"]:
+            if given_passcode is None:
                 raise LinkRefusedError("passcode-required", "this share wants a passcode")
-            proof["passcode_verifier"] = tokens.passcode_verifier(known)
+            proof["passcode_verifier"] = tokens.passcode_verifier(given_passcode)
         else:
-            known = None  # the sender set none: the content key alone decrypts
-        content = _told(*ask(origin, "POST", f"{path}/open", proof))
-        return fields.load(envelope.open(content_key, content["data"], known))
+            given_passcode = None  # the sender set none: the content key alone decrypts
+        content = _check_response(*send_request(origin, "POST", f"{path}/open", proof))
+        return fields.load(envelope.open(content_key, content["data"], given_passcode))
 
 
 @dataclass(frozen=True)
@@ -76,63 +76,71 @@ class Submitter:
     def look(self, collect_link: str | Secret) -> dict[str, Any]:
         """What the page says before the form: `title`, `passcode_required`, `expired_at`. Spends nothing."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")
-        return _told(*ask(origin, "GET", path))
+        return _check_response(*send_request(origin, "GET", path))
 
     @strips_frames
     def tag(self, collect_link: str | Secret) -> str:
         """The tag of the service behind a link."""
         origin, _, _ = _parts(collect_link, self.origin, "requests")
-        told: str = at_control_door(origin, "GET", "")["service_tag"]
-        return told
+        tag: str = call_control_api(origin, "GET", "")["service_tag"]
+        return tag
 
     @strips_frames
-    def open_form(self, collect_link: str | Secret, **who: Any) -> dict[str, Any]:
+    def open_form(self, collect_link: str | Secret, **identity: Any) -> dict[str, Any]:
         """The form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Spends an access.
 
         `who` is what the request's conditions look at: `passcode`, `signed_in_as` (an address), `mfa`, `from_ip`.
         """
         origin, path, _ = _parts(collect_link, self.origin, "requests")
-        return _told(*ask(origin, "POST", f"{path}/open", _shown(who)))
+        return _check_response(*send_request(origin, "POST", f"{path}/open", _reveal(identity)))
 
     @strips_frames
-    def submit(self, collect_link: str | Secret, values: Mapping[str, str], *, tag: str = "svc", **who: Any) -> str:
+    def submit(
+        self, collect_link: str | Secret, values: Mapping[str, str], *, tag: str = "svc", **identity: Any
+    ) -> str:
         """Fill the form in and send it, sealed; the submission's short code. Raises LinkRefusedError.
 
         `values` maps a prompt to what is typed there; what is not in it stays empty. `tag` is the service's.
         """
-        return self.fill_in(collect_link, self.open_form(collect_link, **who), values, tag=tag, **who)
+        return self.fill_in(collect_link, self.open_form(collect_link, **identity), values, tag=tag, **identity)
 
     @strips_frames
     def fill_in(
-        self, collect_link: str | Secret, form: Mapping[str, Any], values: Mapping[str, str], *, tag: str, **who: Any
+        self,
+        collect_link: str | Secret,
+        form: Mapping[str, Any],
+        values: Mapping[str, str],
+        *,
+        tag: str,
+        **identity: Any,
     ) -> str:
         """The same with the form that `open_form` gave: that spends no other access."""
-        typed = [Field(field["item"], values.get(field["item"], ""), field["type"]) for field in form["fields"]]
+        filled = [Field(field["item"], values.get(field["item"], ""), field["type"]) for field in form["fields"]]
         public_key = encoding.decode_base64url(form["public_key"])
-        return self.send(collect_link, sealed_box.seal(public_key, fields.dump(typed), tag=tag), **who)
+        return self.send(collect_link, sealed_box.seal(public_key, fields.dump(filled), tag=tag), **identity)
 
     @strips_frames
-    def send(self, collect_link: str | Secret, data: str, **who: Any) -> str:
+    def send(self, collect_link: str | Secret, data: str, **identity: Any) -> str:
         """Send `data` (standard base64) as it stands, sealed or not; the submission's short code."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")
-        code: str = _told(*ask(origin, "POST", f"{path}/submit", {**_shown(who), "data": data}), expected=201)[
-            "short_code"
-        ]
+        code: str = _check_response(
+            *send_request(origin, "POST", f"{path}/submit", {**_reveal(identity), "data": data}), expected=201
+        )["short_code"]
         return code
 
 
-def _shown(who: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.reveal() if isinstance(value, Secret) else value for name, value in who.items()}
+def _reveal(identity: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.reveal() if isinstance(value, Secret) else value for name, value in identity.items()}
 
 
-def _parts(given: str | Secret, known_origin: str | None, what: str) -> tuple[str, str, str]:
-    text = given.reveal() if isinstance(given, Secret) else given
+def _parts(any_link: str | Secret, known_origin: str | None, what: str) -> tuple[str, str, str]:
+    text = any_link.reveal() if isinstance(any_link, Secret) else any_link
     address = urlsplit(text)
     code = address.path.rsplit("/", 1)[-1]  # stays encoded, as it is one segment here and there
     return known_origin or f"{address.scheme}://{address.netloc}", f"/rehearsal/{what}/{code}", address.fragment
 
 
-def _told(status: int, value: Any, *, expected: int = 200) -> dict[str, Any]:
+def _check_response(status: int, value: Any, *, expected: int = 200) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise LinkRefusedError("not-found", f"no rehearsal answers there (HTTP {status})")
     if status != expected:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from .control_client import Webhook
     from .people import Recipient, Submitter
-    from .running_service import Running
-    from .service.log import Event, Note, Seen
-    from .service.webhook_deliveries import Delivery
+    from .running_service import RunningService
+    from .service.log import Event, LoggedRequest, Note
+    from .service.webhook_deliveries import WebhookDelivery
 
 
 @pytest.fixture(scope="session")
-def _sealpipe_rehearsal_service() -> Iterator[Running]:
+def _sealpipe_rehearsal_service() -> Iterator[RunningService]:
     """One service a session (under xdist one a worker), started by the first test that wants it."""
     missing = None
     try:
@@ -50,7 +50,7 @@ def _sealpipe_rehearsal_service() -> Iterator[Running]:
 
 @pytest.fixture
 def sealpipe_rehearsal(
-    _sealpipe_rehearsal_service: Running, tmp_path_factory: pytest.TempPathFactory
+    _sealpipe_rehearsal_service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Rehearsal]:
     """sealpipe's service as a local copy that has seen nothing yet, and the people at the other end of its links.
 
@@ -67,11 +67,11 @@ class Rehearsal:
     No repr of it, or of what it returns, shows a credential.
     """
 
-    def __init__(self, running: Running, new_folder: Callable[[], Path]) -> None:
+    def __init__(self, running: RunningService, new_folder: Callable[[], Path]) -> None:
         self._running = running
         self._new_folder = new_folder
         self._api_key: Secret | None = None
-        self._ending = contextlib.ExitStack()
+        self._exit_stack = contextlib.ExitStack()
         running.mend()
         running.reset()
         running.service.extended = False
@@ -132,7 +132,7 @@ class Rehearsal:
         """A client of this service, closed when the test ends. `options` are `Client`'s, such as `deadline`."""
         from sealpipe import Client
 
-        return self._ending.enter_context(Client(**self._arguments(api_key), **options))
+        return self._exit_stack.enter_context(Client(**self._arguments(api_key), **options))
 
     def async_client(self, api_key: Secret | None = None, **options: Any) -> AsyncClient:
         """The same for asyncio. Close it yourself: `async with sealpipe_rehearsal.async_client() as client`."""
@@ -150,7 +150,7 @@ class Rehearsal:
         config = folder / "config.toml"
         config.touch(mode=0o600)
         return {name: "" for name in os.environ if name.startswith("SEALPIPE_")} | {
-            "SEALPIPE_API_KEY": Unshown((api_key or self.api_key).reveal()),
+            "SEALPIPE_API_KEY": HiddenText((api_key or self.api_key).reveal()),
             "SEALPIPE_BASE_URL": self.base_url,
             "SEALPIPE_LINK_BASE_URL": self.link_base_url,
             "SEALPIPE_CONFIG": str(config),
@@ -187,11 +187,11 @@ class Rehearsal:
         """Have an account's events posted to your receiver, http on this machine; `.secret` and `.header` sign them."""
         return self._running.add_webhook(url, account=account)
 
-    def deliveries(self) -> list[Delivery]:
+    def deliveries(self) -> list[WebhookDelivery]:
         """What was, and is to be, sent to webhook endpoints, oldest first; what is under way is waited for."""
         return self._running.deliveries()
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[LoggedRequest]:
         """Every request that the service received in this test, oldest first; `bytes(request)` is all of one."""
         return self._running.seen()
 
@@ -214,10 +214,10 @@ class Rehearsal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.close()
+        self._exit_stack.close()
 
 
-class Unshown(str):
+class HiddenText(str):
     """Text that a failing test's locals do not show, in whatever dict it went into."""
 
     __slots__ = ()

@@ -12,10 +12,10 @@ from sealpipe.secret import Secret
 from . import control_client
 from .control_client import Webhook
 from .service.context import Service
-from .service.fault_parser import parse
+from .service.fault_parser import parse_plan
 from .service.fault_plan import Progress
-from .service.log import Event, Note, Seen
-from .service.webhook_deliveries import Delivery
+from .service.log import Event, LoggedRequest, Note
+from .service.webhook_deliveries import WebhookDelivery
 from .uvicorn_server import Address, Server
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _STOP_SECONDS = 10
 _DELIVERY_SECONDS = 20
 
 
-class Running:
+class RunningService:
     """A service that runs in a thread of this process, and everything that a test asks of it."""
 
     def __init__(self, service: Service, server: Server, sock: socket.socket) -> None:
@@ -124,14 +124,14 @@ class Running:
         """Send nothing there any more."""
         control_client.remove_webhook(self.origin, webhook_id)
 
-    def deliveries(self) -> list[Delivery]:
+    def deliveries(self) -> list[WebhookDelivery]:
         """What was, and is to be, sent to webhook endpoints, oldest first; what is under way is waited for."""
-        self.service.deliverer.settle(_DELIVERY_SECONDS)
+        self.service.deliverer.wait_idle(_DELIVERY_SECONDS)
         return self.service.deliverer.all()
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[LoggedRequest]:
         """Every request that the service received, oldest first, the control door's left out."""
-        return self.service.log.seen()
+        return self.service.log.requests()
 
     def events(self) -> list[Event]:
         """Every event of the specification that was emitted, oldest first."""
@@ -146,7 +146,7 @@ class Running:
 
         A row is what a plan's file has under `[[fault]]`: `{"fault": "reset", "after_commit": True, "times": 2}`.
         """
-        self.service.faults.set(parse(rows))
+        self.service.faults.set(parse_plan(rows))
 
     def faults(self) -> list[Progress]:
         """Every row of the plan, and how far it has come."""
@@ -154,12 +154,12 @@ class Running:
 
     def refuse(self) -> None:
         """Refuse connections from now on, until `mend`; those that are open stay."""
-        self._server.ask(refuses=True)
+        self._server.set_refusing(refusing=True)
 
     def mend(self) -> None:
         """No fault from now on; connections are taken again."""
         self.service.faults.set([])
-        self._server.ask(refuses=False)
+        self._server.set_refusing(refusing=False)
 
     def reset(self) -> None:
         """Forget accounts, keys, shares, records and log."""

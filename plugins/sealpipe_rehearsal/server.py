@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from .running_service import Running
+from .running_service import RunningService
 from .service.clock import Clock, system_clock
-from .service.context import Service, nothing_happens
-from .service.fault_parser import FaultPlanError, parse
+from .service.context import Service, ignore_moment
+from .service.fault_parser import FaultPlanError, parse_plan
 from .service.log import Log
 from .service.store import StateFileError, Store
 from .service.webhooks import SIGNATURE_HEADER
-from .uvicorn_server import LOOPBACK, Address, Server, config_of, ended_by_signals, listen
+from .uvicorn_server import LOOPBACK, Address, Server, end_on_signals, listen, make_config
 
-__all__ = ["Address", "FaultPlanError", "Running", "StateFileError", "serve", "start"]
+__all__ = ["Address", "FaultPlanError", "RunningService", "StateFileError", "serve", "start"]
 
 
 def start(
@@ -28,11 +28,11 @@ def start(
     host: str = LOOPBACK,
     clock: Callable[[], datetime] = system_clock,
     token_bytes: Callable[[int], bytes] = secrets.token_bytes,
-    at: Callable[[str], None] = nothing_happens,
+    on_moment: Callable[[str], None] = ignore_moment,
     faults: Iterable[Mapping[str, object]] = (),
     extended: bool = False,
     signature_header: str = SIGNATURE_HEADER,
-) -> Running:
+) -> RunningService:
     """Start a service in a background thread. Port 0 takes a free one; `state` None keeps it in memory.
 
     Raises ValueError for a host that is not loopback or a tag that cannot be one, OSError where the port
@@ -40,13 +40,13 @@ def start(
     cannot be. `at` is `Service.at`: it is called at named moments of a call. `extended` offers what the
     specification does not show (docs/reference/rehearsal.md); `signature_header` is what webhooks are signed in.
     """
-    rows = parse(list(faults))
+    rows = parse_plan(list(faults))
     sock = listen(host, port)
     service: Service | None = None
     try:
-        service = _service(state, service_tag, clock, token_bytes, at, extended, signature_header)
+        service = _service(state, service_tag, clock, token_bytes, on_moment, extended, signature_header)
         service.faults.set(rows)
-        return Running(service, Server(config_of(service)), sock)
+        return RunningService(service, Server(make_config(service)), sock)
     except BaseException:
         sock.close()
         if service is not None:
@@ -69,26 +69,26 @@ def serve(
 
     `announce` is called with the address as soon as the service answers. Raises as `start` does.
     """
-    rows = parse(list(faults))
+    rows = parse_plan(list(faults))
     sock = listen(host, port)
     try:
-        happens = nothing_happens
-        service = _service(state, service_tag, system_clock, secrets.token_bytes, happens, extended, signature_header)
+        on_moment = ignore_moment
+        service = _service(state, service_tag, system_clock, secrets.token_bytes, on_moment, extended, signature_header)
     except BaseException:
         sock.close()
         raise
     service.faults.set(rows)
     address = Address(*sock.getsockname()[:2])
-    server = Server(config_of(service), lambda: announce(address))
+    server = Server(make_config(service), lambda: announce(address))
     try:
         service.deliverer.wake()  # what was due when it ended
-        with ended_by_signals(server):
+        with end_on_signals(server):
             server.run(sockets=[sock])
     finally:
         sock.close()
         service.deliverer.stop()
         service.store.close()
-    return server.ended_by
+    return server.ended_by_signal
 
 
 def _service(
@@ -96,7 +96,7 @@ def _service(
     tag: str,
     clock: Callable[[], datetime],
     token_bytes: Callable[[int], bytes],
-    at: Callable[[str], None],
+    on_moment: Callable[[str], None],
     extended: bool,  # noqa: FBT001  # both callers name it so
     signature_header: str,
 ) -> Service:
@@ -106,5 +106,5 @@ def _service(
         raise ValueError(f"a header's name is letters, digits and -, not {signature_header!r}")
     store = Store(state)
     return Service(
-        store, Clock(clock), Log(), tag, token_bytes, at, extended=extended, signature_header=signature_header
+        store, Clock(clock), Log(), tag, token_bytes, on_moment, extended=extended, signature_header=signature_header
     )

@@ -10,31 +10,31 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from .service.fault_exchange import LINE
+from .service.fault_exchange import CONNECTION_KEY
 
-SERVER = "sealpipe_rehearsal.server"
+SERVER_KEY = "sealpipe_rehearsal.server"
 """Where in an ASGI scope's `state` the server is."""
 
 _RST = struct.pack("ii", 1, 0)  # linger, for no time at all
 
 
-class Connection(H11Protocol):
+class FaultConnection(H11Protocol):
     """A `Line`: each request finds its own in `scope["state"][LINE]`."""
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self._gone = asyncio.Event()
-        self._taken = False
-        self.app_state = {**self.app_state, LINE: self}
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._closed = asyncio.Event()
+        self._taken_over = False
+        self.app_state = {**self.app_state, CONNECTION_KEY: self}
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go whatever waits for it."""
         super().connection_lost(exc)
-        self._gone.set()
+        self._closed.set()
 
     def shutdown(self) -> None:
         """The service ends; a fault is not waited for."""
-        if self._taken:
+        if self._taken_over:
             self.transport.abort()
         else:
             super().shutdown()
@@ -44,9 +44,9 @@ class Connection(H11Protocol):
         if not self.transport.is_closing():
             self.transport.write(data)
 
-    def take(self) -> None:
+    def take_over(self) -> None:
         """uvicorn has nobody left to answer: to it the client is gone."""
-        self._taken = True
+        self._taken_over = True
         self.cycle.disconnected = True
 
     def close(self) -> None:
@@ -59,17 +59,17 @@ class Connection(H11Protocol):
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RST)
         self.transport.abort()
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until the client has taken most of it, or is gone."""
         await asyncio.sleep(0)
         await self.flow.drain()
 
-    async def gone(self, seconds: float | None = None) -> bool:
+    async def wait_closed(self, seconds: float | None = None) -> bool:
         """Wait until the client is gone, or for so long; whether it is gone."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._gone.wait(), seconds)
-        return self._gone.is_set()
+            await asyncio.wait_for(self._closed.wait(), seconds)
+        return self._closed.is_set()
 
     def refuse(self, seconds: float) -> None:
         """Refuse new connections for so long."""
-        self.app_state[SERVER].refuse(seconds)
+        self.app_state[SERVER_KEY].refuse(seconds)

@@ -15,7 +15,7 @@ import uvicorn
 
 from .service.app import build
 from .service.context import Service
-from .uvicorn_connection import SERVER, Connection
+from .uvicorn_connection import SERVER_KEY, FaultConnection
 
 LOOPBACK = "127.0.0.1"
 
@@ -50,17 +50,17 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
         self.ready = threading.Event()
-        self.ended_by = 0
+        self.ended_by_signal = 0
         self._announce = announce
         self._loop: asyncio.AbstractEventLoop | None = None
         self._address: tuple[str, int] | None = None
-        self._kept: socket.socket | None = None
-        self._again: asyncio.TimerHandle | None = None
+        self._reserved_socket: socket.socket | None = None
+        self._listen_timer: asyncio.TimerHandle | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then tell."""
         self._loop = asyncio.get_running_loop()
-        self.lifespan.state[SERVER] = self
+        self.lifespan.state[SERVER_KEY] = self
         for sock in sockets or []:
             self._address = sock.getsockname()[:2]
         await super().startup(sockets)
@@ -69,9 +69,9 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End; a port that was only kept is given back."""
-        self._forget_timer()
-        if self._kept is not None:
-            self._kept.close()
+        self._cancel_timer()
+        if self._reserved_socket is not None:
+            self._reserved_socket.close()
         await super().shutdown(sockets)
 
     def refuse(self, seconds: float | None = None) -> None:
@@ -79,31 +79,31 @@ class Server(uvicorn.Server):
 
         A socket that is bound and does not listen keeps the port from whoever asks for any that is free.
         """
-        self._forget_timer()
-        if self._kept is None and self._address is not None:
+        self._cancel_timer()
+        if self._reserved_socket is None and self._address is not None:
             for server in self.servers:
                 for sock in server.sockets:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             # Bound before the other is closed: in between, anybody could be given the port.
-            self._kept = listen(*self._address, beside=True)
+            self._reserved_socket = listen(*self._address, share_port=True)
             for server in self.servers:
                 server.close()
         if seconds is not None:
             loop = asyncio.get_running_loop()
-            self._again = loop.call_later(seconds, lambda: loop.create_task(self.listen()))
+            self._listen_timer = loop.call_later(seconds, lambda: loop.create_task(self.listen()))
 
     async def listen(self) -> None:
         """Take connections again. In the loop alone."""
-        self._forget_timer()
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            await super().startup([kept])
+        self._cancel_timer()
+        reserved, self._reserved_socket = self._reserved_socket, None
+        if reserved is not None:
+            await super().startup([reserved])
 
-    def ask(self, refuses: bool) -> None:  # noqa: FBT001  # one question
+    def set_refusing(self, refusing: bool) -> None:  # noqa: FBT001  # one question
         """Have the loop refuse connections, or take them again; returns once that is so. From any other thread."""
 
         async def change() -> None:
-            if refuses:
+            if refusing:
                 self.refuse()
             else:
                 await self.listen()
@@ -111,10 +111,10 @@ class Server(uvicorn.Server):
         if self._loop is not None:
             asyncio.run_coroutine_threadsafe(change(), self._loop).result()
 
-    def _forget_timer(self) -> None:
-        if self._again is not None:
-            self._again.cancel()
-            self._again = None
+    def _cancel_timer(self) -> None:
+        if self._listen_timer is not None:
+            self._listen_timer.cancel()
+            self._listen_timer = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -123,30 +123,30 @@ class Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def ended_by_signals(server: Server) -> Iterator[None]:
+def end_on_signals(server: Server) -> Iterator[None]:
     """SIGINT and SIGTERM end the server in good order; a second one does not wait for open calls."""
 
     def end(number: int, _: FrameType | None) -> None:
         server.force_exit = server.should_exit
         server.should_exit = True
-        server.ended_by = number
+        server.ended_by_signal = number
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def config_of(service: Service) -> uvicorn.Config:
+def make_config(service: Service) -> uvicorn.Config:
     """uvicorn's settings: HTTP/1.1 and nothing else, no signature, no log lines of its own."""
     return uvicorn.Config(
         build(service),
-        http=Connection,
+        http=FaultConnection,
         loop="asyncio",
         ws="none",
         lifespan="off",
@@ -162,7 +162,7 @@ def config_of(service: Service) -> uvicorn.Config:
     )
 
 
-def listen(host: str, port: int, *, beside: bool = False) -> socket.socket:
+def listen(host: str, port: int, *, share_port: bool = False) -> socket.socket:
     """A bound socket, on loopback and nowhere else: the service has a door without a lock.
 
     `beside` another of ours at that port, which allows it (SO_REUSEPORT).
@@ -175,7 +175,7 @@ def listen(host: str, port: int, *, beside: bool = False) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if beside:
+        if share_port:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind((host, port))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 0)

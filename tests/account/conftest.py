@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sealpipe import Client
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_mcp import FakeMcp
 from support.faulty import Faulty
 from support.services import bare, one_service, service, user
@@ -16,13 +16,13 @@ __all__ = ["bare", "one_service", "service", "user"]
 
 
 @pytest.fixture
-def faulty(service: Running) -> Iterator[Faulty]:
+def faulty(service: RunningService) -> Iterator[Faulty]:
     with Faulty((service.address.host, service.address.port)) as server:
         yield server
 
 
 @pytest.fixture
-def client(service: Running, faulty: Faulty) -> Iterator[Client]:
+def client(service: RunningService, faulty: Faulty) -> Iterator[Client]:
     """A client whose requests go by way of `faulty`."""
     key = service.create_key().reveal()
     with Client(api_key=key, base_url=faulty.base_url, link_base_url=service.link_base_url, deadline=2) as made:

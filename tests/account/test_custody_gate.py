@@ -25,7 +25,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
 from sealpipe_rehearsal.control_client import mint
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_mcp import FakeMcp
 from support.faulty import Faulty
 from support.receiver import Receiver
@@ -198,7 +198,7 @@ def test_nor_does_one_from_asyncio(faulty: Faulty, call: str) -> None:
     assert faulty.received() == []
 
 
-def test_where_the_address_holds_it_nothing_is_asked_of_it(service: Running, faulty: Faulty) -> None:
+def test_where_the_address_holds_it_nothing_is_asked_of_it(service: RunningService, faulty: Faulty) -> None:
     base = faulty.base_url.replace("/v1", f"/{CUSTODY}/v1")
     with (
         Client(api_key=KEY, base_url=base, link_base_url=service.link_base_url, deadline=2) as client,
@@ -219,7 +219,7 @@ def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, fault
     assert faulty.received() == []
 
 
-def test_what_is_sealed_may_hold_it_for_nobody_reads_that(service: Running) -> None:
+def test_what_is_sealed_may_hold_it_for_nobody_reads_that(service: RunningService) -> None:
     key = service.create_key().reveal()
     with Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url) as client:
         sealed = envelope.seal(bytes(32), key.encode())

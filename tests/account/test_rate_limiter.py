@@ -13,7 +13,7 @@ from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
 from sealpipe.api.operation import Answer, Failure
 from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, RateLimiter, Ticket, refuse_delay
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, passes, says
 
 DONE = Answer(201, {}, b"")
@@ -176,25 +176,25 @@ def test_without_the_limiter_the_same_callers_are_refused_many_times_as_often() 
 
 
 @pytest.fixture
-def limited(service: Running) -> Running:
+def limited(service: RunningService) -> RunningService:
     """A service whose limit is reached by 300 creates, but not by many of them."""
     service.set_account(requests_per_minute=142)
     return service
 
 
-def statuses(service: Running) -> tuple[int, int]:
+def statuses(service: RunningService) -> tuple[int, int]:
     """How many creates there were, and how many shares came of them."""
     created = [seen for seen in service.seen() if seen.method == "POST"]
     shares = service.service.store.rows("SELECT short_code FROM shares", {})
     return len(created), len(shares)
 
 
-def arguments(service: Running) -> dict[str, str]:
+def arguments(service: RunningService) -> dict[str, str]:
     key = service.create_key().reveal()
     return {"api_key": key, "base_url": service.base_url, "link_base_url": service.link_base_url}
 
 
-def test_twenty_threads_get_300_shares_made_with_few_refusals(limited: Running) -> None:
+def test_twenty_threads_get_300_shares_made_with_few_refusals(limited: RunningService) -> None:
     with Client(**arguments(limited)) as client, ThreadPoolExecutor(20) as pool:
         codes = list(pool.map(lambda n: client.share([Field("n", str(n))], custody="off").short_code, range(300)))
     assert len(set(codes)) == 300
@@ -203,7 +203,7 @@ def test_twenty_threads_get_300_shares_made_with_few_refusals(limited: Running) 
     assert 300 < sent <= 300 + 40
 
 
-def test_twenty_tasks_get_300_shares_made_with_few_refusals(limited: Running) -> None:
+def test_twenty_tasks_get_300_shares_made_with_few_refusals(limited: RunningService) -> None:
     async def job() -> set[str]:
         async with AsyncClient(**arguments(limited)) as client:
             numbers = iter(range(300))
@@ -232,7 +232,7 @@ def test_who_may_not_leave_in_time_is_told_at_once_and_sends_nothing(client: Cli
 
 @pytest.mark.parametrize("deadline", [0.5, 1.0])
 def test_no_request_leaves_so_late_that_its_outcome_would_be_unknown(
-    service: Running, faulty: Faulty, deadline: float
+    service: RunningService, faulty: Faulty, deadline: float
 ) -> None:
     faulty.plan(then=says(429))  # without a Retry-After: spaced all the same
     with Client(**{**arguments(service), "base_url": faulty.base_url}, deadline=deadline) as client:
@@ -248,7 +248,9 @@ def test_a_request_keeps_some_of_its_time_for_itself(pause: float, left: float, 
     assert (refuse_delay(pause, left) is not None) == late
 
 
-def test_a_task_that_is_cancelled_while_it_waits_does_not_block_the_others(service: Running, faulty: Faulty) -> None:
+def test_a_task_that_is_cancelled_while_it_waits_does_not_block_the_others(
+    service: RunningService, faulty: Faulty
+) -> None:
     async def job() -> float:
         given = {**arguments(service), "base_url": faulty.base_url}
         async with AsyncClient(**given, deadline=20) as client:

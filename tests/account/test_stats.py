@@ -19,12 +19,12 @@ from sealpipe import AsyncClient, Client, Field, MissingScopeError, ProtocolErro
 from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
 from sealpipe.cli.stats import chart
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, says
 from support.terminal import PATIENCE, SEALPIPE, Terminal
 
 
-def a_little_life(client: Client, service: Running) -> None:
+def a_little_life(client: Client, service: RunningService) -> None:
     """Four shares: two are opened, one of which is over by that, and one is expired."""
     shares = [client.share([Field("n", "v")], views=views, custody="off") for views in (1, 5, 5, 5)]
     for share in shares[:2]:
@@ -32,7 +32,7 @@ def a_little_life(client: Client, service: Running) -> None:
     client.expire_share(shares[2].short_code)
 
 
-def test_the_figures_are_those_of_the_account(client: Client, service: Running) -> None:
+def test_the_figures_are_those_of_the_account(client: Client, service: RunningService) -> None:
     a_little_life(client, service)
     told = client.get_stats()
     assert (told.active, told.expired, told.total_viewed, told.extra) == (2, 2, 2, {})
@@ -42,7 +42,7 @@ def test_the_figures_are_those_of_the_account(client: Client, service: Running) 
     assert [views for _, views in told.daily_views] == 13 * [0] + [2]
 
 
-def test_the_async_client_tells_the_same(client: Client, service: Running) -> None:
+def test_the_async_client_tells_the_same(client: Client, service: RunningService) -> None:
     a_little_life(client, service)
 
     async def figures() -> Stats:
@@ -52,7 +52,7 @@ def test_the_async_client_tells_the_same(client: Client, service: Running) -> No
     assert asyncio.run(figures()) == client.get_stats()
 
 
-def test_a_key_without_the_scope_cannot(user: Terminal, service: Running) -> None:
+def test_a_key_without_the_scope_cannot(user: Terminal, service: RunningService) -> None:
     user.at(service, scopes=["shares:read"])
     done = user.sealpipe("stats", "--output", "json")
     assert (done.code, done.out, done.error["error_code"], done.error["type"]) == (
@@ -97,7 +97,7 @@ def test_another_type_breaks_the_protocol(client: Client, faulty: Faulty, body: 
         hasty(client, account.get_stats())
 
 
-def test_elsewhere_than_on_a_terminal_there_is_a_line_a_day(user: Terminal, service: Running) -> None:
+def test_elsewhere_than_on_a_terminal_there_is_a_line_a_day(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("stats")
     assert (done.code, done.err) == (0, "0 active, 0 expired, 0 views in total\n")
     today = service.service.clock.now().date()
@@ -133,7 +133,7 @@ def on_a_terminal(user: Terminal, *words: str, **environ: str) -> str:
 
 @pytest.mark.parametrize(("environ", "block"), [({"LANG": "C.UTF-8"}, "█"), ({"PYTHONIOENCODING": "ascii"}, "#")])
 def test_on_a_terminal_there_are_bars(
-    client: Client, user: Terminal, service: Running, environ: dict[str, str], block: str
+    client: Client, user: Terminal, service: RunningService, environ: dict[str, str], block: str
 ) -> None:
     user.environ["SEALPIPE_API_KEY"] = service.create_key().reveal()
     a_little_life(client, service)

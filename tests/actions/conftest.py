@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_runner import FakeRunner
 from support.parts import ROOT
 from support.services import one_service, service
@@ -42,7 +42,7 @@ def actions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def job(tmp_path: Path, service: Running) -> Callable[..., FakeRunner]:
+def job(tmp_path: Path, service: RunningService) -> Callable[..., FakeRunner]:
     """Start a job: its variables point at the service, and the step's `env` is given with `uses`."""
 
     def start(name: str = "job", hidden: dict[str, str] | None = None, **environ: Any) -> FakeRunner:
@@ -61,6 +61,6 @@ def job(tmp_path: Path, service: Running) -> Callable[..., FakeRunner]:
 
 
 @pytest.fixture
-def key(service: Running) -> str:
+def key(service: RunningService) -> str:
     """A credential with all scopes and custody `self`."""
     return service.create_key().reveal()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_runner import Ended, FakeRunner
 
 Start = Callable[..., FakeRunner]
@@ -26,7 +26,7 @@ def asked(runner: FakeRunner, actions: Path, env: dict[str, str], **given: str) 
 
 
 def test_a_request_is_collected_by_its_receipt_stored_and_ended(
-    job: Start, actions: Path, service: Running, env: dict[str, str]
+    job: Start, actions: Path, service: RunningService, env: dict[str, str]
 ) -> None:
     runner = job()
     made = asked(runner, actions, env, receipt="acme.json")
@@ -44,7 +44,7 @@ def test_a_request_is_collected_by_its_receipt_stored_and_ended(
 
 
 def test_map_names_prompts_by_their_ids_where_there_is_a_receipt_and_the_request_ends_after_the_output_is_set(
-    job: Start, actions: Path, service: Running, env: dict[str, str]
+    job: Start, actions: Path, service: RunningService, env: dict[str, str]
 ) -> None:
     runner = job()
     made = asked(runner, actions, env, receipt="acme.json")
@@ -89,7 +89,7 @@ def test_nobody_has_answered_yet(
     ],
 )
 def test_inputs_that_contradict_each_other_stop_before_anything_is_asked(
-    job: Start, actions: Path, service: Running, env: dict[str, str], given: dict[str, str], said: str
+    job: Start, actions: Path, service: RunningService, env: dict[str, str], given: dict[str, str], said: str
 ) -> None:
     runner = job()
     step = runner.uses(actions / "collect", given, env)
@@ -100,7 +100,7 @@ def test_inputs_that_contradict_each_other_stop_before_anything_is_asked(
 
 @pytest.mark.parametrize("name", ["SEALPIPE_COLLECT_TO", "SEALPIPE_COLLECT_DIR"])
 def test_a_place_in_the_environment_contradicts_a_map_too(
-    job: Start, actions: Path, service: Running, env: dict[str, str], name: str
+    job: Start, actions: Path, service: RunningService, env: dict[str, str], name: str
 ) -> None:
     step = job().uses(actions / "collect", {"requests": "x", "map": "a=b"}, {**env, name: "file:x"})
     assert (step.code, step.outputs["outcome"]) == (2, "failed")
@@ -127,7 +127,7 @@ def test_expire_ends_shares_and_requests_and_goes_on_after_a_failure(
 
 
 def test_without_a_code_there_is_nothing_to_expire_and_that_is_no_failure(
-    job: Start, actions: Path, service: Running, env: dict[str, str]
+    job: Start, actions: Path, service: RunningService, env: dict[str, str]
 ) -> None:
     runner = job()
     step = runner.uses(actions / "expire", {"shares": "", "requests": "\n"}, env)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.wire import encoding, fields, sealed_box
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_runner import Ended, FakeRunner
 from support.terminal import opened
 
@@ -42,7 +42,7 @@ LONG = {name: SHAPES[name] for name in ("pem", "percent", "old-command")}
 
 @pytest.mark.parametrize("debug", [False, True], ids=["", "debug"])
 def test_shared_values_are_nowhere_in_the_log(
-    job: Start, actions: Path, service: Running, key: str, *, debug: bool
+    job: Start, actions: Path, service: RunningService, key: str, *, debug: bool
 ) -> None:
     runner = job(debug=debug)
     for name, value in SHAPES.items():
@@ -59,7 +59,7 @@ def test_shared_values_are_nowhere_in_the_log(
 @pytest.mark.parametrize("debug", [False, True], ids=["", "debug"])
 @pytest.mark.parametrize("shapes", [SHAPES, LONG, {"letter": "x"}], ids=["all", "long", "letter"])
 def test_collected_values_are_one_output_exactly_and_nowhere_in_the_log(
-    job: Start, actions: Path, service: Running, key: str, shapes: Mapping[str, str], *, debug: bool
+    job: Start, actions: Path, service: RunningService, key: str, shapes: Mapping[str, str], *, debug: bool
 ) -> None:
     runner = job(debug=debug)
     asked = _asked(runner, actions, key, *(f"{name}:multiline" for name in shapes), "user=User name:text")
@@ -81,7 +81,7 @@ def test_collected_values_are_one_output_exactly_and_nowhere_in_the_log(
 
 
 def test_where_only_text_is_named_the_values_reach_another_job(
-    job: Start, actions: Path, service: Running, key: str
+    job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     runner = job()
     asked = _asked(runner, actions, key, "User name:text", "Password")
@@ -116,7 +116,7 @@ def test_a_hostile_title_is_only_text(job: Start, actions: Path, key: str, text:
     assert not set("<>[]()`*@!|:") & set(shown)
 
 
-def test_a_submitted_label_never_names_an_output(job: Start, actions: Path, service: Running, key: str) -> None:
+def test_a_submitted_label_never_names_an_output(job: Start, actions: Path, service: RunningService, key: str) -> None:
     runner = job()
     asked = _asked(runner, actions, key, "Secret")
     labels = [*HOSTILE, "PATH", "link", "a\nb=c", "../../x", "mine"]
@@ -129,7 +129,7 @@ def test_a_submitted_label_never_names_an_output(job: Start, actions: Path, serv
     assert "one-canary" not in runner.text
 
 
-def test_two_answers_to_one_prompt_are_none(job: Start, actions: Path, service: Running, key: str) -> None:
+def test_two_answers_to_one_prompt_are_none(job: Start, actions: Path, service: RunningService, key: str) -> None:
     runner = job()
     asked = _asked(runner, actions, key, "Secret")
     _sent(service, asked, [fields.Field("Secret", "one-canary"), fields.Field("Secret", "two-canary")])
@@ -144,7 +144,7 @@ def _asked(runner: FakeRunner, actions: Path, key: str, *prompts: str) -> Ended:
     return asked
 
 
-def _sent(service: Running, asked: Ended, typed: list[fields.Field]) -> None:
+def _sent(service: RunningService, asked: Ended, typed: list[fields.Field]) -> None:
     """What a page of somebody's own sends: labels that nobody asked for."""
     link = asked.outputs["link"]
     public_key = encoding.decode_base64url(service.submitter().open_form(link)["public_key"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import front
 from support.fake_commands import pairs
 from support.fake_runner import FakeRunner
@@ -24,7 +24,7 @@ Start = Callable[..., FakeRunner]
 
 @pytest.mark.parametrize("action", ["share", "request", "collect", "expire"])
 def test_a_run_from_a_fork_says_that_it_gets_empty_secrets(
-    job: Start, actions: Path, service: Running, action: str
+    job: Start, actions: Path, service: RunningService, action: str
 ) -> None:
     runner = job()
     given = {"share": {"fields": "P=env:P"}, "request": {"ask": "P"}, "expire": {"shares": "x"}}
@@ -53,7 +53,7 @@ def test_a_step_that_forgot_its_credential_is_told_so(job: Start, actions: Path)
     ],
 )
 def test_a_rehearsal_needs_no_account_sends_nothing_and_makes_up_what_is_empty(
-    job: Start, actions: Path, service: Running, action: str, given: dict[str, str]
+    job: Start, actions: Path, service: RunningService, action: str, given: dict[str, str]
 ) -> None:
     runner = job()
     env = {"SEALPIPE_API_KEY": "", "P": ""}
@@ -68,7 +68,7 @@ def test_a_rehearsal_needs_no_account_sends_nothing_and_makes_up_what_is_empty(
 
 @pytest.mark.parametrize("patience", [7.5, 0.3], ids=["SIGINT", "SIGINT, then SIGTERM"])
 def test_a_cancelled_job_ends_in_time_with_what_is_known_and_can_be_finished(
-    job: Start, actions: Path, service: Running, key: str, patience: float
+    job: Start, actions: Path, service: RunningService, key: str, patience: float
 ) -> None:
     with Front(service, then=front.hangs) as door:
         runner = job()
@@ -87,7 +87,9 @@ def test_a_cancelled_job_ends_in_time_with_what_is_known_and_can_be_finished(
         assert not list(runner.temp.glob("sealpipe-*")), "no file with a link is left"
 
 
-def test_a_proxy_and_a_ca_of_ones_own(job: Start, actions: Path, service: Running, key: str, tmp_path: Path) -> None:
+def test_a_proxy_and_a_ca_of_ones_own(
+    job: Start, actions: Path, service: RunningService, key: str, tmp_path: Path
+) -> None:
     with Intercepting(tmp_path, {"secrets.example": service.address.port}) as proxy:
         runner = job(HTTPS_PROXY=proxy.url(), SEALPIPE_BASE_URL="", SEALPIPE_LINK_BASE_URL="")
         given = {
@@ -154,7 +156,7 @@ def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, key: str)
     ],
 )
 def test_a_full_disk_under_the_runners_files_is_told_in_a_line(
-    service: Running, key: str, tmp_path: Path, full: str, code: int, told: str
+    service: RunningService, key: str, tmp_path: Path, full: str, code: int, told: str
 ) -> None:
     given = {"SHARES": "notthere", "MISSING_OK": "true", "SUMMARY": "true", "SEALPIPE": SEALPIPE}
     environ = {f"SEALPIPE_ACTION_{name}": value for name, value in given.items()}

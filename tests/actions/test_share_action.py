@@ -13,7 +13,7 @@ import pytest
 from sealpipe.credential import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share.sealed_link import unseal
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_runner import FakeRunner
 from support.parts import ROOT
 from support.terminal import opened
@@ -22,7 +22,7 @@ Start = Callable[..., FakeRunner]
 
 
 def test_the_link_works_in_its_job_and_is_hidden_in_its_log(
-    job: Start, actions: Path, service: Running, key: str
+    job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     runner = job(hidden={"KEY": key, "PASSWORD": "hunter22-canary"})
     given = {"fields": "User=text:deploy\n# a remark\nPassword=env:DB_PASSWORD\n", "title": "Staging", "views": "2"}
@@ -45,7 +45,7 @@ def test_the_link_works_in_its_job_and_is_hidden_in_its_log(
 
 
 def test_only_code_expiry_and_sealed_link_reach_another_job_which_opens_that(
-    job: Start, actions: Path, service: Running, key: str
+    job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     runner = job(debug=True)
     given = {"fields": "Password=env:P", "seal-link": "true", "expires-in": "2h"}
@@ -84,7 +84,7 @@ def test_a_sealed_link_is_bound_to_the_run_or_to_what_bind_says(
 
 
 def test_a_bind_without_a_sealed_link_or_without_a_run_is_refused_before_anything_is_sent(
-    job: Start, actions: Path, service: Running, key: str
+    job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     env = {"SEALPIPE_API_KEY": key}
     step = job().uses(actions / "share", {"fields": "text:x", "bind": "x"}, env)
@@ -142,7 +142,7 @@ def test_a_rerun_makes_another_share(job: Start, actions: Path, key: str) -> Non
 
 
 def test_without_a_masked_link_something_else_has_to_take_it(
-    job: Start, actions: Path, service: Running, key: str
+    job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     runner = job()
     given = {"fields": "text:x", "mask-link": "false"}
@@ -157,7 +157,7 @@ def test_without_a_masked_link_something_else_has_to_take_it(
 
 
 def test_a_link_file_of_ones_own_is_written_and_one_that_is_there_is_left_alone(
-    job: Start, actions: Path, service: Running, key: str
+    job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     runner = job()
     given = {"fields": "text:x", "link-file": "link"}
@@ -200,7 +200,7 @@ def test_a_set_up_that_fails_is_an_outcome_too(job: Start, actions: Path, tmp_pa
 
 
 def test_a_dry_run_tells_what_it_would_do_and_sends_nothing(
-    job: Start, actions: Path, service: Running, key: str
+    job: Start, actions: Path, service: RunningService, key: str
 ) -> None:
     runner = job()
     env = {"SEALPIPE_API_KEY": key, "P": "hunter22-canary"}

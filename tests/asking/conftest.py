@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from secure_requests.conftest import call, call_at, job, proxied, service
 from support.job import Job
 from support.openbao import Bao, dev_server
@@ -17,7 +17,7 @@ __all__ = ["call", "call_at", "job", "proxied", "service"]
 
 
 @pytest.fixture
-def job_at(service: Running, tmp_path: Path) -> Callable[..., Job]:
+def job_at(service: RunningService, tmp_path: Path) -> Callable[..., Job]:
     """Make a job that talks to a `Faulty`; keyword arguments make its key."""
     return lambda server, **key: Job(tmp_path, service, server.base_url, **key)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.asking_sweep import KEYS, Asking
 from support.sweep import spread
 
@@ -19,7 +19,7 @@ SHORT = 14
 
 @pytest.mark.parametrize("key", KEYS)
 def test_killed_at_any_system_call_there_is_one_request_one_link_and_one_receipt(
-    service: Running, tmp_path: Path, key: str
+    service: RunningService, tmp_path: Path, key: str
 ) -> None:
     asking = Asking(service, KEYS[key])
     chosen = spread(asking.points(tmp_path / "traced"), SHORT)

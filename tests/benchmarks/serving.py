@@ -14,7 +14,7 @@ from typing import Any
 
 import receiver
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 
 
@@ -34,7 +34,7 @@ def main() -> None:
             print(json.dumps(told), flush=True)
 
 
-def _fresh(service: Running, receiver_url: str) -> dict[str, Any]:
+def _fresh(service: RunningService, receiver_url: str) -> dict[str, Any]:
     service.reset()
     service.set_account(requests_per_minute=10**6)
     return {
@@ -47,7 +47,7 @@ def _fresh(service: Running, receiver_url: str) -> dict[str, Any]:
     }
 
 
-def _opened(service: Running, link: str) -> dict[str, Any]:
+def _opened(service: RunningService, link: str) -> dict[str, Any]:
     return {"fields": [[field.key, _digest(field.value)] for field in service.recipient().open_link(link)]}
 
 

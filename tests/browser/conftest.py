@@ -15,7 +15,7 @@ from selenium.webdriver import Chrome
 
 from browser.chrome import Browser, guarded
 from browser.launching import Recorder, launch
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.services import extended, one_service, service
 
@@ -33,7 +33,7 @@ def one_chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Chrom
 
 
 @pytest.fixture
-def recorder(service: Running) -> Iterator[Recorder]:
+def recorder(service: RunningService) -> Iterator[Recorder]:
     with Recorder(service.address.port) as recorder:
         yield recorder
 
@@ -45,6 +45,6 @@ def browser(one_chrome: tuple[Chrome, Path], recorder: Recorder) -> Iterator[Bro
 
 
 @pytest.fixture
-def job(service: Running, tmp_path: Path) -> Job:
+def job(service: RunningService, tmp_path: Path) -> Job:
     """A job with a credential of its own at the service: it shares, asks and collects."""
     return Job(tmp_path, service)

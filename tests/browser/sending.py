@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 
 from sealpipe.wire import envelope, link, tokens
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 
-def send(service: Running, plaintext: bytes | list[Any], passcode: str | None = None, **members: Any) -> str:
+def send(service: RunningService, plaintext: bytes | list[Any], passcode: str | None = None, **members: Any) -> str:
     """The link of a new share of this plaintext (or of these members as JSON); `members` join the create body."""
     text = plaintext if isinstance(plaintext, bytes) else as_json(plaintext)
     key = secrets.token_bytes(32)
@@ -21,7 +21,7 @@ def send(service: Running, plaintext: bytes | list[Any], passcode: str | None = 
     return link.share_link(service.link_base_url, post(service, body), key)
 
 
-def post(service: Running, body: dict[str, Any]) -> str:
+def post(service: RunningService, body: dict[str, Any]) -> str:
     """The short code of a share made of exactly this body."""
     credential = service.create_key()
     sent = credential.reveal().rpartition(".")[0]

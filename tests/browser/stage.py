@@ -8,7 +8,7 @@ from typing import Any
 from browser.asked import ask
 from browser.chrome import Browser
 from browser.sending import field, send
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 
 LONG = "a line that is long enough to be wider than any phone there is"
@@ -42,7 +42,7 @@ class Stage:
 
     browser: Browser
     job: Job
-    service: Running
+    service: RunningService
 
     # -- the recipient --------------------------------------------------------------------------
 

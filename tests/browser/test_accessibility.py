@@ -7,13 +7,13 @@ import pytest
 from browser.axe import LOOKS, rules_passed, violations
 from browser.chrome import PHONE, WIDE, Browser
 from browser.states import STATES, Stage
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
-    browser: Browser, job: Job, service: Running, state: str
+    browser: Browser, job: Job, service: RunningService, state: str
 ) -> None:
     told = STATES[state](Stage(browser, job, service))
     browser.says(told)
@@ -30,7 +30,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
     assert browser.run("return document.documentElement.lang") == "en"
 
 
-def test_axe_does_find_what_is_wrong(browser: Browser, job: Job, service: Running) -> None:
+def test_axe_does_find_what_is_wrong(browser: Browser, job: Job, service: RunningService) -> None:
     browser.says(STATES["request-ready"](Stage(browser, job, service)))
     assert rules_passed(browser) > 15
     browser.run("document.querySelector('label').remove(); document.querySelector('main').style.color = '#ccc'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from browser.chrome import Browser
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 DOES: dict[str, tuple[str, str]] = {
     "throws": ("setTimeout(() => { throw new Error('oops') })", "oops"),
@@ -19,7 +19,7 @@ DOES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("does", DOES)
-def test_the_guard_sees_a_page_that(browser: Browser, service: Running, does: str) -> None:
+def test_the_guard_sees_a_page_that(browser: Browser, service: RunningService, does: str) -> None:
     browser.open(f"{service.link_base_url}/r/none")
     script, told = DOES[does]
     browser.run(script)
@@ -28,7 +28,7 @@ def test_the_guard_sees_a_page_that(browser: Browser, service: Running, does: st
 
 
 def test_every_byte_that_the_server_is_told_is_kept_and_no_fragment_is_in_it(
-    browser: Browser, service: Running
+    browser: Browser, service: RunningService
 ) -> None:
     browser.open(f"{service.link_base_url}/r/none#1fragment-of-a-test")
     browser.wait(lambda: browser.run("return document.readyState") == "complete")

@@ -9,7 +9,7 @@ import pytest
 from browser.chrome import PHONE, Browser, Recorder
 from browser.hostile_arrays import ARRAYS
 from browser.sending import field, send
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 # Whatever the page is made of; nothing here loads, runs or leads anywhere but A, which is looked at apart.
 _OURS = {
@@ -38,7 +38,7 @@ def test_there_are_forty_of_them() -> None:
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_hostile_fields_stay_text(browser: Browser, service: Running, recorder: Recorder, name: str) -> None:
+def test_hostile_fields_stay_text(browser: Browser, service: RunningService, recorder: Recorder, name: str) -> None:
     array = ARRAYS[name]
     link = send(service, array, title=f"<b>{name}</b>", description="<img src=x onerror=window.pwned=1>")
     opened(browser, link)
@@ -70,7 +70,7 @@ _NOT_FOLLOWED = [
 ]  # fmt: skip
 
 
-def test_only_absolute_web_addresses_can_be_followed(browser: Browser, service: Running) -> None:
+def test_only_absolute_web_addresses_can_be_followed(browser: Browser, service: RunningService) -> None:
     values = [*_FOLLOWED, *_NOT_FOLLOWED]
     opened(browser, send(service, [field(value, "url") for value in values]))
     links = "return [...document.querySelectorAll('.value')].map(e => e.querySelector('a')?.href ?? null)"
@@ -78,7 +78,7 @@ def test_only_absolute_web_addresses_can_be_followed(browser: Browser, service: 
     assert shown(browser) == values
 
 
-def test_an_address_says_whose_it_is(browser: Browser, service: Running) -> None:
+def test_an_address_says_whose_it_is(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, [field("https://bank.example@evil.example/", "url")]))
     assert "Opens evil.example in a new tab." in browser.says("Opens ")
 
@@ -106,13 +106,15 @@ _SAFE = {
 }
 
 
-def test_a_file_name_names_a_file_and_no_place(browser: Browser, service: Running) -> None:
+def test_a_file_name_names_a_file_and_no_place(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, [field("x", "source_code", filename=name) for name in _SAFE]))
     offered = browser.run("return [...document.querySelectorAll('.download')].map(e => e.dataset.filename)")
     assert dict(zip(_SAFE, offered, strict=True)) == _SAFE
 
 
-def test_what_is_saved_is_the_value_byte_for_byte_under_the_safe_name(browser: Browser, service: Running) -> None:
+def test_what_is_saved_is_the_value_byte_for_byte_under_the_safe_name(
+    browser: Browser, service: RunningService
+) -> None:
     value = "line 1\r\nline 2\n\ttab \ufeff žluťoučký 🐎\n"
     opened(browser, send(service, [field(value, "source_code", "Key", filename="../../id_ed25519.pem")]))
     browser.press("Download id_ed25519.pem")
@@ -122,7 +124,7 @@ def test_what_is_saved_is_the_value_byte_for_byte_under_the_safe_name(browser: B
     assert [file.name for file in browser.downloads.iterdir()] == ["id_ed25519.pem"]
 
 
-def test_a_label_that_hides_something_shows_it(browser: Browser, service: Running) -> None:
+def test_a_label_that_hides_something_shows_it(browser: Browser, service: RunningService) -> None:
     hidden = "".join(map(chr, (0xAD, 0x3164, 0xE0041, 0x206A)))
     opened(browser, send(service, [field(hidden, "text", f"a{hidden}b"), field("👩‍🔧 نص", "text", "👩‍🔧 نص")]))
     browser.says("a⟨U+00AD⟩⟨U+3164⟩⟨U+E0041⟩⟨U+206A⟩b", "👩‍🔧 نص")
@@ -131,7 +133,7 @@ def test_a_label_that_hides_something_shows_it(browser: Browser, service: Runnin
     browser.says("user⟨U+202E⟩⟨U+001B⟩[2Jname", "Holds characters that cannot be seen or that change its direction.")
 
 
-def test_a_phone_shows_hostile_lengths_without_scrolling_sideways(browser: Browser, service: Running) -> None:
+def test_a_phone_shows_hostile_lengths_without_scrolling_sideways(browser: Browser, service: RunningService) -> None:
     browser.look(*PHONE)
     long = "x" * 3000
     fields = [
@@ -142,7 +144,7 @@ def test_a_phone_shows_hostile_lengths_without_scrolling_sideways(browser: Brows
     assert browser.overflows() == []
 
 
-def test_more_fields_than_a_page_holds_come_in_parts(browser: Browser, service: Running) -> None:
+def test_more_fields_than_a_page_holds_come_in_parts(browser: Browser, service: RunningService) -> None:
     fields = b"[" + b",".join([b"{}"] * 150_000) + b"]"
     opened(browser, send(service, fields, access_counts_left=1))
     assert len(shown(browser)) == 5_000

@@ -11,8 +11,8 @@ from selenium.webdriver.common.keys import Keys
 from browser.asked import FORM, FRAGMENT, PROMPTS, SEED, ask
 from browser.chrome import Browser
 from sealpipe.wire import link
-from sealpipe_rehearsal.control_client import ask as at_door
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import send_request
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.hostile import NASTY
 from support.job import Job
@@ -62,7 +62,7 @@ def test_what_was_sealed_in_the_page_opens_in_the_page(browser: Browser, job: Jo
 
 
 def test_the_key_is_gone_from_the_address_bar_and_in_no_byte_that_the_service_was_told(
-    browser: Browser, job: Job, service: Running
+    browser: Browser, job: Job, service: RunningService
 ) -> None:
     asked = ask(job)
     asked.answer()
@@ -133,7 +133,7 @@ def test_a_passcode_or_a_limit_of_accesses_is_for_who_answers(browser: Browser, 
         browser.open(asked.access_link)
         browser.says("There is no submission to read here yet")
     given = {"passcode": "pc", "signed_in_as": "a"}
-    status, _ = at_door(job.service.origin, "POST", f"/rehearsal/requests/{asked.code}/open", given)
+    status, _ = send_request(job.service.origin, "POST", f"/rehearsal/requests/{asked.code}/open", given)
     assert status == 200, "the one access is left"
 
 
@@ -159,7 +159,7 @@ def test_another_requests_key_is_told(browser: Browser, job: Job) -> None:
 
 
 def test_an_encoded_hash_is_told_and_the_key_leaves_the_address_bar(
-    browser: Browser, job: Job, service: Running
+    browser: Browser, job: Job, service: RunningService
 ) -> None:
     asked = ask(job)
     browser.open(f"{asked.collect_link}%23{FRAGMENT}")

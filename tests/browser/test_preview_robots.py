@@ -11,7 +11,7 @@ import pytest
 
 from browser.chrome import Browser
 from browser.sending import field, send
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service import pages
 from support.parts import program
 
@@ -24,7 +24,7 @@ ROBOTS = (
 )
 
 
-def spent(service: Running, link: str) -> tuple[int, int]:
+def spent(service: RunningService, link: str) -> tuple[int, int]:
     """Views and tries that the service has counted off, of a share with one view."""
     code = link.rpartition("/")[2].partition("#")[0]
     row = service.service.store.row("SELECT * FROM shares WHERE short_code = :code", {"code": code})
@@ -34,7 +34,7 @@ def spent(service: Running, link: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("passcode", [None, "4711"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_asking_for_the_link_spends_nothing(service: Running, method: str, passcode: str | None) -> None:
+def test_asking_for_the_link_spends_nothing(service: RunningService, method: str, passcode: str | None) -> None:
     link = send(service, [field("secret")], passcode, access_counts_left=1)
     for agent in ROBOTS:
         for address in (link, f"{link.partition('#')[0]}?utm_source=chat"):
@@ -48,7 +48,7 @@ def test_asking_for_the_link_spends_nothing(service: Running, method: str, passc
 
 @pytest.mark.parametrize("passcode", [None, "4711"])
 def test_a_browser_that_loads_the_page_and_presses_nothing_spends_nothing(
-    browser: Browser, service: Running, passcode: str | None
+    browser: Browser, service: RunningService, passcode: str | None
 ) -> None:
     link = send(service, [field("secret")], passcode, access_counts_left=1)
     for _ in range(3):
@@ -59,7 +59,7 @@ def test_a_browser_that_loads_the_page_and_presses_nothing_spends_nothing(
     assert [each.value for each in service.recipient().open_link(link, passcode)] == ["secret"]
 
 
-def test_a_robot_that_prints_the_loaded_page_spends_nothing_and_reads_nothing(service: Running) -> None:
+def test_a_robot_that_prints_the_loaded_page_spends_nothing_and_reads_nothing(service: RunningService) -> None:
     link = send(service, [field("a secret that nobody must see")], access_counts_left=1, title="A title")
     with tempfile.TemporaryDirectory() as profile:
         command = [
@@ -75,14 +75,14 @@ def test_a_robot_that_prints_the_loaded_page_spends_nothing_and_reads_nothing(se
     assert spent(service, link) == (0, 0)
 
 
-def test_other_methods_have_no_page(service: Running) -> None:
+def test_other_methods_have_no_page(service: RunningService) -> None:
     link = send(service, [field("secret")], access_counts_left=1).partition("#")[0]
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
         assert httpx.request(method, link, trust_env=False).status_code == 404
     assert spent(service, f"{link}#") == (0, 0)
 
 
-def test_every_page_and_every_part_of_one_has_the_strict_headers(service: Running) -> None:
+def test_every_page_and_every_part_of_one_has_the_strict_headers(service: RunningService) -> None:
     parts = ["share.js", "wire.js", "base.js", "fields.js", "style.css", "icon.svg"]
     for path in ("", "s/any", "s/r/any", *(f"page/{part}" for part in parts)):
         answer = httpx.get(f"{service.origin}/{path}", trust_env=False)
@@ -99,11 +99,11 @@ def test_every_page_and_every_part_of_one_has_the_strict_headers(service: Runnin
     "path",
     ["page/", "page/none.js", "page/..%2fserver.py", "page/%2e%2e/server.py", "page/__init__.py", "page/page/base.js"],
 )
-def test_only_files_of_pages_are_served(service: Running, path: str) -> None:
+def test_only_files_of_pages_are_served(service: RunningService, path: str) -> None:
     assert httpx.get(f"{service.origin}/{path}", trust_env=False).status_code == 404
 
 
-def test_the_origin_says_what_this_is_with_nothing_of_the_service_in_it(service: Running) -> None:
+def test_the_origin_says_what_this_is_with_nothing_of_the_service_in_it(service: RunningService) -> None:
     service.create_key(name="a-name-of-ours")
     first = httpx.get(f"{service.origin}/", trust_env=False)
     assert first.headers["content-type"].startswith("text/html")
@@ -117,7 +117,7 @@ def test_the_origin_says_what_this_is_with_nothing_of_the_service_in_it(service:
     assert api.headers["content-type"] == "application/json"
 
 
-def test_no_page_is_served_under_a_foreign_name(service: Running) -> None:
+def test_no_page_is_served_under_a_foreign_name(service: RunningService) -> None:
     answer = httpx.get(f"{service.origin}/s/any", headers={"host": "evil.example"}, trust_env=False)
     assert answer.status_code == 403
 

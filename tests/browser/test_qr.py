@@ -15,7 +15,7 @@ from PIL import Image
 from browser.chrome import PHONE, WIDE, Browser
 from browser.qr_reader import Encoder, picture, read
 from browser.sending import field, send
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 # How many bytes each version holds, by ISO/IEC 18004, table 7; the encoder takes M up to 15 and L from 13.
 _M = (14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412)
@@ -123,7 +123,7 @@ def test_the_penalties_are_those_of_the_standard(encoder: Encoder) -> None:
 # --- The page --------------------------------------------------------------------------------------------------
 
 
-def opened(browser: Browser, service: Running, *fields: dict[str, Any]) -> None:
+def opened(browser: Browser, service: RunningService, *fields: dict[str, Any]) -> None:
     browser.open(send(service, list(fields)))
     browser.press("Open it")
     browser.one("#hide")
@@ -136,7 +136,7 @@ def shown(browser: Browser) -> list[Image.Image]:
 
 @pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (WIDE, True), (PHONE, False), (PHONE, True)])
 def test_a_camera_reads_what_is_on_the_screen(
-    browser: Browser, service: Running, size: tuple[int, int], *, dark: bool
+    browser: Browser, service: RunningService, size: tuple[int, int], *, dark: bool
 ) -> None:
     browser.look(*size, dark=dark)
     texts = [OTPAUTH, "x", "WIFI:T:WPA;S:žluťoučký 🐎;P:p\\;;", some_text(84)]
@@ -151,7 +151,7 @@ def test_a_camera_reads_what_is_on_the_screen(
     assert browser.overflows() == []
 
 
-def test_the_most_characters_are_read_and_one_more_is_text_alone(browser: Browser, service: Running) -> None:
+def test_the_most_characters_are_read_and_one_more_is_text_alone(browser: Browser, service: RunningService) -> None:
     most = some_text(LIMIT)
     opened(
         browser, service, field(most, "qr", "Most"), field(most + "a", "qr", "Over"), field("🐎" * 2300, "qr", "Wide")
@@ -163,7 +163,7 @@ def test_the_most_characters_are_read_and_one_more_is_text_alone(browser: Browse
     assert browser.run(VALUES) == [most, most + "a", "🐎" * 2300]
 
 
-def test_the_code_stands_above_its_text_and_has_a_name(browser: Browser, service: Running) -> None:
+def test_the_code_stands_above_its_text_and_has_a_name(browser: Browser, service: RunningService) -> None:
     opened(browser, service, field(OTPAUTH, "qr", "Second\u202efactor"))
     code = browser.one(".qr")
     assert code.get_attribute("role") == "img"
@@ -173,7 +173,7 @@ def test_the_code_stands_above_its_text_and_has_a_name(browser: Browser, service
     assert browser.named("Copy Second⟨U+202E⟩factor")
 
 
-def test_nothing_has_no_code_and_what_is_no_text_says_so(browser: Browser, service: Running) -> None:
+def test_nothing_has_no_code_and_what_is_no_text_says_so(browser: Browser, service: RunningService) -> None:
     opened(browser, service, field("", "qr", "Empty"), field("half \ud83d", "qr", "Half"), field("", "url", "Nowhere"))
     seen = browser.says("This is not valid text: no QR code can hold it.")
     assert browser.all(".qr, .qr-place") == []
@@ -181,7 +181,7 @@ def test_nothing_has_no_code_and_what_is_no_text_says_so(browser: Browser, servi
     assert "Not a web address" not in seen
 
 
-def test_a_crowd_of_codes_is_drawn_as_somebody_comes_to_them(browser: Browser, service: Running) -> None:
+def test_a_crowd_of_codes_is_drawn_as_somebody_comes_to_them(browser: Browser, service: RunningService) -> None:
     opened(browser, service, *(field(some_text(1000), "qr", f"Code {number}") for number in range(300)))
     browser.one("li:first-child .qr")
     assert len(browser.run("return [...document.querySelectorAll('.qr')]")) < 20

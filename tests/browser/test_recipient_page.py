@@ -14,7 +14,7 @@ from browser.sending import as_json, field, post, send
 from browser.test_preview_robots import spent
 from sealpipe import Client, Field
 from sealpipe.wire import envelope, link, tokens
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 
 EVERY_TYPE = [
@@ -52,15 +52,15 @@ def values(browser: Browser) -> list[str]:
     return found
 
 
-def time_passes(service: Running, _: str) -> None:
+def time_passes(service: RunningService, _: str) -> None:
     service.advance(7200)
 
 
-def somebody_opens(service: Running, address: str) -> None:
+def somebody_opens(service: RunningService, address: str) -> None:
     service.recipient().open_link(address)
 
 
-def the_sender_ends(service: Running, address: str) -> None:
+def the_sender_ends(service: RunningService, address: str) -> None:
     code = address.rpartition("/")[2].partition("#")[0]
     service.service.store.change(
         "UPDATE shares SET ended_at = 1, ended_by = 'deleted' WHERE short_code = :code", {"code": code}
@@ -85,7 +85,7 @@ def test_a_link_of_the_command_line_opens_when_the_button_is_pressed(
     assert job.secret.encode() not in recorder.heard
 
 
-def test_a_link_of_the_library_opens(browser: Browser, service: Running) -> None:
+def test_a_link_of_the_library_opens(browser: Browser, service: RunningService) -> None:
     credential = service.create_key()
     with Client(api_key=credential, base_url=service.base_url, link_base_url=service.link_base_url) as client:
         share = client.share(
@@ -97,7 +97,7 @@ def test_a_link_of_the_library_opens(browser: Browser, service: Running) -> None
 
 
 def test_the_fragment_leaves_the_address_bar_and_reaches_no_log(
-    browser: Browser, service: Running, recorder: Recorder
+    browser: Browser, service: RunningService, recorder: Recorder
 ) -> None:
     address = send(service, [field("secret")])
     opened(browser, address)
@@ -114,7 +114,7 @@ def test_the_fragment_leaves_the_address_bar_and_reaches_no_log(
     assert reason(browser) == "missing-key"
 
 
-def test_every_type_is_shown_as_what_it_is(browser: Browser, service: Running) -> None:
+def test_every_type_is_shown_as_what_it_is(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, EVERY_TYPE))
     seen = browser.says(
         "User", "deploy", "Password", TWELVE_DOTS, "2026-12-31", "Thursday, 31 December 2026", "# Title", "Markdown",
@@ -130,14 +130,14 @@ def test_every_type_is_shown_as_what_it_is(browser: Browser, service: Running) -
     assert (where.get_attribute("rel"), where.get_attribute("target")) == ("noopener noreferrer", "_blank")
 
 
-def test_a_masked_password_stands_nowhere_in_the_document(browser: Browser, service: Running) -> None:
+def test_a_masked_password_stands_nowhere_in_the_document(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, [field("hunter2", "password")]))
     assert "hunter2" not in browser.run("return document.documentElement.outerHTML")
     browser.press("Show Label")
     assert "hunter2" in browser.run("return document.documentElement.outerHTML")
 
 
-def test_a_value_is_copied_exactly_and_the_page_says_so(browser: Browser, service: Running) -> None:
+def test_a_value_is_copied_exactly_and_the_page_says_so(browser: Browser, service: RunningService) -> None:
     secret = 'p@ss "quoted" \\ žluťoučký 🐎  two  blanks '
     opened(browser, send(service, [field("other"), field(secret, "password", "Password")]))
     browser.press("Copy Password")
@@ -148,7 +148,7 @@ def test_a_value_is_copied_exactly_and_the_page_says_so(browser: Browser, servic
     assert values(browser)[1].startswith(TWELVE_DOTS)
 
 
-def test_a_title_and_a_description_are_shown_once_it_is_open(browser: Browser, service: Running) -> None:
+def test_a_title_and_a_description_are_shown_once_it_is_open(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("x")], title=" <i>T</i> ", description="D\u202ed")
     browser.open(address)
     browser.one("#open")
@@ -158,14 +158,14 @@ def test_a_title_and_a_description_are_shown_once_it_is_open(browser: Browser, s
     assert "<i>T</i>" in browser.driver.title
 
 
-def test_an_empty_share_says_that_it_is_empty(browser: Browser, service: Running) -> None:
+def test_an_empty_share_says_that_it_is_empty(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, []))
     browser.says("there is nothing in it")
     assert values(browser) == []
 
 
 @pytest.mark.parametrize("text", [b"plain text", b'{"key": "k"}', b'["a"]', b"\xff\xfe", b""])
-def test_a_content_that_is_no_list_is_shown_as_it_came(browser: Browser, service: Running, text: bytes) -> None:
+def test_a_content_that_is_no_list_is_shown_as_it_came(browser: Browser, service: RunningService, text: bytes) -> None:
     opened(browser, send(service, text))
     browser.says("Here it is as it came", "not-fields")
     assert values(browser) == [text.decode(errors="replace")]
@@ -174,7 +174,7 @@ def test_a_content_that_is_no_list_is_shown_as_it_came(browser: Browser, service
 # --- Passcodes -------------------------------------------------------------------------------------------------
 
 
-def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(browser: Browser, service: Running) -> None:
+def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret")], " p|ä 4711 ", access_counts_left=1)
     browser.open(address)
     browser.says("Passcode", "You have 5 tries left.")
@@ -201,7 +201,7 @@ def test_a_passcode_is_asked_for_and_the_page_counts_the_tries(browser: Browser,
 
 
 def test_the_passcode_is_in_no_byte_that_the_service_got(
-    browser: Browser, service: Running, recorder: Recorder
+    browser: Browser, service: RunningService, recorder: Recorder
 ) -> None:
     browser.open(send(service, [field("secret")], "unusual-passcode"))
     browser.type("Passcode", "unusual-passcode")
@@ -210,7 +210,7 @@ def test_the_passcode_is_in_no_byte_that_the_service_got(
     assert b"unusual" not in recorder.heard
 
 
-def test_the_fifth_wrong_passcode_is_the_last(browser: Browser, service: Running) -> None:
+def test_the_fifth_wrong_passcode_is_the_last(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret")], "4711")
     browser.open(address)
     for left in (4, 3, 2, 1):
@@ -250,7 +250,7 @@ def _of_another(address: str) -> str:
     ],
 )
 def test_a_link_that_was_changed_says_how_and_spends_nothing(
-    browser: Browser, service: Running, change: Callable[[str], str], expected: str, told: str
+    browser: Browser, service: RunningService, change: Callable[[str], str], expected: str, told: str
 ) -> None:
     address = send(service, [field("secret")], access_counts_left=1)
     browser.open(change(address))
@@ -260,7 +260,7 @@ def test_a_link_that_was_changed_says_how_and_spends_nothing(
     assert spent(service, address) == (0, 0)
 
 
-def test_a_key_of_another_share_is_told_and_spends_nothing(browser: Browser, service: Running) -> None:
+def test_a_key_of_another_share_is_told_and_spends_nothing(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret")], access_counts_left=1)
     browser.open(_of_another(address))
     browser.press("Open it")
@@ -270,7 +270,7 @@ def test_a_key_of_another_share_is_told_and_spends_nothing(browser: Browser, ser
 
 @pytest.mark.parametrize("encoded", ["%23", "%2523", "%252523"])
 def test_an_encoded_hash_leaves_no_key_in_the_log_or_the_address_bar(
-    browser: Browser, service: Running, encoded: str
+    browser: Browser, service: RunningService, encoded: str
 ) -> None:
     address = send(service, [field("secret")])
     browser.open(address.replace("#", encoded))
@@ -281,7 +281,7 @@ def test_an_encoded_hash_leaves_no_key_in_the_log_or_the_address_bar(
     assert any(seen.target.endswith(f"{encoded}...") for seen in service.seen())
 
 
-def test_a_short_code_with_a_hash_of_its_own_is_no_damage(browser: Browser, service: Running) -> None:
+def test_a_short_code_with_a_hash_of_its_own_is_no_damage(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret")])
     code = address.rpartition("/")[2].partition("#")[0]
     odd = "a#b/c?%20 ž"
@@ -302,7 +302,7 @@ def test_a_short_code_with_a_hash_of_its_own_is_no_damage(browser: Browser, serv
     ],
 )
 def test_a_share_that_has_ended_says_why_before_and_after_the_button(
-    browser: Browser, service: Running, end: Callable[[Running, str], object], expected: str, told: str
+    browser: Browser, service: RunningService, end: Callable[[RunningService, str], object], expected: str, told: str
 ) -> None:
     now = service.service.clock.now()
     soon = (now + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -317,7 +317,7 @@ def test_a_share_that_has_ended_says_why_before_and_after_the_button(
     assert browser.one("h1").text == told
 
 
-def test_what_was_damaged_at_the_service_is_told(browser: Browser, service: Running) -> None:
+def test_what_was_damaged_at_the_service_is_told(browser: Browser, service: RunningService) -> None:
     key = bytes(range(32))
     whole = envelope.seal(key, as_json([field("secret")]))
     for data in ("QUJD", whole[:-8] + "AAAAAAA=", envelope.seal(bytes(32), b"[]")):
@@ -328,7 +328,7 @@ def test_what_was_damaged_at_the_service_is_told(browser: Browser, service: Runn
         assert browser.one("h1").text == "The content does not decrypt"
 
 
-def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser, service: Running) -> None:
+def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser, service: RunningService) -> None:
     browser.open(send(service, [field("secret")], access_counts_left=1))
     browser.one("#open")
     browser.cdp("Network.enable")
@@ -346,7 +346,7 @@ def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser,
 
 @pytest.mark.parametrize("path", ["s/some", "s/r/some"])
 def test_a_browser_that_cannot_decrypt_here_is_told_before_anything_is_asked(
-    browser: Browser, service: Running, path: str
+    browser: Browser, service: RunningService, path: str
 ) -> None:
     without = "Object.defineProperty(crypto, 'subtle', {value: undefined})"
     script = browser.cdp("Page.addScriptToEvaluateOnNewDocument", source=without)
@@ -358,7 +358,9 @@ def test_a_browser_that_cannot_decrypt_here_is_told_before_anything_is_asked(
     assert [seen.target for seen in service.seen() if seen.target.startswith("/rehearsal")] == []
 
 
-def test_a_service_that_does_not_answer_the_page_is_told_and_asked_again(browser: Browser, service: Running) -> None:
+def test_a_service_that_does_not_answer_the_page_is_told_and_asked_again(
+    browser: Browser, service: RunningService
+) -> None:
     address = send(service, [field("secret")])
     browser.cdp("Network.enable")
     browser.cdp("Network.setBlockedURLs", urls=["*/rehearsal/*"])
@@ -372,7 +374,7 @@ def test_a_service_that_does_not_answer_the_page_is_told_and_asked_again(browser
     browser.says("secret")
 
 
-def test_the_whole_link_pasted_over_the_page_opens_it(browser: Browser, service: Running) -> None:
+def test_the_whole_link_pasted_over_the_page_opens_it(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret")])
     browser.open(address.partition("#")[0])
     assert reason(browser) == "missing-key"
@@ -384,7 +386,7 @@ def test_the_whole_link_pasted_over_the_page_opens_it(browser: Browser, service:
 # --- Time, keyboard, ears ----------------------------------------------------------------------------------------
 
 
-def test_a_timed_view_is_hidden_after_its_seconds(browser: Browser, extended: Running) -> None:
+def test_a_timed_view_is_hidden_after_its_seconds(browser: Browser, extended: RunningService) -> None:
     browser.open(send(extended, [field("secret-value")], access_counts_left=2, timed_view=2))
     browser.says("2 seconds once it is open")
     browser.press("Open it")
@@ -398,14 +400,14 @@ def test_a_timed_view_is_hidden_after_its_seconds(browser: Browser, extended: Ru
     assert browser.all("button") == []
 
 
-def test_an_opened_share_can_be_hidden_at_once(browser: Browser, service: Running) -> None:
+def test_an_opened_share_can_be_hidden_at_once(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, [field("secret-value")]))
     browser.press("Hide it now")
     browser.says("The content is gone from this page.")
     assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
 
 
-def test_a_page_that_the_browser_keeps_is_kept_empty_and_begins_anew(browser: Browser, service: Running) -> None:
+def test_a_page_that_the_browser_keeps_is_kept_empty_and_begins_anew(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, [field("secret-value")]))
     browser.run("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: false}))")
     browser.says("secret-value")
@@ -415,7 +417,7 @@ def test_a_page_that_the_browser_keeps_is_kept_empty_and_begins_anew(browser: Br
     assert reason(browser) == "missing-key"
 
 
-def test_impatience_and_going_back_spend_one_view(browser: Browser, service: Running) -> None:
+def test_impatience_and_going_back_spend_one_view(browser: Browser, service: RunningService) -> None:
     address = send(service, [field("secret-value")], access_counts_left=5)
     browser.open(address)
     browser.one("#open")
@@ -430,13 +432,13 @@ def test_impatience_and_going_back_spend_one_view(browser: Browser, service: Run
     ]
 
 
-def test_a_timed_view_of_a_hundred_years_is_not_over_at_once(browser: Browser, extended: Running) -> None:
+def test_a_timed_view_of_a_hundred_years_is_not_over_at_once(browser: Browser, extended: RunningService) -> None:
     opened(browser, send(extended, [field("secret-value")], timed_view=3_155_760_000))
     browser.says("secret-value", "Hidden again in 876599:59:5")
     assert state(browser) == "open"
 
 
-def test_all_of_it_works_from_the_keyboard_and_is_said(browser: Browser, service: Running) -> None:
+def test_all_of_it_works_from_the_keyboard_and_is_said(browser: Browser, service: RunningService) -> None:
     browser.open(send(service, EVERY_TYPE, "4711"))
     browser.one("#passcode")
     assert browser.focused() == "Something was shared with you"
@@ -456,7 +458,7 @@ def test_all_of_it_works_from_the_keyboard_and_is_said(browser: Browser, service
     assert browser.focused() == "It is hidden again"
 
 
-def test_without_a_key_the_reason_has_the_focus(browser: Browser, service: Running) -> None:
+def test_without_a_key_the_reason_has_the_focus(browser: Browser, service: RunningService) -> None:
     browser.open(send(service, []).partition("#")[0])
     browser.one("#reason")
     assert browser.focused() == "The link has no key"
@@ -464,7 +466,11 @@ def test_without_a_key_the_reason_has_the_focus(browser: Browser, service: Runni
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_phone_shows_every_state_without_scrolling_sideways(browser: Browser, extended: Running, dark: bool) -> None:  # noqa: FBT001
+def test_a_phone_shows_every_state_without_scrolling_sideways(
+    browser: Browser,
+    extended: RunningService,
+    dark: bool,  # noqa: FBT001
+) -> None:
     browser.look(*PHONE, dark=dark)
     browser.open(send(extended, EVERY_TYPE, "4711", title="T", timed_view=60))
     browser.type("Passcode", "0")
@@ -479,6 +485,6 @@ def test_a_phone_shows_every_state_without_scrolling_sideways(browser: Browser, 
     assert all(button.size["height"] >= 40 for button in browser.all("button"))
 
 
-def test_the_page_of_another_tag_knows_its_tag(browser: Browser, service: Running) -> None:
+def test_the_page_of_another_tag_knows_its_tag(browser: Browser, service: RunningService) -> None:
     browser.open(send(service, []))
     assert browser.run("return document.documentElement.dataset.serviceTag") == service.service_tag

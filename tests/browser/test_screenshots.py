@@ -12,7 +12,7 @@ import pytest
 
 from browser.chrome import PHONE, WIDE, Browser
 from browser.states import STATES, Stage
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 
 LOOKS = {
@@ -24,7 +24,9 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_picture_of_each_state(browser: Browser, job: Job, service: Running, state: str, tmp_path: Path) -> None:
+def test_a_picture_of_each_state(
+    browser: Browser, job: Job, service: RunningService, state: str, tmp_path: Path
+) -> None:
     browser.says(STATES[state](Stage(browser, job, service)))
     folder = Path(os.environ.get("SEALPIPE_TESTS_SCREENSHOTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,8 +11,8 @@ from selenium.webdriver.common.keys import Keys
 from browser.asked import FORM, FRAGMENT, SEED, ask
 from browser.chrome import Browser
 from sealpipe.wire.field import TYPES
-from sealpipe_rehearsal.control_client import ask as at_door
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import send_request
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.hostile import NASTY
 from support.job import Job
@@ -191,7 +191,7 @@ def test_a_request_that_takes_nothing_says_why(browser: Browser, job: Job) -> No
     assert (len(full.typed()), expired.typed()) == (1, [])
 
 
-def test_a_request_without_prompts_is_an_error_page(browser: Browser, job: Job, service: Running) -> None:
+def test_a_request_without_prompts_is_an_error_page(browser: Browser, job: Job, service: RunningService) -> None:
     asked = ask(job)
     service.service.store.change("UPDATE requests SET fields = '[]'", {})
     browser.open(asked.collect_link)
@@ -202,7 +202,7 @@ def test_a_request_without_prompts_is_an_error_page(browser: Browser, job: Job, 
 
 
 @pytest.mark.parametrize("key", ["", "%%%", "BAAA", "B" * 87])
-def test_a_key_that_is_none_takes_no_answer(browser: Browser, job: Job, service: Running, key: str) -> None:
+def test_a_key_that_is_none_takes_no_answer(browser: Browser, job: Job, service: RunningService, key: str) -> None:
     asked = ask(job)
     service.service.store.change("UPDATE requests SET public_key = :key", {"key": key})
     form(browser, asked.collect_link)
@@ -224,7 +224,7 @@ def test_an_empty_form_is_not_sent(browser: Browser, job: Job) -> None:
     assert asked.opened() == []
 
 
-def test_what_was_typed_stays_where_it_could_not_be_sent(browser: Browser, job: Job, service: Running) -> None:
+def test_what_was_typed_stays_where_it_could_not_be_sent(browser: Browser, job: Job, service: RunningService) -> None:
     quick, late, gone = ask(job, max_submissions=1), ask(job), ask(job)
     for asked, happens, told in (
         (quick, lambda: quick.answer({"Password": "first"}), "Somebody was quicker"),
@@ -239,7 +239,7 @@ def test_what_was_typed_stays_where_it_could_not_be_sent(browser: Browser, job: 
         assert browser.named("Password").get_property("value") == "mine"
 
 
-def test_where_no_answer_comes_it_can_be_sent_again(browser: Browser, job: Job, service: Running) -> None:
+def test_where_no_answer_comes_it_can_be_sent_again(browser: Browser, job: Job, service: RunningService) -> None:
     asked = ask(job)
     form(browser, asked.collect_link)
     browser.type("Password", "mine")
@@ -350,7 +350,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def test_hostile_prompts_are_text(browser: Browser, job: Job, service: Running) -> None:
+def test_hostile_prompts_are_text(browser: Browser, job: Job, service: RunningService) -> None:
     asked = ask(job, passcode="p")
     prompts = [{"item": text, "type": kind} for text in HOSTILE for kind in ("text", text)]
     hostile = {"title": "".join(HOSTILE), "description": "".join(HOSTILE), "fields": json.dumps(prompts)}
@@ -381,7 +381,7 @@ def test_what_the_service_is_told_holds_no_word_of_the_answer(browser: Browser, 
     assert b"POST /rehearsal/requests/" in heard
     for word in (*FORM.values(), FRAGMENT, SEED.hex()):
         assert word.encode() not in heard
-    status, _ = at_door(job.service.origin, "GET", f"/rehearsal/requests/{asked.code}")
+    status, _ = send_request(job.service.origin, "GET", f"/rehearsal/requests/{asked.code}")
     assert status == 200
 
 

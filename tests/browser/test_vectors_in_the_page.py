@@ -10,7 +10,7 @@ import pytest
 
 from browser.chrome import Browser
 from browser.sending import post
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT, shared
 
 # A module's exports under `wire`; what a script returns or is refused with comes back as JSON.
@@ -168,7 +168,7 @@ def test_our_own_vectors_are_opened_and_refused_alike(read: Reader, kind: str) -
                 assert got["refused"] == head["expect"].split()[1], name
 
 
-def test_the_page_shows_every_shared_vector_as_it_was_sealed(browser: Browser, service: Running) -> None:
+def test_the_page_shows_every_shared_vector_as_it_was_sealed(browser: Browser, service: RunningService) -> None:
     for share in vectors()["shares"]:
         body = {"data": share["data"], "access_token": share["access_token"]}
         if share["passcode"] is not None:

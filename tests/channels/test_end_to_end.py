@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import fake_github, fake_slack
 from support.fake_github import FakeGitHub
 from support.fake_slack import FakeSlack
@@ -37,7 +37,7 @@ def share(user: Terminal, recipient: str) -> Done:
     return user.sealpipe(*words, RECIPIENT=recipient)
 
 
-def test_a_link_is_mailed_and_opens(mailing: Terminal, mailbox: Mailbox, service: Running) -> None:
+def test_a_link_is_mailed_and_opens(mailing: Terminal, mailbox: Mailbox, service: RunningService) -> None:
     done = share(mailing, "ann@example.com")
     assert (done.code, done.out) == (0, ""), done
     [got] = mailbox.received
@@ -50,7 +50,7 @@ def test_a_link_is_mailed_and_opens(mailing: Terminal, mailbox: Mailbox, service
     assert mailing.outbox() == []
 
 
-def test_a_title_that_an_attacker_wrote_is_text(mailing: Terminal, mailbox: Mailbox, service: Running) -> None:
+def test_a_title_that_an_attacker_wrote_is_text(mailing: Terminal, mailbox: Mailbox, service: RunningService) -> None:
     title = (
         "v1 =?utf-8?q?=0D=0AContent-Type:_text/html=0D=0ABcc:_eve@evil.example=0D=0A=0D=0A"
         "<form_action=3Dhttps://evil.example>?="
@@ -83,7 +83,7 @@ def test_a_title_that_an_attacker_wrote_is_text(mailing: Terminal, mailbox: Mail
     ],
 )
 def test_a_recipient_that_is_more_than_one_address_changes_nothing(
-    mailing: Terminal, mailbox: Mailbox, service: Running, recipient: str
+    mailing: Terminal, mailbox: Mailbox, service: RunningService, recipient: str
 ) -> None:
     before = len(service.seen())
     done = share(mailing, recipient)
@@ -94,7 +94,7 @@ def test_a_recipient_that_is_more_than_one_address_changes_nothing(
 
 
 def test_a_mailbox_that_is_not_there_keeps_the_link_for_resume(
-    mailing: Terminal, mailbox: Mailbox, service: Running
+    mailing: Terminal, mailbox: Mailbox, service: RunningService
 ) -> None:
     mailbox.answers.rcpt = "550 5.1.1 unknown"
     done = share(mailing, "ann@example.com")
@@ -107,7 +107,7 @@ def test_a_mailbox_that_is_not_there_keeps_the_link_for_resume(
     assert mailing.outbox() == []
 
 
-def test_a_comment_whose_answer_was_lost_is_there_once(user: Terminal, service: Running) -> None:
+def test_a_comment_whose_answer_was_lost_is_there_once(user: Terminal, service: RunningService) -> None:
     with FakeGitHub() as hub:
         user.environ |= {"GITHUB_API_URL": hub.base_url, "GITHUB_TOKEN": fake_github.TOKEN, "DB_PASSWORD": "s3cret"}
         hub.instead += [None, None, drop_after]
@@ -120,7 +120,9 @@ def test_a_comment_whose_answer_was_lost_is_there_once(user: Terminal, service: 
     assert opened(service, line.strip("<> ")) == {"DB_PASSWORD": "s3cret"}
 
 
-def test_link_and_passcode_go_two_ways_and_never_one(mailing: Terminal, mailbox: Mailbox, service: Running) -> None:
+def test_link_and_passcode_go_two_ways_and_never_one(
+    mailing: Terminal, mailbox: Mailbox, service: RunningService
+) -> None:
     words = (
         "share",
         "-f",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import SHARE
 from support.services import bare, extended, one_service, service, user
 from support.terminal import ABROAD, Terminal
@@ -13,7 +13,7 @@ __all__ = ["bare", "extended", "one_service", "service", "user"]
 
 
 @pytest.fixture
-def commands(user: Terminal, service: Running) -> dict[str, tuple[str, ...]]:
+def commands(user: Terminal, service: RunningService) -> dict[str, tuple[str, ...]]:
     """A command of each kind that would put a secret on stdout."""
     made = user.sealpipe("request", "-a", "Password", "--output", "json").json
     service.submitter().submit(made["collect_link"], {"Password": "canary-of-the-gate"})

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from sealpipe_rehearsal.control_client import mint
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.parts import program
 from support.terminal import SEALPIPE, Terminal, addresses
 
@@ -181,7 +181,7 @@ def user(user: Terminal) -> Terminal:
     return user
 
 
-def refused(user: Terminal, service: Running, bad: Bad) -> str:
+def refused(user: Terminal, service: RunningService, bad: Bad) -> str:
     """Run it, and hold what every refusal has in common. Returns stderr."""
     done = user.sealpipe("share", *bad.words, **bad.environ)
     assert (done.code, done.out) == (bad.code, ""), done
@@ -193,7 +193,7 @@ def refused(user: Terminal, service: Running, bad: Bad) -> str:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_says_what_is_wrong_and_the_next_step(user: Terminal, service: Running, name: str) -> None:
+def test_it_says_what_is_wrong_and_the_next_step(user: Terminal, service: RunningService, name: str) -> None:
     bad = ALL[name]
     err = refused(user, service, bad)
     assert err.startswith("sealpipe: ")
@@ -205,7 +205,9 @@ def test_it_says_what_is_wrong_and_the_next_step(user: Terminal, service: Runnin
 @pytest.mark.parametrize(
     "name", ["an empty credential", "a missing file", "17 MiB", "two expiries", "an unknown option"]
 )
-def test_with_json_the_error_is_one_object_the_last_line_of_stderr(user: Terminal, service: Running, name: str) -> None:
+def test_with_json_the_error_is_one_object_the_last_line_of_stderr(
+    user: Terminal, service: RunningService, name: str
+) -> None:
     bad = ALL[name]
     done = user.sealpipe("share", "--output", "json", *bad.words, **bad.environ)
     assert (done.code, done.out, service.seen()) == (bad.code, "", [])
@@ -214,7 +216,9 @@ def test_with_json_the_error_is_one_object_the_last_line_of_stderr(user: Termina
     assert bad.next_step in done.error["message"] + done.error["remedy"]
 
 
-def test_a_file_that_this_user_may_not_read_is_told_apart_from_a_missing_one(user: Terminal, service: Running) -> None:
+def test_a_file_that_this_user_may_not_read_is_told_apart_from_a_missing_one(
+    user: Terminal, service: RunningService
+) -> None:
     user.file("secret", HIDDEN, mode=0o000)
     # Root reads everything, unless it is taken from him.
     drop = [program("setpriv"), "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
@@ -250,7 +254,7 @@ CREDENTIALS = {
 
 @pytest.mark.parametrize("name", CREDENTIALS)
 def test_a_malformed_credential_is_told_by_its_fault_and_never_shown(
-    user: Terminal, service: Running, name: str
+    user: Terminal, service: RunningService, name: str
 ) -> None:
     text, says = CREDENTIALS[name]
     err = refused(user, service, Bad(FIELD, says, "", {"SEALPIPE_API_KEY": text}))
@@ -260,7 +264,7 @@ def test_a_malformed_credential_is_told_by_its_fault_and_never_shown(
     assert not any(text[start : start + 12] in err for start in range(len(text) - 12) if text[start] not in "svc_k")
 
 
-def test_a_credential_file_may_end_in_one_newline_and_no_more(user: Terminal, service: Running) -> None:
+def test_a_credential_file_may_end_in_one_newline_and_no_more(user: Terminal, service: RunningService) -> None:
     key = user.environ["SEALPIPE_API_KEY"]
     from_file: dict[str, str | None] = {"SEALPIPE_API_KEY": None, "SEALPIPE_API_KEY_FILE": "key"}
     for end, code in {"": 0, "\n": 0, "\r\n": 0, "\n\n": 2, " ": 2, " \n": 2}.items():
@@ -270,7 +274,7 @@ def test_a_credential_file_may_end_in_one_newline_and_no_more(user: Terminal, se
     assert len(service.seen()) == 3
 
 
-def test_a_credential_file_that_others_may_write_is_refused(user: Terminal, service: Running) -> None:
+def test_a_credential_file_that_others_may_write_is_refused(user: Terminal, service: RunningService) -> None:
     user.file("key", user.environ["SEALPIPE_API_KEY"], mode=0o666)
     bad = Bad(FIELD, "", "", {"SEALPIPE_API_KEY": None, "SEALPIPE_API_KEY_FILE": "key"})
     assert "chmod 600" in refused(user, service, bad)
@@ -292,7 +296,7 @@ PREVIOUS = f"{GOOD}.{EARLIER}"
     ],
 )
 def test_the_credential_is_in_no_text_that_goes_out_in_clear(
-    user: Terminal, service: Running, words: tuple[str, ...], part: str
+    user: Terminal, service: RunningService, words: tuple[str, ...], part: str
 ) -> None:
     _, auth, custody = user.environ["SEALPIPE_API_KEY"].split(".")
     secret = {"auth secret": auth, "custody secret": custody}.get(part, EARLIER)
@@ -307,7 +311,7 @@ def test_the_credential_is_in_no_text_that_goes_out_in_clear(
 
 @pytest.mark.parametrize("command", ["show", "expire"])
 @pytest.mark.parametrize("code", ["..", ".", ""])
-def test_a_path_is_no_short_code(user: Terminal, service: Running, command: str, code: str) -> None:
+def test_a_path_is_no_short_code(user: Terminal, service: RunningService, command: str, code: str) -> None:
     done = user.sealpipe("shares", command, code)
     assert (done.code, done.out, service.seen()) == (2, "", [])
     assert "is no short code" in done.err
@@ -315,7 +319,7 @@ def test_a_path_is_no_short_code(user: Terminal, service: Running, command: str,
 
 
 @pytest.mark.parametrize("code", ["../keys", "a/b", "a?b=c", "a#b", "%2e%2e", "a b", "é"])
-def test_any_other_short_code_is_one_encoded_segment(user: Terminal, service: Running, code: str) -> None:
+def test_any_other_short_code_is_one_encoded_segment(user: Terminal, service: RunningService, code: str) -> None:
     done = user.sealpipe("shares", "show", code)
     (seen,) = service.seen()
     assert seen.target.count("/") == 3
@@ -343,7 +347,7 @@ CARRIES_ITS_KEY = {
     ],
 )
 def test_a_link_with_its_key_is_no_short_code_and_the_service_never_gets_it(
-    user: Terminal, service: Running, command: str, name: str
+    user: Terminal, service: RunningService, command: str, name: str
 ) -> None:
     word = CARRIES_ITS_KEY[name]
     for given in [word, f"code:{word}"] if command == "collect" else [word]:
@@ -353,7 +357,7 @@ def test_a_link_with_its_key_is_no_short_code_and_the_service_never_gets_it(
         assert LINK_KEY[1:20] not in done.err
 
 
-def test_nothing_is_sent_where_the_service_is_only_half_known(bare: Terminal, service: Running) -> None:
+def test_nothing_is_sent_where_the_service_is_only_half_known(bare: Terminal, service: RunningService) -> None:
     done = bare.sealpipe("share", *FIELD, **SECRET, **addresses(service))
     assert (done.code, done.out, service.seen()) == (2, "", [])
 

@@ -13,7 +13,7 @@ from sealpipe import Client
 from sealpipe.flows.request.purge import purge_command
 from sealpipe.flows.short_codes import confirm_code
 from sealpipe.wire.code import decoded, encoded, names
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.odd_codes import ODD, ended, renamed
 from support.terminal import Terminal
 
@@ -40,17 +40,17 @@ def test_what_no_encoder_writes_is_a_code_as_it_is(word: str) -> None:
     assert decoded(word) is None
 
 
-def connected(user: Terminal, service: Running) -> Client:
+def connected(user: Terminal, service: RunningService) -> Client:
     key = user.environ["SEALPIPE_API_KEY"]
     return Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url)
 
 
-def shared(user: Terminal, service: Running, code: str) -> str:
+def shared(user: Terminal, service: RunningService, code: str) -> str:
     with connected(user, service) as client:
         return renamed(service, "shares", client.share(["text:x"]).short_code, code)
 
 
-def asked(user: Terminal, service: Running, code: str) -> str:
+def asked(user: Terminal, service: RunningService, code: str) -> str:
     with connected(user, service) as client:
         return renamed(service, "requests", client.request(["Password"]).short_code, code)
 
@@ -58,7 +58,7 @@ def asked(user: Terminal, service: Running, code: str) -> str:
 @pytest.mark.parametrize("what", ["shares", "requests"])
 @pytest.mark.parametrize("form", ["as it is", "encoded"])
 def test_shares_and_requests_of_any_code_are_shown_and_ended_in_either_form(
-    user: Terminal, service: Running, what: str, form: str
+    user: Terminal, service: RunningService, what: str, form: str
 ) -> None:
     make = shared if what == "shares" else asked
     for code in ODD:
@@ -77,7 +77,7 @@ def _forget(user: Terminal) -> None:
 
 
 @pytest.mark.parametrize("what", ["shares", "requests"])
-def test_either_form_is_shown_and_ended_twice(user: Terminal, service: Running, what: str) -> None:
+def test_either_form_is_shown_and_ended_twice(user: Terminal, service: RunningService, what: str) -> None:
     code = (shared if what == "shares" else asked)(user, service, "a b")
     assert user.sealpipe(what, "show", "--output", "json", "a%20b").json["short_code"] == code
     assert user.sealpipe(what, "expire", "a%20b").code == 0
@@ -89,7 +89,7 @@ def test_either_form_is_shown_and_ended_twice(user: Terminal, service: Running, 
 @pytest.mark.parametrize("what", ["shares", "requests"])
 @pytest.mark.parametrize("command", ["show", "expire"])
 def test_a_word_that_names_two_is_refused_and_neither_is_ended(
-    user: Terminal, service: Running, what: str, command: str
+    user: Terminal, service: RunningService, what: str, command: str
 ) -> None:
     make = shared if what == "shares" else asked
     for code in ("a/b", "a%2Fb"):
@@ -105,7 +105,7 @@ def test_a_word_that_names_two_is_refused_and_neither_is_ended(
 
 
 @pytest.mark.parametrize("what", ["shares", "requests"])
-def test_one_that_this_machine_has_ended_still_counts(user: Terminal, service: Running, what: str) -> None:
+def test_one_that_this_machine_has_ended_still_counts(user: Terminal, service: RunningService, what: str) -> None:
     """Run again, a script must not end what came to be called so in the meantime."""
     make = shared if what == "shares" else asked
     make(user, service, "a/b")
@@ -116,7 +116,9 @@ def test_one_that_this_machine_has_ended_still_counts(user: Terminal, service: R
     assert ended(service) == ["a%2Fb"]
 
 
-def test_a_key_that_may_not_look_ends_nothing_by_a_word_that_may_be_two(user: Terminal, service: Running) -> None:
+def test_a_key_that_may_not_look_ends_nothing_by_a_word_that_may_be_two(
+    user: Terminal, service: RunningService
+) -> None:
     for code in ("a/b", "a b"):
         shared(user, service, code)
     user.at(service, scopes=["shares:write"])
@@ -125,7 +127,7 @@ def test_a_key_that_may_not_look_ends_nothing_by_a_word_that_may_be_two(user: Te
     assert user.sealpipe("shares", "expire", "a b").code == 0, "one that can only be itself is not looked for"
 
 
-def test_purging_takes_no_word_for_another_one(user: Terminal, service: Running) -> None:
+def test_purging_takes_no_word_for_another_one(user: Terminal, service: RunningService) -> None:
     for code in ("a/b", "a%2Fb"):
         asked(user, service, code)
     for words in (
@@ -152,7 +154,7 @@ def test_what_an_error_says_to_run_purges_that_code_and_no_other(code: str) -> N
 
 
 @pytest.mark.parametrize("code", ["a b", "$(id)", "#x", "é", "a%b"])
-def test_collect_takes_the_encoded_form(user: Terminal, service: Running, code: str, tmp_path: Path) -> None:
+def test_collect_takes_the_encoded_form(user: Terminal, service: RunningService, code: str, tmp_path: Path) -> None:
     made = user.sealpipe("request", "-a", "Password", "--output", "json").json
     service.submitter().submit(made["collect_link"], {"Password": "hunter22"})
     renamed(service, "requests", made["short_code"], code)
@@ -162,7 +164,7 @@ def test_collect_takes_the_encoded_form(user: Terminal, service: Running, code: 
     assert user.sealpipe("collect", encoded(code), code, "--to", f"file:{tmp_path}/{{request}}").code == 2
 
 
-def test_what_a_ci_step_is_handed_is_encoded_and_ends_the_share(user: Terminal, service: Running) -> None:
+def test_what_a_ci_step_is_handed_is_encoded_and_ends_the_share(user: Terminal, service: RunningService) -> None:
     output = user.here / "output"
     service.service.token_bytes, drawn = (lambda _: b"\xfb\xff\xfe" * 3), service.service.token_bytes  # -__- ...
     try:

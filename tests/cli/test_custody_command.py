@@ -9,11 +9,11 @@ import pytest
 from leaks.needles import Detector
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal
 
 
-def test_it_is_the_point_that_the_service_has_registered(user: Terminal, service: Running) -> None:
+def test_it_is_the_point_that_the_service_has_registered(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("custody", "public-key")
     assert (done.code, done.err) == (0, "")
     secret = user.environ["SEALPIPE_API_KEY"].split(".")[2]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sealpipe.ci_systems import CISystem
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import ROWS, SHARE, SIGNS, SOME, job, redirected, titled
 from support.terminal import ABROAD, Done, Terminal
 
@@ -30,14 +30,16 @@ def refused(done: Done, row: CISystem, command: str) -> None:
 
 
 @pytest.mark.parametrize(("row", "sign"), SIGNS, ids=titled)
-def test_no_link_is_printed_in_any_ci(user: Terminal, service: Running, row: CISystem, sign: str) -> None:
+def test_no_link_is_printed_in_any_ci(user: Terminal, service: RunningService, row: CISystem, sign: str) -> None:
     refused(user.sealpipe(*SHARE, **job(row, sign)), row, "share")
     assert service.seen() == []
     assert user.outbox() == []
 
 
 @pytest.mark.parametrize("name", ["BUILD_NUMBER", "CONTINUOUS_INTEGRATION", "HUDSON_URL", "TASKCLUSTER_ROOT_URL"])
-def test_one_variable_that_a_job_hands_into_a_container_is_enough(user: Terminal, service: Running, name: str) -> None:
+def test_one_variable_that_a_job_hands_into_a_container_is_enough(
+    user: Terminal, service: RunningService, name: str
+) -> None:
     done = user.sealpipe(*SHARE, **{name: "42"}, **ABROAD)
     assert (done.code, done.out, service.seen()) == (2, "", [])
 
@@ -45,7 +47,7 @@ def test_one_variable_that_a_job_hands_into_a_container_is_enough(user: Terminal
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("row", SOME, ids=titled)
 def test_nothing_secret_is_printed_without_leave(
-    user: Terminal, service: Running, commands: dict[str, tuple[str, ...]], row: CISystem, form: str
+    user: Terminal, service: RunningService, commands: dict[str, tuple[str, ...]], row: CISystem, form: str
 ) -> None:
     before = len(service.seen())
     for command, words in commands.items():
@@ -55,7 +57,7 @@ def test_nothing_secret_is_printed_without_leave(
 
 
 def test_a_refusal_sends_nothing_and_fetches_nothing(
-    user: Terminal, service: Running, commands: dict[str, tuple[str, ...]]
+    user: Terminal, service: RunningService, commands: dict[str, tuple[str, ...]]
 ) -> None:
     before = len(service.seen())
     for words in commands.values():
@@ -75,7 +77,7 @@ def test_a_rehearsals_link_and_a_collect_link_need_no_leave(user: Terminal, row:
     assert user.sealpipe("request", "-a", "Password", **job(row)).out.startswith("https://share.example/r/")
 
 
-def test_a_loopback_link_to_a_service_elsewhere_is_no_rehearsals(user: Terminal, service: Running) -> None:
+def test_a_loopback_link_to_a_service_elsewhere_is_no_rehearsals(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe(*SHARE, CI="true", SEALPIPE_BASE_URL="https://api.example/v1")
     refused(done, ROWS["other"], "share")
     assert service.seen() == []
@@ -114,7 +116,9 @@ def test_leave_can_be_given_by_the_environment(user: Terminal, value: str) -> No
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("row", SOME, ids=titled)
-def test_a_resumed_share_needs_leave_of_its_own(user: Terminal, service: Running, row: CISystem, form: str) -> None:
+def test_a_resumed_share_needs_leave_of_its_own(
+    user: Terminal, service: RunningService, row: CISystem, form: str
+) -> None:
     done = redirected(user, ">&-", *SHARE, "--print", **job(row))
     assert done.code == 11, done
     assert "resume" in done.err

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from leaks.needles import Detector
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty
 from support.terminal import Done, Terminal, addresses
@@ -28,7 +28,7 @@ SCOPES = ("shares:read", "shares:write", "requests:read", "requests:write", "sta
 
 
 @pytest.fixture
-def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
+def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
     """Make servers that stand before the service."""
     with ExitStack() as stack:
         address = (service.address.host, service.address.port)
@@ -41,14 +41,14 @@ def rows(done: Done) -> dict[str, tuple[str, str]]:
     return {match[2]: (match[1], match[3]) for match in found if match}
 
 
-def calls(service: Running) -> list[tuple[str, str]]:
+def calls(service: RunningService) -> list[tuple[str, str]]:
     return [(seen.method, seen.target) for seen in service.seen()]
 
 
 # -- when all is well -----------------------------------------------------------------------------
 
 
-def test_all_is_well_and_every_check_says_so(user: Terminal, service: Running) -> None:
+def test_all_is_well_and_every_check_says_so(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("doctor")
     assert (done.code, done.err) == (0, ""), done
     assert {status for status, _ in rows(done).values()} == {"ok"}
@@ -60,7 +60,7 @@ def test_all_is_well_and_every_check_says_so(user: Terminal, service: Running) -
     assert not (user.home / ".local").exists()
 
 
-def test_it_changes_nothing_and_asks_five_times_never_with_delete(user: Terminal, service: Running) -> None:
+def test_it_changes_nothing_and_asks_five_times_never_with_delete(user: Terminal, service: RunningService) -> None:
     user.sealpipe("doctor")
     assert calls(service) == [
         ("GET", "/v1/shares?limit=1"),
@@ -103,7 +103,7 @@ def test_with_nothing_set_it_runs_and_tells_what_to_set(bare: Terminal) -> None:
     assert [row["exit_code"] for row in as_json.json["checks"] if row["status"] == "fail"] == [2, 2, 2]
 
 
-def test_each_setting_tells_where_it_comes_from(user: Terminal, service: Running) -> None:
+def test_each_setting_tells_where_it_comes_from(user: Terminal, service: RunningService) -> None:
     config = user.file("c.toml", f"base_url = '{service.base_url}'\ndeadline = '20s'\nstate_dir = '{user.tmp}/s'\n")
     done = user.sealpipe("doctor", "--deadline", "30s", SEALPIPE_BASE_URL=None, SEALPIPE_CONFIG=str(config))
     assert done.code == 0
@@ -197,7 +197,9 @@ def test_an_outbox_that_others_may_read_is_doubtful(user: Terminal) -> None:
 # -- the service ----------------------------------------------------------------------------------
 
 
-def test_scopes_that_are_missing_are_doubtful_and_none_at_all_ends_with_4(bare: Terminal, service: Running) -> None:
+def test_scopes_that_are_missing_are_doubtful_and_none_at_all_ends_with_4(
+    bare: Terminal, service: RunningService
+) -> None:
     done = bare.at(service, scopes=["shares:write", "stats:read"]).sealpipe("doctor")
     assert done.code == 0
     assert {scope: rows(done)[f"scope {scope}"][0] for scope in SCOPES} == {
@@ -212,7 +214,7 @@ def test_scopes_that_are_missing_are_doubtful_and_none_at_all_ends_with_4(bare: 
     assert (none.code, rows(none)["scopes"][0]) == (4, "fail")
 
 
-def test_a_credential_that_is_refused_ends_with_3_after_one_call(user: Terminal, service: Running) -> None:
+def test_a_credential_that_is_refused_ends_with_3_after_one_call(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("doctor", "--roundtrip", SEALPIPE_API_KEY=UNKNOWN)
     assert done.code == 3
     assert "not revoked" in rows(done)["service"][1]
@@ -310,7 +312,7 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def secured(authority: trustme.CA, service: Running, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]]]:
+def secured(authority: trustme.CA, service: RunningService, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     """Make a TLS door to the service; what makes a command go there, through a proxy or not."""
     ca_file = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(ca_file)
@@ -370,7 +372,7 @@ def test_a_certificate_that_nobody_trusts_ends_with_10_and_a_file_that_is_none_w
 # -- the round trip -------------------------------------------------------------------------------
 
 
-def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, service: Running) -> None:
+def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
     assert re.fullmatch(r"a test share was created in \d+ ms and expired in \d+ ms", rows(done)["roundtrip"][1])
@@ -381,7 +383,9 @@ def test_a_roundtrip_makes_a_share_and_ends_it_opened_by_nobody(user: Terminal, 
     assert user.outbox() == []
 
 
-def test_a_key_without_custody_is_told_and_all_calls_together_are_eight(bare: Terminal, service: Running) -> None:
+def test_a_key_without_custody_is_told_and_all_calls_together_are_eight(
+    bare: Terminal, service: RunningService
+) -> None:
     done = bare.at(service, custody="none").sealpipe("doctor", "--roundtrip")
     assert done.code == 0, done
     assert len(service.seen()) == 8
@@ -402,7 +406,7 @@ def test_a_create_whose_answer_is_lost_ends_with_9_and_says_that_it_ends_by_itse
 # -- plugins, and what never shows ----------------------------------------------------------------
 
 
-def test_one_source_can_be_looked_at_alone(user: Terminal, service: Running) -> None:
+def test_one_source_can_be_looked_at_alone(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("doctor", "gen")
     assert (done.code, done.err) == (0, "")
     assert "7776 words" in done.out
@@ -455,7 +459,9 @@ def test_a_source_that_cannot_be_used_ends_with_14(bare: Terminal) -> None:
         assert "c4nary" not in done.out + done.err
 
 
-def test_no_part_of_a_secret_shows(user: Terminal, secured: Callable[..., dict[str, Any]], service: Running) -> None:
+def test_no_part_of_a_secret_shows(
+    user: Terminal, secured: Callable[..., dict[str, Any]], service: RunningService
+) -> None:
     key, before = user.environ["SEALPIPE_API_KEY"], service.create_key().reveal()
     parts = {"auth": key, "custody": key, "previous auth": before, "previous custody": before}
     detector = Detector(

@@ -18,7 +18,7 @@ from sealpipe.cli.options import OneOf, SettingType
 from sealpipe.errors import SettingError, UsageError
 from sealpipe.setting_values import SWITCH, check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal
 from support.wires import LOOPBACK, Wire, tls
 
@@ -305,7 +305,7 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def door(authority: trustme.CA, service: Running) -> Iterator[int]:
+def door(authority: trustme.CA, service: RunningService) -> Iterator[int]:
     """A TLS port whose certificate is for another name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("links.example").configure_cert(context)
@@ -339,7 +339,7 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_a_link_address_that_answers_is_told(user: Terminal, service: Running) -> None:
+def test_a_link_address_that_answers_is_told(user: Terminal, service: RunningService) -> None:
     assert rows(doctor(user))["link address"] == ("ok", f"{service.origin} can be reached -> ")
 
 

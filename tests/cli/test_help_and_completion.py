@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe.cli.main import cli
 from sealpipe.settings import COMMANDS, GLOBAL
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.parts import program
 from support.terminal import Terminal
 
@@ -51,14 +51,16 @@ def test_help_goes_to_stdout_and_holds_nothing_of_the_environment(bare: Terminal
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_a_short_h_is_help_everywhere_and_sends_nothing(user: Terminal, service: Running, command: str) -> None:
+def test_a_short_h_is_help_everywhere_and_sends_nothing(user: Terminal, service: RunningService, command: str) -> None:
     done = user.sealpipe(*command.split(), "-h")
     assert (done.code, done.err, service.seen()) == (0, "", [])
     assert done == user.sealpipe(*command.split(), "--help")
 
 
 @pytest.mark.parametrize("words", [("shares", "show"), ("shares", "expire"), ("requests", "show")], ids=" ".join)
-def test_what_begins_with_h_is_a_code_and_no_help(user: Terminal, service: Running, words: tuple[str, str]) -> None:
+def test_what_begins_with_h_is_a_code_and_no_help(
+    user: Terminal, service: RunningService, words: tuple[str, str]
+) -> None:
     """A script whose share is called `-hX` would be shown help, exit 0, and leave the share alive."""
     for code in (["-hX4", "--output", "json"], ["--output", "json", "-hX4"], ["--", "-h"], ["--", "--help"]):
         service.reset()
@@ -69,7 +71,7 @@ def test_what_begins_with_h_is_a_code_and_no_help(user: Terminal, service: Runni
 
 @pytest.mark.parametrize("word", ["--aBc", "-o", "--show-all"])
 def test_an_option_that_is_none_may_be_a_code_and_says_where_that_goes(
-    user: Terminal, service: Running, word: str
+    user: Terminal, service: RunningService, word: str
 ) -> None:
     for words in (["shares", "show", word], ["requests", "purge", word, "--confirm", word], ["collect", word]):
         done = user.sealpipe(*words)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_commands import command, pairs
 from support.terminal import Terminal, opened
 
 GITHUB = {"GITHUB_ACTIONS": "true", "CI": "true"}
 
 
-def test_a_link_is_masked_before_it_is_printed_and_its_code_is_an_output(user: Terminal, service: Running) -> None:
+def test_a_link_is_masked_before_it_is_printed_and_its_code_is_an_output(
+    user: Terminal, service: RunningService
+) -> None:
     output = user.here / "output"
     done = user.sealpipe(
         "share", "-f", "Note=text:some note", "--title", "a title", **GITHUB, GITHUB_OUTPUT=str(output)
@@ -31,7 +33,7 @@ def test_a_link_is_masked_before_it_is_printed_and_its_code_is_an_output(user: T
     assert opened(service, link) == {"Note": "some note"}
 
 
-def test_what_was_handed_over_is_masked_before_it_is_printed(user: Terminal, service: Running) -> None:
+def test_what_was_handed_over_is_masked_before_it_is_printed(user: Terminal, service: RunningService) -> None:
     made = user.sealpipe("request", "-a", "Password", "-a", "User:text", "--receipt", "r.json", "--output", "json").json
     service.submitter().submit(made["collect_link"], {"Password": 'one"\n100%', "User": "deploy"})
     by_code, by_receipt = (

@@ -12,7 +12,7 @@ import pytest
 from sealpipe.ci_systems import CISystem
 from sealpipe.cli.disclosure import WAIT
 from sealpipe.wire import encoding, fields, sealed_box
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import MASKING, ROWS, SHARE, job, redirected, titled
 from support.faulty import Faulty, holds
 from support.starting import SEALPIPE
@@ -25,7 +25,7 @@ DEAF = ("2>err.log", "2>&-", "2>/dev/null", "2>/dev/full", ">all.log 2>&1")
 @pytest.mark.parametrize("streams", DEAF)
 @pytest.mark.parametrize("row", [ROWS["github"], ROWS["azure"]], ids=titled)
 def test_where_no_runner_reads_stderr_print_refuses(
-    user: Terminal, service: Running, commands: dict[str, tuple[str, ...]], row: CISystem, streams: str
+    user: Terminal, service: RunningService, commands: dict[str, tuple[str, ...]], row: CISystem, streams: str
 ) -> None:
     before = len(service.seen())
     for words in commands.values():
@@ -44,7 +44,7 @@ def test_where_nothing_can_be_masked_print_needs_no_stderr(user: Terminal, strea
     assert done.out.startswith("https://share.example/")
 
 
-def test_a_pipe_that_nobody_reads_is_no_runner(user: Terminal, service: Running) -> None:
+def test_a_pipe_that_nobody_reads_is_no_runner(user: Terminal, service: RunningService) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     environ = user.with_environ(job(ROWS["github"]))
@@ -55,7 +55,7 @@ def test_a_pipe_that_nobody_reads_is_no_runner(user: Terminal, service: Running)
     assert service.seen() == []
 
 
-def test_a_mask_that_gets_lost_at_the_last_moment_keeps_the_link_back(user: Terminal, service: Running) -> None:
+def test_a_mask_that_gets_lost_at_the_last_moment_keeps_the_link_back(user: Terminal, service: RunningService) -> None:
     """Whoever reads stderr goes when the share is made already: nothing is printed, and nothing is lost."""
     with Faulty((service.address.host, service.address.port), then=holds) as server:
         environ = job(ROWS["github"]) | {"SEALPIPE_BASE_URL": server.base_url}
@@ -96,7 +96,7 @@ def test_masks_go_to_stderr_alone_and_cover_what_is_printed(
         assert "***" in shown
 
 
-def test_azure_gets_what_it_unescapes(user: Terminal, service: Running) -> None:
+def test_azure_gets_what_it_unescapes(user: Terminal, service: RunningService) -> None:
     made = user.sealpipe("request", "-a", "Key:multiline", "--output", "json").json
     service.submitter().submit(made["collect_link"], {"Key": "100%0A of it\nnext line"})
     done = user.sealpipe("collect", made["short_code"], "--print", TF_BUILD="True")
@@ -105,7 +105,7 @@ def test_azure_gets_what_it_unescapes(user: Terminal, service: Running) -> None:
     assert {"100%0A of it\nnext line", "100%0A of it", "next line"} <= set(masked)
 
 
-def test_members_that_nobody_knows_are_masked_too(user: Terminal, service: Running) -> None:
+def test_members_that_nobody_knows_are_masked_too(user: Terminal, service: RunningService) -> None:
     made = user.sealpipe("request", "-a", "Key", "--output", "json").json
     form = service.submitter().open_form(made["collect_link"])
     extra = {"note": "canary-note", "more": {"codes": ["canary-in-a-list", 20260101, True, None]}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal
 
 
@@ -66,7 +66,7 @@ def test_the_vendors_answer_is_what_collect_gets(user: Terminal) -> None:
     assert [each["value"] for each in submission["fields"]] == ["from the vendor", "acme"]
 
 
-def test_what_is_not_named_stays_empty_and_one_access_is_spent(user: Terminal, service: Running) -> None:
+def test_what_is_not_named_stays_empty_and_one_access_is_spent(user: Terminal, service: RunningService) -> None:
     link = asked(user)
     code = user.sealpipe("rehearsal", "answer", link, "-f", "User name=text:acme", "--output", "json").json
     assert list(code) == ["schema", "short_code"]

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from sealpipe_rehearsal.control_client import ask
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import send_request
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import PATIENCE, Done, Terminal, addresses
 
 # -- the tour -----------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def test_the_tour_runs_in_any_environment(bare: Terminal, environ: dict[str, str
     assert bare.sealpipe("rehearse", **environ).code == 0
 
 
-def test_the_tour_runs_beside_the_settings_of_a_real_service(bare: Terminal, service: Running) -> None:
+def test_the_tour_runs_beside_the_settings_of_a_real_service(bare: Terminal, service: RunningService) -> None:
     bare.at(service).file(f"{bare.home}/.config/sealpipe/config.toml", '[share]\ntitle = "real"\nviews = 7\n')
     done = bare.sealpipe("rehearse", SEALPIPE_SHARE_EXPIRES_IN="1s", SEALPIPE_OUTPUT="text")
     assert done.code == 0
@@ -83,7 +83,7 @@ def test_a_command_works_as_on_a_real_service(bare: Terminal) -> None:
     assert link.rpartition("/")[2] == listed.partition("\t")[0]
 
 
-def test_the_users_own_settings_do_not_reach_the_command(bare: Terminal, service: Running) -> None:
+def test_the_users_own_settings_do_not_reach_the_command(bare: Terminal, service: RunningService) -> None:
     mine = service.create_key().reveal()
     environ = {**addresses(service), "SEALPIPE_API_KEY": mine, "SEALPIPE_SHARE_TITLE": "mine", "OTHER": "stays"}
     done = bare.sealpipe("rehearse", "--", "env", **environ)
@@ -155,7 +155,7 @@ def test_keep_goes_on_serving_until_interrupted(bare: Terminal) -> None:
     assert process.stderr
     told = [process.stderr.readline() for _ in range(4)]
     base_url = told[1].partition("SEALPIPE_BASE_URL=")[2].strip()
-    assert ask(base_url, "GET", "/rehearsal")[0] == 200
+    assert send_request(base_url, "GET", "/rehearsal")[0] == 200
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
@@ -202,7 +202,7 @@ def test_a_service_ends_in_good_order_and_remembers_with_a_state(bare: Terminal,
         assert end(process, number) == code
     with serving(bare, *words):
         assert bare.sealpipe("shares", "show", made["short_code"]).code == 0
-        assert ask(key["base_url"], "GET", f"/rehearsal/shares/{made['short_code']}")[0] == 200
+        assert send_request(key["base_url"], "GET", f"/rehearsal/shares/{made['short_code']}")[0] == 200
 
 
 def test_without_a_state_a_service_forgets(bare: Terminal) -> None:
@@ -210,7 +210,7 @@ def test_without_a_state_a_service_forgets(bare: Terminal) -> None:
     for _ in range(2):
         with serving(bare, *words) as process:
             base_url = f"http://127.0.0.1:{words[1]}/v1"
-            assert ask(base_url, "GET", "/rehearsal/keys") == (200, {"keys": []})
+            assert send_request(base_url, "GET", "/rehearsal/keys") == (200, {"keys": []})
             credential = bare.sealpipe("rehearsal", "key", "create", *words).out
             assert re.fullmatch(r"svc_sk_live_[\w-]{16}\.[\w-]{43}\.[\w-]{43}\n", credential)
             assert end(process, signal.SIGTERM) == 143
@@ -224,25 +224,25 @@ def test_what_serve_prints_is_what_a_shell_can_take(bare: Terminal) -> None:
         assert (done.code, len(done.out.splitlines())) == (0, 1)
 
 
-def test_a_key_has_the_name_scopes_and_custody_that_were_asked_for(bare: Terminal, service: Running) -> None:
+def test_a_key_has_the_name_scopes_and_custody_that_were_asked_for(bare: Terminal, service: RunningService) -> None:
     port = ["--port", str(service.address.port)]
     words = ["--name", "reader", "--scope", "shares:read", "--custody", "none", "--output", "json"]
     told = bare.sealpipe("rehearsal", "key", "create", *port, *words).json
-    (key,) = ask(service.origin, "GET", "/rehearsal/keys")[1]["keys"]
+    (key,) = send_request(service.origin, "GET", "/rehearsal/keys")[1]["keys"]
     assert told["scopes"] == ["shares:read"]
     assert (key["name"], key["scopes"], key["custody_effective"]) == ("reader", ["shares:read"], "none")
     assert bare.at(service).sealpipe("share", "-f", "text:x", SEALPIPE_API_KEY=told["api_key"]).code == 4
 
 
-def test_a_key_starts_as_the_form_does_and_can_have_every_scope(bare: Terminal, service: Running) -> None:
+def test_a_key_starts_as_the_form_does_and_can_have_every_scope(bare: Terminal, service: RunningService) -> None:
     create = ["rehearsal", "key", "create", "--port", str(service.address.port), "--output", "json"]
     assert bare.sealpipe(*create).json["scopes"] == ["shares:write"]
     assert len(bare.sealpipe(*create, "--scope", "all").json["scopes"]) == 6
-    form, _ = ask(service.origin, "GET", "/rehearsal/keys")[1]["keys"]
+    form, _ = send_request(service.origin, "GET", "/rehearsal/keys")[1]["keys"]
     assert (form["scopes"], form["custody_effective"]) == (["shares:write"], "self")
 
 
-def test_keys_are_listed_granted_and_revoked(bare: Terminal, service: Running) -> None:
+def test_keys_are_listed_granted_and_revoked(bare: Terminal, service: RunningService) -> None:
     port = ["--port", str(service.address.port)]
 
     def key(*words: str) -> Done:
@@ -262,7 +262,7 @@ def test_keys_are_listed_granted_and_revoked(bare: Terminal, service: Running) -
     assert key("revoke", "unknown").code == 2
 
 
-def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: Running) -> None:
+def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: RunningService) -> None:
     port = ["--port", str(service.address.port)]
     account = ["rehearsal", "account", *port, "--output", "json"]
     assert bare.sealpipe(*account).json["limits"]["api_keys"] == 5
@@ -284,7 +284,7 @@ def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: Ru
         (["--custody", "all"], "--custody"),
     ],
 )
-def test_a_key_that_cannot_be_is_refused(bare: Terminal, service: Running, words: list[str], says: str) -> None:
+def test_a_key_that_cannot_be_is_refused(bare: Terminal, service: RunningService, words: list[str], says: str) -> None:
     done = bare.sealpipe("rehearsal", "key", "create", "--port", str(service.address.port), *words)
     assert (done.code, done.out) == (2, "")
     assert says in done.err or "must be" in done.err
@@ -297,7 +297,7 @@ def test_a_key_where_no_service_runs_is_refused_with_the_next_step(bare: Termina
     assert f"is `sealpipe rehearsal serve --port {port}` running?" in done.err
 
 
-def test_a_port_that_is_taken_ends_with_2(bare: Terminal, service: Running) -> None:
+def test_a_port_that_is_taken_ends_with_2(bare: Terminal, service: RunningService) -> None:
     done = bare.sealpipe("rehearsal", "serve", "--port", str(service.address.port))
     assert (done.code, done.out) == (2, "")
     assert "cannot be had" in done.err

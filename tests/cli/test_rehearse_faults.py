@@ -159,10 +159,10 @@ def test_serve_has_its_plan_from_the_start_and_the_door_can_end_it(bare: Termina
     try:
         assert process.stderr
         base = process.stderr.readline().split()[2]
-        assert control_client.ask(base, "GET", "/v1/shares")[0] == 418
-        assert control_client.faults(base)[0]["applied"] == 1
+        assert control_client.send_request(base, "GET", "/v1/shares")[0] == 418
+        assert control_client.list_faults(base)[0]["applied"] == 1
         assert control_client.set_faults(base, []) == []
-        assert control_client.ask(base, "GET", "/v1/shares")[0] == 401
+        assert control_client.send_request(base, "GET", "/v1/shares")[0] == 401
     finally:
         process.kill()
         process.communicate(timeout=PATIENCE)

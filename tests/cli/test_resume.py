@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import SEALPIPE, Terminal, created, opened
 
 SECRET = {"DB_PASSWORD": "s3cret"}
@@ -22,7 +22,7 @@ def entry(user: Terminal) -> str:
     return file.stem
 
 
-def test_it_prints_the_link_of_the_share_that_is_there(user: Terminal, service: Running, entry: str) -> None:
+def test_it_prints_the_link_of_the_share_that_is_there(user: Terminal, service: RunningService, entry: str) -> None:
     done = user.sealpipe("resume", entry)
     assert done.code == 0, done
     assert opened(service, done.out) == SECRET
@@ -30,14 +30,16 @@ def test_it_prints_the_link_of_the_share_that_is_there(user: Terminal, service: 
     assert user.outbox() == []
 
 
-def test_without_an_id_it_finishes_every_entry(user: Terminal, service: Running, entry: str) -> None:
+def test_without_an_id_it_finishes_every_entry(user: Terminal, service: RunningService, entry: str) -> None:
     assert entry
     done = user.sealpipe("resume", "--output", "json")
     assert (done.code, done.json["outcome"]) == (0, "created")
     assert opened(service, done.json["link"]) == SECRET
 
 
-def test_list_tells_id_time_and_key_and_neither_link_nor_value(user: Terminal, service: Running, entry: str) -> None:
+def test_list_tells_id_time_and_key_and_neither_link_nor_value(
+    user: Terminal, service: RunningService, entry: str
+) -> None:
     key_id = user.environ["SEALPIPE_API_KEY"].partition("_sk_live_")[2].partition(".")[0]
     before = len(service.seen())
     done = user.sealpipe("resume", "--list")
@@ -81,7 +83,7 @@ def test_nothing_to_resume_is_told_and_fine(user: Terminal) -> None:
     ],
 )
 def test_another_address_or_key_is_refused_and_the_entry_kept(
-    user: Terminal, service: Running, entry: str, environ: dict[str, str], says: str, next_step: str
+    user: Terminal, service: RunningService, entry: str, environ: dict[str, str], says: str, next_step: str
 ) -> None:
     if environ.get("SEALPIPE_API_KEY"):
         environ = {"SEALPIPE_API_KEY": service.create_key().reveal()}

@@ -17,7 +17,7 @@ from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share import sealed_link
 from sealpipe.secret import Secret
 from sealpipe.wire import keys, sealed_box
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import SEALPIPE, Terminal, opened
 
 
@@ -146,7 +146,7 @@ def test_while_rotating_the_credential_before_this_one_opens_it_too() -> None:
     assert sealed_link.unseal(sealed, OURS, old).reveal() == "https://l.example/a#1x"
 
 
-def test_a_share_is_sealed_and_opened_again_in_another_job(user: Terminal, service: Running) -> None:
+def test_a_share_is_sealed_and_opened_again_in_another_job(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("share", "-f", "Note=text:some note", "--seal-link", "--output", "json")
     assert done.json["link"] is None
     sealed = done.json["sealed_link"]
@@ -185,7 +185,9 @@ def test_what_is_no_sealed_link_is_refused_with_what_to_do(user: Terminal, word:
     assert "sealpipe" in done.err
 
 
-def test_a_credential_without_custody_seals_nothing_and_nothing_is_sent(user: Terminal, service: Running) -> None:
+def test_a_credential_without_custody_seals_nothing_and_nothing_is_sent(
+    user: Terminal, service: RunningService
+) -> None:
     before = len(service.seen())
     two_parts = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
     done = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", SEALPIPE_API_KEY=two_parts)
@@ -198,7 +200,7 @@ def test_a_credential_without_custody_seals_nothing_and_nothing_is_sent(user: Te
 BOUND = ("--bind", "github:acme/app:77")
 
 
-def test_a_bound_link_opens_only_for_who_names_the_same_text(user: Terminal, service: Running) -> None:
+def test_a_bound_link_opens_only_for_who_names_the_same_text(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("share", "-f", "Note=text:x", "--seal-link", *BOUND, "--output", "json")
     sealed, code = done.json["sealed_link"], done.json["short_code"]
     assert opened(service, user.sealpipe("unseal", sealed, *BOUND, "--expect", code).out.strip()) == {"Note": "x"}
@@ -241,7 +243,7 @@ def test_expect_refuses_the_link_of_another_share_before_it_is_shown(user: Termi
     ids=["without --seal-link", "empty", "blanks", "two lines", "too long"],
 )
 def test_a_bind_that_is_none_is_refused_and_nothing_is_sent(
-    user: Terminal, service: Running, words: list[str], told: str
+    user: Terminal, service: RunningService, words: list[str], told: str
 ) -> None:
     before = len(service.seen())
     done = user.sealpipe("share", "-f", "Note=text:x", *words)
@@ -259,7 +261,7 @@ def test_a_bind_from_the_environment_waits_for_a_link_that_is_sealed(user: Termi
     assert user.sealpipe("unseal", sealed).code == 2
 
 
-def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: Running) -> None:
+def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: RunningService) -> None:
     command = " ".join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link", *BOUND])
     assert user.run(["sh", "-c", f"{command} >&-"]).code == 11
     listed = user.sealpipe("resume", "--list")
@@ -269,7 +271,7 @@ def test_what_a_link_is_bound_to_survives_until_resume(user: Terminal, service: 
     assert opened(service, user.sealpipe("unseal", sealed, *BOUND).out.strip()) == {"Note": "x"}
 
 
-def test_a_sealed_link_that_nobody_took_is_sealed_by_resume(user: Terminal, service: Running) -> None:
+def test_a_sealed_link_that_nobody_took_is_sealed_by_resume(user: Terminal, service: RunningService) -> None:
     command = " ".join([*SEALPIPE, "share", "-f", "Note=text:x", "--seal-link"])
     assert user.run(["sh", "-c", f"{command} >&-"]).code == 11
     done = user.sealpipe("resume")

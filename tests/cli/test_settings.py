@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, created
 
 SECRET = {"DB_PASSWORD": "s3cret"}
 
 
-def title(user: Terminal, service: Running, *words: str, **environ: str | None) -> str | None:
+def title(user: Terminal, service: RunningService, *words: str, **environ: str | None) -> str | None:
     """The title that a share arrives with."""
     before = len(created(service))
     done = user.sealpipe("share", "-f", "env:DB_PASSWORD", *words, **{**SECRET, **environ})
@@ -20,7 +20,9 @@ def title(user: Terminal, service: Running, *words: str, **environ: str | None) 
     return created(service)[before].get("title")
 
 
-def test_a_flag_stands_before_the_environment_the_config_file_and_the_default(user: Terminal, service: Running) -> None:
+def test_a_flag_stands_before_the_environment_the_config_file_and_the_default(
+    user: Terminal, service: RunningService
+) -> None:
     assert title(user, service) is None
     user.file(f"{user.home}/.config/sealpipe/config.toml", '[share]\ntitle = "from the file"\n')
     assert title(user, service) == "from the file"
@@ -29,14 +31,14 @@ def test_a_flag_stands_before_the_environment_the_config_file_and_the_default(us
     assert title(user, service, "--title", "from the flag", **both) == "from the flag"
 
 
-def test_an_empty_variable_counts_as_unset(user: Terminal, service: Running) -> None:
+def test_an_empty_variable_counts_as_unset(user: Terminal, service: RunningService) -> None:
     user.file(f"{user.home}/.config/sealpipe/config.toml", '[share]\ntitle = "from the file"\n')
     assert title(user, service, SEALPIPE_SHARE_TITLE="") == "from the file"
     assert title(user, service, SEALPIPE_SHARE_EXPIRES_IN="", SEALPIPE_SHARE_VIEWS="") == "from the file"
     assert created(service)[-1]["access_counts_left"] == 1
 
 
-def test_every_option_can_come_from_the_environment(user: Terminal, service: Running) -> None:
+def test_every_option_can_come_from_the_environment(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe(
         "share",
         **SECRET,
@@ -55,7 +57,7 @@ def test_every_option_can_come_from_the_environment(user: Terminal, service: Run
 
 
 def test_an_expiry_from_the_command_line_beats_another_kind_from_the_environment(
-    user: Terminal, service: Running
+    user: Terminal, service: RunningService
 ) -> None:
     title(user, service, "--no-expiry", SEALPIPE_SHARE_EXPIRES_IN="1h")
     title(user, service, "--expires-at", "2099-01-01T00:00:00Z", SEALPIPE_SHARE_EXPIRES_IN="1h")
@@ -103,7 +105,7 @@ def test_the_config_file_holds_the_global_settings_too(user: Terminal) -> None:
     ],
 )
 def test_a_config_file_that_is_wrong_is_told_and_nothing_is_sent(
-    user: Terminal, service: Running, content: str, says: str
+    user: Terminal, service: RunningService, content: str, says: str
 ) -> None:
     user.file(f"{user.home}/.config/sealpipe/config.toml", content.encode("latin-1"))
     done = user.sealpipe("share", "-f", "env:DB_PASSWORD", **SECRET)
@@ -133,7 +135,7 @@ def test_a_run_reads_the_config_file_once(bare: Terminal, words: list[str], ci: 
     assert done.err.count("read the config file") == 1, done
 
 
-def test_a_config_file_that_is_named_must_be_there(user: Terminal, service: Running) -> None:
+def test_a_config_file_that_is_named_must_be_there(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe("share", "-f", "env:DB_PASSWORD", SEALPIPE_CONFIG="nowhere.toml", **SECRET)
     assert (done.code, done.out, service.seen()) == (2, "", [])
     assert "nowhere.toml cannot be read" in done.err
@@ -161,7 +163,7 @@ def test_names_of_plugins_and_stores_are_not_warned_of(user: Terminal) -> None:
     assert "unknown variable" not in user.sealpipe("share", "-f", "env:DB_PASSWORD", **SECRET, **names).err
 
 
-def test_nothing_in_the_working_directory_is_read_on_its_own(user: Terminal, service: Running) -> None:
+def test_nothing_in_the_working_directory_is_read_on_its_own(user: Terminal, service: RunningService) -> None:
     elsewhere = 'base_url = "https://evil.example/v1"\napi_key_file = "evil"\n[share]\ntitle = "evil"\n'
     for name in (
         "config.toml",
@@ -187,18 +189,20 @@ def test_nothing_in_the_working_directory_is_read_on_its_own(user: Terminal, ser
     assert {path.relative_to(user.here) for path in user.here.rglob("*")} == planted, "and nothing is left there"
 
 
-def test_without_a_home_no_config_is_looked_for_in_the_working_directory(user: Terminal, service: Running) -> None:
+def test_without_a_home_no_config_is_looked_for_in_the_working_directory(
+    user: Terminal, service: RunningService
+) -> None:
     user.file(".config/sealpipe/config.toml", '[share]\ntitle = "evil"\n')
     assert title(user, service, HOME=None, SEALPIPE_STATE_DIR=str(user.tmp / "state")) is None
 
 
-def test_loopback_never_goes_through_a_proxy(user: Terminal, service: Running) -> None:
+def test_loopback_never_goes_through_a_proxy(user: Terminal, service: RunningService) -> None:
     dead = "http://127.0.0.1:9"
     proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"), dead)
     assert title(user, service, "--title", "x", **proxies) == "x"
 
 
-def test_the_state_folder_is_where_it_is_said_to_be(user: Terminal, service: Running) -> None:
+def test_the_state_folder_is_where_it_is_said_to_be(user: Terminal, service: RunningService) -> None:
     # A service that cannot be reached after the bytes were put away: the entry ends, its folder stays.
     places = {
         "SEALPIPE_STATE_DIR": user.tmp / "said",
@@ -224,7 +228,7 @@ def test_a_config_for_one_command_leaves_the_others_as_they_are(user: Terminal, 
     assert user.sealpipe(*words, SEALPIPE_CONFIG=str(user.here / "config.toml")).code == 0
 
 
-def test_a_groups_table_reaches_the_commands_of_a_group_in_it(user: Terminal, service: Running) -> None:
+def test_a_groups_table_reaches_the_commands_of_a_group_in_it(user: Terminal, service: RunningService) -> None:
     user.file("config.toml", f'[rehearsal]\nport = "{service.address.port}"\n')
     done = user.sealpipe("rehearsal", "key", "list", SEALPIPE_CONFIG=str(user.here / "config.toml"))
     assert (done.code, len(done.out.splitlines())) == (0, 1)

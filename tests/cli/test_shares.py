@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sealpipe import Client, Field
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, addresses
 
 
 @pytest.fixture
-def codes(user: Terminal, service: Running) -> list[str]:
+def codes(user: Terminal, service: RunningService) -> list[str]:
     """The short codes of three shares, oldest first; the second one never expires."""
     words: list[list[str]] = [["--expires-in", "1h"], ["--no-expiry"], ["--expires-at", "2099-01-02T03:04:05Z"]]
     made = [user.sealpipe("share", "-f", "text:x", "--output", "json", *more).json["short_code"] for more in words]
@@ -48,7 +48,7 @@ def test_pages_are_named_and_stderr_tells_that_there_are_more(user: Terminal, co
     assert (first.err, second.err) == ("page 1 of 2; --all lists all pages\n", "")
 
 
-def test_all_walks_every_page(user: Terminal, service: Running) -> None:
+def test_all_walks_every_page(user: Terminal, service: RunningService) -> None:
     service.set_account(plan="enterprise")  # 205 creates in a row are more than the other plan's burst
     with Client(
         api_key=user.environ["SEALPIPE_API_KEY"],
@@ -92,7 +92,7 @@ def test_expiring_a_share_again_on_the_same_machine_is_done(user: Terminal, code
     assert user.sealpipe("shares", "expire", f"{codes[0]}x").code == 6
 
 
-def test_expiring_again_needs_no_more_than_the_scope_to_expire(user: Terminal, service: Running) -> None:
+def test_expiring_again_needs_no_more_than_the_scope_to_expire(user: Terminal, service: RunningService) -> None:
     user.at(service, scopes=["shares:write"])
     code = user.sealpipe("share", "-f", "text:x", "--output", "json").json["short_code"]
     assert [user.sealpipe("shares", "expire", code).code for _ in range(3)] == [0, 0, 0]
@@ -119,7 +119,9 @@ def test_where_the_service_lists_what_has_ended_it_is_known_from_every_machine(
     assert user.sealpipe("shares", "expire", "nowhere").code == 6
 
 
-def test_a_share_that_ended_by_itself_has_expired_before(user: Terminal, service: Running, codes: list[str]) -> None:
+def test_a_share_that_ended_by_itself_has_expired_before(
+    user: Terminal, service: RunningService, codes: list[str]
+) -> None:
     service.advance(3600)
     assert user.sealpipe("shares", "expire", codes[0], "--output", "json").json == {**ALREADY, "short_code": codes[0]}
 
@@ -138,7 +140,7 @@ def test_a_note_that_is_damaged_or_cannot_be_written_proves_nothing_and_stops_no
 
 
 def test_anothers_share_is_never_taken_for_one_that_has_expired(
-    user: Terminal, service: Running, codes: list[str]
+    user: Terminal, service: RunningService, codes: list[str]
 ) -> None:
     service.advance(3600)
     user.at(service, account="another")
@@ -155,7 +157,7 @@ def test_a_share_that_was_never_there_ends_with_6(user: Terminal, command: str) 
 
 @pytest.mark.parametrize("command", ["shares show", "shares expire", "shares log", "requests show", "requests expire"])
 def test_a_link_in_place_of_a_code_is_refused_and_nothing_is_sent(
-    user: Terminal, service: Running, command: str
+    user: Terminal, service: RunningService, command: str
 ) -> None:
     done = user.sealpipe(*command.split(), f"{service.link_base_url}/nowhere")
     assert (done.code, done.out, service.seen()) == (2, "", [])
@@ -174,7 +176,7 @@ def test_a_link_in_place_of_a_code_is_refused_and_nothing_is_sent(
     ],
 )
 def test_a_key_without_the_scope_ends_with_4_and_names_it(
-    user: Terminal, service: Running, scope: str, command: str, missing: str
+    user: Terminal, service: RunningService, scope: str, command: str, missing: str
 ) -> None:
     user.at(service, scopes=[scope])
     done = user.sealpipe(*command.split())
@@ -183,7 +185,7 @@ def test_a_key_without_the_scope_ends_with_4_and_names_it(
     assert f"create an API key with the scope {missing}, and revoke this one" in done.err
 
 
-def test_a_revoked_key_ends_with_3(user: Terminal, service: Running) -> None:
+def test_a_revoked_key_ends_with_3(user: Terminal, service: RunningService) -> None:
     extra = service.create_key()
     service.revoke_key(extra)
     done = user.sealpipe("shares", "list", "--output", "json", SEALPIPE_API_KEY=extra.reveal())
@@ -199,19 +201,19 @@ def test_no_connection_ends_a_read_with_10(user: Terminal) -> None:
 
 
 @pytest.mark.parametrize("words", [["--page", "0"], ["--limit", "x"], ["--page", "1_000"], ["--limit", "99999999999"]])
-def test_a_page_that_is_no_number_is_refused(user: Terminal, service: Running, words: list[str]) -> None:
+def test_a_page_that_is_no_number_is_refused(user: Terminal, service: RunningService, words: list[str]) -> None:
     done = user.sealpipe("shares", "list", *words)
     assert (done.code, done.out, service.seen()) == (2, "", [])
     assert words[0] in done.err
 
 
-def test_another_accounts_shares_are_not_there(user: Terminal, service: Running, codes: list[str]) -> None:
+def test_another_accounts_shares_are_not_there(user: Terminal, service: RunningService, codes: list[str]) -> None:
     stranger = service.create_key(account="stranger").reveal()
     assert user.sealpipe("shares", "list", SEALPIPE_API_KEY=stranger).out == ""
     assert user.sealpipe("shares", "show", codes[0], SEALPIPE_API_KEY=stranger).code == 6
 
 
-def test_a_two_part_credential_is_enough_to_look(bare: Terminal, service: Running) -> None:
+def test_a_two_part_credential_is_enough_to_look(bare: Terminal, service: RunningService) -> None:
     bare.environ |= addresses(service)
     two_parts = service.create_key().reveal().rpartition(".")[0]
     assert bare.sealpipe("shares", "list", SEALPIPE_API_KEY=two_parts).code == 0

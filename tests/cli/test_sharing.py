@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.terminal import ABROAD, Terminal, created, opened
 
@@ -24,7 +24,9 @@ def share(user: Terminal, *words: str, **environ: str | None) -> Any:
     return user.sealpipe("share", "-f", "env:DB_PASSWORD", *words, **{**SECRET, **environ})
 
 
-def test_stdout_is_the_link_and_a_newline_and_stderr_tells_code_and_expiry(user: Terminal, service: Running) -> None:
+def test_stdout_is_the_link_and_a_newline_and_stderr_tells_code_and_expiry(
+    user: Terminal, service: RunningService
+) -> None:
     done = share(user)
     assert done.code == 0
     link = re.fullmatch(re.escape(service.link_base_url) + rf"/({CODE})#1[A-Za-z0-9_-]{{43}}\n", done.out)
@@ -34,7 +36,7 @@ def test_stdout_is_the_link_and_a_newline_and_stderr_tells_code_and_expiry(user:
     assert user.outbox() == []
 
 
-def test_json_has_exactly_the_members_that_are_promised_schema_first(user: Terminal, service: Running) -> None:
+def test_json_has_exactly_the_members_that_are_promised_schema_first(user: Terminal, service: RunningService) -> None:
     done = share(user, "--output", "json", "--title", "Stage")
     assert done.code == 0
     assert list(done.json) == [
@@ -52,7 +54,9 @@ def test_json_has_exactly_the_members_that_are_promised_schema_first(user: Termi
     assert done.err.startswith(f"created {done.json['short_code']}, expires ")
 
 
-def test_with_a_link_file_the_link_is_in_that_0600_file_and_nowhere_else(user: Terminal, service: Running) -> None:
+def test_with_a_link_file_the_link_is_in_that_0600_file_and_nowhere_else(
+    user: Terminal, service: RunningService
+) -> None:
     done = share(user, "--link-file", "link.txt")
     file = user.here / "link.txt"
     assert (done.code, done.out) == (0, "")
@@ -80,7 +84,7 @@ def test_a_receipt_tells_of_the_share_without_its_link(user: Terminal) -> None:
     assert done.json["delivered"] == ["receipt"]
 
 
-def test_a_link_file_is_never_written_over_another_file(user: Terminal, service: Running) -> None:
+def test_a_link_file_is_never_written_over_another_file(user: Terminal, service: RunningService) -> None:
     user.file("there.txt", "precious")
     done = share(user, "--link-file", "there.txt")
     assert (done.code, done.out, service.seen()) == (2, "", [])
@@ -97,14 +101,14 @@ def test_a_link_file_is_never_written_over_another_file(user: Terminal, service:
     ],
 )
 def test_a_place_that_cannot_take_the_result_is_told_before_anything_is_sent(
-    user: Terminal, service: Running, words: tuple[str, ...], why: str
+    user: Terminal, service: RunningService, words: tuple[str, ...], why: str
 ) -> None:
     done = share(user, *words)
     assert (done.code, done.out, service.seen()) == (2, "", [])
     assert why in done.err
 
 
-def test_a_dry_run_sends_nothing_shows_no_value_and_leaves_nothing(user: Terminal, service: Running) -> None:
+def test_a_dry_run_sends_nothing_shows_no_value_and_leaves_nothing(user: Terminal, service: RunningService) -> None:
     done = share(user, "--dry-run", "--title", "Stage", "--views", "3", "--link-file", "link.txt")
     assert done.code == 0
     assert service.seen() == []
@@ -115,7 +119,7 @@ def test_a_dry_run_sends_nothing_shows_no_value_and_leaves_nothing(user: Termina
     assert user.outbox() == []
 
 
-def test_a_dry_run_as_json_is_one_object_that_says_so(user: Terminal, service: Running) -> None:
+def test_a_dry_run_as_json_is_one_object_that_says_so(user: Terminal, service: RunningService) -> None:
     user.file("pass.txt", "open sesame")
     done = share(user, "--dry-run", "--output", "json", "--passcode-from", "file:pass.txt", "--views", "unlimited")
     assert list(done.json)[:2] == ["schema", "dry_run"]
@@ -152,7 +156,7 @@ USUAL = {*ALWAYS, "expired_at", "access_counts_left", "item_key_wrap"}
     ],
 )
 def test_each_option_arrives_as_the_member_that_the_specification_names(
-    user: Terminal, service: Running, words: list[str], members: dict[str, Any], absent: set[str]
+    user: Terminal, service: RunningService, words: list[str], members: dict[str, Any], absent: set[str]
 ) -> None:
     assert share(user, *words).code == 0
     (body,) = created(service)
@@ -163,7 +167,7 @@ def test_each_option_arrives_as_the_member_that_the_specification_names(
 
 @pytest.mark.parametrize(("text", "hours"), [(None, 72), ("90m", 1.5), ("2d", 48), ("1w", 168)])
 def test_a_duration_arrives_as_the_moment_it_ends(
-    user: Terminal, service: Running, text: str | None, hours: float
+    user: Terminal, service: RunningService, text: str | None, hours: float
 ) -> None:
     before = datetime.now(UTC)
     assert share(user, *(["--expires-in", text] if text else [])).code == 0
@@ -172,7 +176,7 @@ def test_a_duration_arrives_as_the_moment_it_ends(
     assert before + span - timedelta(seconds=1) <= ends <= datetime.now(UTC) + span
 
 
-def test_a_passcode_arrives_as_its_verifier_only_and_the_link_wants_it(user: Terminal, service: Running) -> None:
+def test_a_passcode_arrives_as_its_verifier_only_and_the_link_wants_it(user: Terminal, service: RunningService) -> None:
     done = share(user, "--passcode-from", "env:CODE", CODE="open sesame")
     (request,) = service.seen()
     assert b"open sesame" not in bytes(request)
@@ -190,7 +194,7 @@ def test_a_passcode_arrives_as_its_verifier_only_and_the_link_wants_it(user: Ter
     ],
 )
 def test_custody_is_what_was_asked_for_and_what_the_key_can(
-    user: Terminal, service: Running, custody: str, key: str, outcome: str, *, wrapped: bool
+    user: Terminal, service: RunningService, custody: str, key: str, outcome: str, *, wrapped: bool
 ) -> None:
     user.at(service, custody=key)
     done = share(user, "--custody", custody, "--output", "json")
@@ -199,7 +203,9 @@ def test_custody_is_what_was_asked_for_and_what_the_key_can(
     assert opened(service, done.json["link"]) == {"DB_PASSWORD": SECRET["DB_PASSWORD"]}
 
 
-def test_auto_custody_falls_back_once_with_a_warning_where_the_key_has_none(user: Terminal, service: Running) -> None:
+def test_auto_custody_falls_back_once_with_a_warning_where_the_key_has_none(
+    user: Terminal, service: RunningService
+) -> None:
     user.at(service, custody="none")
     done = share(user)
     first, second = (seen for seen in service.seen() if seen.method == "POST")
@@ -209,7 +215,7 @@ def test_auto_custody_falls_back_once_with_a_warning_where_the_key_has_none(user
 
 
 def test_required_custody_that_the_key_has_not_ends_refused_and_shares_nothing(
-    user: Terminal, service: Running
+    user: Terminal, service: RunningService
 ) -> None:
     user.at(service, custody="none")
     done = share(user, "--custody", "require")
@@ -217,7 +223,7 @@ def test_required_custody_that_the_key_has_not_ends_refused_and_shares_nothing(
     assert "item_key_wrap" in done.err
 
 
-def test_required_custody_with_a_two_part_credential_sends_nothing(user: Terminal, service: Running) -> None:
+def test_required_custody_with_a_two_part_credential_sends_nothing(user: Terminal, service: RunningService) -> None:
     two_parts = user.environ["SEALPIPE_API_KEY"].rpartition(".")[0]
     done = share(user, "--custody", "require", SEALPIPE_API_KEY=two_parts)
     assert (done.code, done.out, service.seen()) == (2, "", [])
@@ -225,7 +231,7 @@ def test_required_custody_with_a_two_part_credential_sends_nothing(user: Termina
 
 
 def test_required_custody_that_cannot_be_stored_expires_the_share_again_and_ends_with_4(
-    user: Terminal, service: Running
+    user: Terminal, service: RunningService
 ) -> None:
     service.set_account(zero_knowledge_feature=False)
     done = share(user, "--custody", "require")
@@ -237,7 +243,7 @@ def test_required_custody_that_cannot_be_stored_expires_the_share_again_and_ends
 # -- where values come from ---------------------------------------------------------------------
 
 
-def test_several_fields_come_in_order_with_their_labels_and_types(user: Terminal, service: Running) -> None:
+def test_several_fields_come_in_order_with_their_labels_and_types(user: Terminal, service: RunningService) -> None:
     user.file("prod.env", "TOKEN=abc\nOTHER=def\n")
     user.file("key.pem", "line one\nline two\n")
     done = user.sealpipe(
@@ -255,7 +261,7 @@ def test_several_fields_come_in_order_with_their_labels_and_types(user: Terminal
 
 
 @pytest.mark.parametrize("value", ["from a pipe\n", "\ufeffmarked", " blanks ", "a\r\nb\x00c", "'\"\\$(id)`"])
-def test_what_is_piped_in_arrives_exactly(user: Terminal, service: Running, value: str) -> None:
+def test_what_is_piped_in_arrives_exactly(user: Terminal, service: RunningService, value: str) -> None:
     done = user.sealpipe("share", "-f", "Piped=stdin:", stdin=value)
     assert opened(service, done.out) == {"Piped": value}
 
@@ -269,7 +275,9 @@ def test_the_service_tag_is_read_off_the_credential(bare: Terminal) -> None:
         assert opened(other, done.out) == {"DB_PASSWORD": SECRET["DB_PASSWORD"]}
 
 
-def test_in_a_gitlab_job_a_link_needs_a_file_and_nothing_is_sent_without(user: Terminal, service: Running) -> None:
+def test_in_a_gitlab_job_a_link_needs_a_file_and_nothing_is_sent_without(
+    user: Terminal, service: RunningService
+) -> None:
     done = share(user, GITLAB_CI="true", **ABROAD)
     assert (done.code, done.out, service.seen()) == (2, "", [])
     assert "--link-file" in done.err

@@ -8,7 +8,7 @@ import pytest
 
 from sealpipe import Client, UsageError
 from sealpipe.flows.passcode import names_secret
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, opened
 
 PASSCODE = "hunter2"
@@ -22,7 +22,7 @@ WARNED = "looks like a secret, and text: is for what is none"
 )
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_passcode_that_is_typed_is_refused_before_anything(
-    user: Terminal, service: Running, words: tuple[str, ...], form: str
+    user: Terminal, service: RunningService, words: tuple[str, ...], form: str
 ) -> None:
     done = user.sealpipe(*words, "--passcode-from", f"text:{PASSCODE}", "--output", form)
     assert (done.code, done.out, service.seen()) == (2, "", [])
@@ -32,7 +32,7 @@ def test_a_passcode_that_is_typed_is_refused_before_anything(
 
 
 @pytest.mark.parametrize("command", ["share", "request"])
-def test_no_store_of_another_name_gets_round_it(user: Terminal, service: Running, command: str) -> None:
+def test_no_store_of_another_name_gets_round_it(user: Terminal, service: RunningService, command: str) -> None:
     user.file("config.toml", '[stores.words]\nplugin = "text"\n')
     what = ["-f", "env:HOME"] if command == "share" else ["-a", "Token"]
     done = user.sealpipe(
@@ -43,7 +43,7 @@ def test_no_store_of_another_name_gets_round_it(user: Terminal, service: Running
     assert PASSCODE not in done.err
 
 
-def test_in_python_a_passcode_is_itself_and_no_text_reference(service: Running) -> None:
+def test_in_python_a_passcode_is_itself_and_no_text_reference(service: RunningService) -> None:
     from sealpipe.flows.share.options import ShareOptions
     from sealpipe.reference import parse
 

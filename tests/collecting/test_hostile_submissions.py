@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.hostile import CANARY, LABEL, PASSWORD, USER, Hostile, Row, submissions
 from support.hostile_commands import WAYS as COMMANDS
 from support.hostile_commands import Commands
@@ -109,7 +109,7 @@ def test_in_a_store_are_the_intended_keys_with_what_was_typed_byte_for_byte(worl
 
 
 @pytest.mark.parametrize("way", COMMANDS)
-def test_the_command_itself(service: Running, tmp_path: Path, way: str) -> None:
+def test_the_command_itself(service: RunningService, tmp_path: Path, way: str) -> None:
     commands = Commands(Job(tmp_path, service))
 
     @few(2)
@@ -120,7 +120,7 @@ def test_the_command_itself(service: Running, tmp_path: Path, way: str) -> None:
     every()
 
 
-def test_what_is_masked_is_what_stands_in_the_log(service: Running, tmp_path: Path) -> None:
+def test_what_is_masked_is_what_stands_in_the_log(service: RunningService, tmp_path: Path) -> None:
     """A value that looks like a command is printed otherwise than it was typed: that form is masked, too."""
     values = (f"##[error]{CANARY}", f"a ##vso[x]{CANARY}", f"::x\x1b{CANARY}", f'"{CANARY}\\##[', f"\u202e{CANARY}")
     sent = [tuple((label, value, "x") for label in (PASSWORD, ":", "")) for value in values]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.collect_sweep import Killed, Step, Sweep
 from support.fake_github import FakeGitHub
 from support.fake_web import drop_after
@@ -44,13 +44,13 @@ def swept(sweep: Sweep, steps: Sequence[Step], place: Path) -> list[Killed]:
 
 
 @pytest.mark.parametrize("kind", [InFile, InDotenv], ids=["file", "dotenv"])
-def test_at_a_system_call(kind: type[InFile | InDotenv], service: Running, tmp_path: Path) -> None:
+def test_at_a_system_call(kind: type[InFile | InDotenv], service: RunningService, tmp_path: Path) -> None:
     sweep = Sweep(service, lambda job: kind(job.terminal.here))
     found = swept(sweep, spread(only(sweep.points(tmp_path / "traced"), CHANGING), 8), tmp_path)
     assert [found[0].code, found[-1].code] == [-9, 0], "it went all the way to a command that outlives it"
 
 
-def test_at_a_request_to_the_service_or_to_vault(service: Running, bao: Bao, tmp_path: Path) -> None:
+def test_at_a_request_to_the_service_or_to_vault(service: RunningService, bao: Bao, tmp_path: Path) -> None:
     sweep = Sweep(service, lambda _: InVault(bao), number=1)
     calls = sweep.calls(tmp_path / "counted")
     assert {call.text.partition(":")[0] for call in calls[:-1]} == {"service", "vault"}
@@ -60,7 +60,7 @@ def test_at_a_request_to_the_service_or_to_vault(service: Running, bao: Bao, tmp
     assert [found[0].code, found[-1].code] == [-9, 0]
 
 
-def test_before_and_after_the_request_is_ended(service: Running, tmp_path: Path) -> None:
+def test_before_and_after_the_request_is_ended(service: RunningService, tmp_path: Path) -> None:
     sweep = Sweep(service, lambda job: InFile(job.terminal.here))
     before, after = (call for call in sweep.calls(tmp_path / "counted") if "DELETE" in call.text)
     found = swept(sweep, [before, before, after, after], tmp_path)
@@ -69,7 +69,7 @@ def test_before_and_after_the_request_is_ended(service: Running, tmp_path: Path)
 
 
 def test_where_nobody_can_read_back_it_is_stored_again_only_on_demand(
-    service: Running, hub: FakeGitHub, tmp_path: Path
+    service: RunningService, hub: FakeGitHub, tmp_path: Path
 ) -> None:
     sweep = Sweep(service, lambda _: InGitHub(hub))
     calls = sweep.calls(tmp_path / "counted")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Exchange, Faulty
 from support.job import Job, ended
 from support.place_fixtures import NAMES, Into, bao, cluster, group, hub, into, keyring_session, lab, one_moto, vault
@@ -74,7 +74,7 @@ def test_collecting_each_stores_only_what_is_new(name: str, job: Job, into: Into
 
 
 @pytest.fixture
-def at_once(service: Running) -> Callable[..., list[Done]]:
+def at_once(service: RunningService) -> Callable[..., list[Done]]:
     """Run commands as machines of their own; each has read the submissions when the first of them stores any."""
 
     def run(*commands: tuple[Asked, Sequence[str]], apart: bool = True) -> list[Done]:

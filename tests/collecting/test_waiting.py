@@ -13,7 +13,7 @@ from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedErr
 from sealpipe.flows.collect.options import CollectPlan, plan_collect
 from sealpipe.flows.collect.result import Progress
 from sealpipe_rehearsal.server import start
-from sealpipe_rehearsal.service.plans import PLANS, Rates
+from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
 from secure_requests.test_expiring import Proxied
 from support import faulty
 from support.collecting import Asked, Hours, ask, hours, on, values
@@ -67,7 +67,7 @@ def test_many_are_asked_for_within_the_rate_of_the_smallest_plan(job: Job) -> No
     time.at(400, asked[7].answer)
     found = time.collect(waits(*asked, seconds=900))
     assert [each.status for each in found] == ["collected" if number == 7 else "pending" for number in range(40)]
-    rates, allowed = Rates(), PLANS["business"].requests_per_minute
+    rates, allowed = RateLimiter(), PLANS["business"].requests_per_minute
     assert allowed == 100
     assert all(rates.take("key", allowed, when) == 0 for when, _ in time.sent)
     assert len(looks(time, asked[0])) > 10
@@ -79,7 +79,7 @@ def test_however_many_they_are_they_take_half_of_that_rate_and_half_of_its_burst
     told: list[Progress] = []
     found = time.collect(waits(*asked, seconds=300), told.append)
     assert {each.status for each in found} == {"pending"}
-    rates, half = Rates(), PLANS["business"].requests_per_minute // 2
+    rates, half = RateLimiter(), PLANS["business"].requests_per_minute // 2
     # When time is out, each is looked at once more, and that is not held back.
     assert all(rates.take("key", half, when) == 0 for when, _ in time.sent if when < 300)
     assert {each.code: looks(time, each)[-1] for each in asked} == {each.code: 300 for each in asked}

@@ -23,7 +23,7 @@ from sealpipe.calls.arguments import RULES
 from sealpipe.calls.table import Calls
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.services import one_service, service
 
 __all__ = ["one_service", "service"]
@@ -242,7 +242,7 @@ def test_references_are_a_list() -> None:
 # -- durations ----------------------------------------------------------------------------------
 
 
-def test_durations_are_text_or_timedelta(service: Running) -> None:
+def test_durations_are_text_or_timedelta(service: RunningService) -> None:
     settings: dict[str, Any] = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     key = service.create_key()
     for deadline in ("30s", timedelta(seconds=30), 30, 30.0):
@@ -400,7 +400,7 @@ def test_nor_does_one_of_asyncio(ear: Ear) -> None:
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
-def test_none_is_no_limit_and_no_end_where_a_call_says_so(service: Running) -> None:
+def test_none_is_no_limit_and_no_end_where_a_call_says_so(service: RunningService) -> None:
     with Client(api_key=service.create_key(), base_url=service.base_url, link_base_url=service.link_base_url) as client:
         share = client.share([Field("Password", "s3cret")], expires_in=None, views=None)
         assert share.expires_at is None

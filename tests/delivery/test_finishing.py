@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.receiver import Hook, Receiver
 from support.terminal import SEALPIPE, Done, Terminal, created, opened
 
@@ -56,7 +56,7 @@ def answers(*statuses: int | None) -> Callable[[Hook], int | None]:
 
 
 def test_a_message_that_was_refused_is_sent_by_resume_and_the_others_are_out(
-    user: Terminal, service: Running, receiver: Receiver
+    user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     receiver.answers = answers(403)
     done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2", "--receipt", "r.json")
@@ -89,7 +89,7 @@ def test_who_asks_to_come_back_is_asked_again_at_once(user: Terminal, receiver: 
 
 
 def test_the_link_is_printed_though_its_passcode_did_not_get_out(
-    user: Terminal, service: Running, receiver: Receiver
+    user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     receiver.answers = answers(404)
     done = share(user, "--passcode-generate", "--passcode-to", receiver.target)
@@ -105,7 +105,7 @@ def test_the_link_is_printed_though_its_passcode_did_not_get_out(
 
 @pytest.mark.parametrize("answer", [None, 500, 502, 302, 303])
 def test_a_message_that_may_have_arrived_is_told_and_repeated_only_where_somebody_says_so(
-    user: Terminal, service: Running, receiver: Receiver, answer: int | None
+    user: Terminal, service: RunningService, receiver: Receiver, answer: int | None
 ) -> None:
     receiver.answers = answers(answer)
     done = share(user, "--send", receiver.target)
@@ -135,7 +135,7 @@ def test_a_file_that_may_be_there_is_finished_without_asking(user: Terminal, rec
     assert (user.here / "link.txt").read_text() == link
 
 
-def test_resume_sends_from_another_folder_to_the_same_file(user: Terminal, service: Running) -> None:
+def test_resume_sends_from_another_folder_to_the_same_file(user: Terminal, service: RunningService) -> None:
     user.file("out/.keep", "")
     (user.here / "out").chmod(0o700)
     done = user.run(
@@ -153,7 +153,7 @@ def test_resume_sends_from_another_folder_to_the_same_file(user: Terminal, servi
 
 
 def test_something_else_in_a_files_place_is_not_written_over(
-    user: Terminal, receiver: Receiver, service: Running
+    user: Terminal, receiver: Receiver, service: RunningService
 ) -> None:
     """It came to be there between the check and the writing."""
 

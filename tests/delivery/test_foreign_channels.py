@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal
 
 PLUGIN = """
@@ -96,7 +96,7 @@ def test_a_channel_that_is_away_is_asked_four_times(user: Terminal) -> None:
     assert flown(user) == 4
 
 
-def test_a_channel_that_refuses_its_recipient_costs_nothing(user: Terminal, service: Running) -> None:
+def test_a_channel_that_refuses_its_recipient_costs_nothing(user: Terminal, service: RunningService) -> None:
     done = share(user, "return Delivery()", "--send", "pigeon:{to}", "--param", "to=env:TO")
     assert (done.code, service.seen()) == (14, [])
     user.environ["TO"] = "a,b"
@@ -113,7 +113,9 @@ def test_link_and_passcode_are_told_apart_by_plugin_and_not_by_the_name_of_a_sto
     assert "link and passcode would both go to loft:Coop" in done.err
 
 
-def test_a_policy_sees_every_recipient_and_an_observer_writes_them_down(user: Terminal, service: Running) -> None:
+def test_a_policy_sees_every_recipient_and_an_observer_writes_them_down(
+    user: Terminal, service: RunningService
+) -> None:
     policy = user.file("policy.toml", 'recipients = ["pigeon:coop", "file:*/code"]\n')
     audit = user.here / "audit.jsonl"
     config = user.file("config.toml", f'[policy]\nfile = "{policy}"\n[audit]\nfile = "{audit}"\n')

@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, DeliveryError, Outbox, UsageError
 from sealpipe.state.entry import Entry
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.receiver import Receiver
 from support.terminal import opened
 
@@ -19,7 +19,7 @@ Sharing = Callable[..., Any]
 
 
 @pytest.fixture(params=["Client", "AsyncClient"])
-def sharing(request: pytest.FixtureRequest, service: Running, monkeypatch: pytest.MonkeyPatch) -> Sharing:
+def sharing(request: pytest.FixtureRequest, service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Sharing:
     """Call a method of a client: `sharing("share", ...)`."""
     monkeypatch.setenv("SEALPIPE_PLUGIN_WEBHOOK__SECRET", "whsec-0123456789abcdef")
     monkeypatch.setenv("WHO", "kim")
@@ -40,7 +40,7 @@ def sharing(request: pytest.FixtureRequest, service: Running, monkeypatch: pytes
     return call
 
 
-def test_a_share_is_sent_and_its_link_is_in_hand(sharing: Sharing, service: Running, receiver: Receiver) -> None:
+def test_a_share_is_sent_and_its_link_is_in_hand(sharing: Sharing, service: RunningService, receiver: Receiver) -> None:
     made = sharing("share", ["text:hello"], send=[receiver.target + "/{who}"], params={"who": "env:WHO"})
     assert receiver.secrets == [made.link.reveal()]
     assert receiver.hooks[0].path.endswith("/kim")
@@ -78,7 +78,7 @@ def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Re
     assert box.list() == []
 
 
-def test_a_wrong_recipient_sends_nothing(sharing: Sharing, service: Running) -> None:
+def test_a_wrong_recipient_sends_nothing(sharing: Sharing, service: RunningService) -> None:
     with pytest.raises(UsageError, match="nothing says what"):
         sharing("share", ["text:hello"], send=["file:{who}"])
     with pytest.raises(UsageError, match="2 recipients, and opens once"):

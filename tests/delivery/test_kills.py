@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.delivery_sweep import Delivering
 from support.sweep import spread
 
@@ -19,7 +19,7 @@ SHORT = 16
 
 @pytest.mark.parametrize("to_file", [False, True], ids=["the link to a receiver", "the link to a file"])
 def test_killed_at_any_system_call_no_message_is_sent_twice_and_none_is_lost(
-    service: Running, tmp_path: Path, *, to_file: bool
+    service: RunningService, tmp_path: Path, *, to_file: bool
 ) -> None:
     delivering = Delivering(service, to_file)
     chosen = spread(delivering.points(tmp_path / "traced"), SHORT)

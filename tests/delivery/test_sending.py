@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from sealpipe import webhooks
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.receiver import Receiver
 from support.terminal import ABROAD, Done, Terminal, opened
 
@@ -24,7 +24,7 @@ def share(user: Terminal, *words: str, **environ: str | None) -> Done:
 
 
 def test_a_link_that_is_sent_arrives_once_and_stands_nowhere_else(
-    user: Terminal, service: Running, receiver: Receiver
+    user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     done = share(user, "--send", receiver.target, "--title", "Prod DB")
     (hook,) = receiver.hooks
@@ -65,7 +65,7 @@ def test_json_names_the_channels_and_holds_no_link(user: Terminal, receiver: Rec
     assert (user.here / "link.txt").read_text() == receiver.secrets[0] + "\n"
 
 
-def test_a_file_is_for_its_owner_only_and_never_written_over(user: Terminal, service: Running) -> None:
+def test_a_file_is_for_its_owner_only_and_never_written_over(user: Terminal, service: RunningService) -> None:
     assert share(user, "--send", "file:link.txt").code == 0
     file = user.here / "link.txt"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -77,7 +77,7 @@ def test_a_file_is_for_its_owner_only_and_never_written_over(user: Terminal, ser
     assert (file.read_text(), len(service.seen())) == (link, before)
 
 
-def test_everybody_who_is_sent_the_link_has_a_view(user: Terminal, service: Running) -> None:
+def test_everybody_who_is_sent_the_link_has_a_view(user: Terminal, service: RunningService) -> None:
     """With one view for two, the second reader would find the link used up. A passcode needs no view."""
     refused = share(user, "--send", "file:a", "--send", "file:b")
     assert (refused.code, refused.out, service.seen(), list(user.here.iterdir())) == (2, "", [], [])
@@ -92,7 +92,7 @@ def test_everybody_who_is_sent_the_link_has_a_view(user: Terminal, service: Runn
 
 
 def test_the_passcode_goes_another_way_than_the_link_and_opens_the_share(
-    user: Terminal, service: Running, receiver: Receiver
+    user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     done = share(user, "--passcode-generate", "--send", receiver.target, "--passcode-to", "file:code.txt")
     (hook,) = receiver.hooks
@@ -105,7 +105,7 @@ def test_the_passcode_goes_another_way_than_the_link_and_opens_the_share(
 
 
 def test_a_passcode_of_ones_own_is_sent_too_and_the_link_is_printed(
-    user: Terminal, service: Running, receiver: Receiver
+    user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     done = share(user, "--passcode-from", "env:CODE", "--passcode-to", receiver.target, CODE="open sesame")
     (hook,) = receiver.hooks
@@ -115,7 +115,7 @@ def test_a_passcode_of_ones_own_is_sent_too_and_the_link_is_printed(
     assert done.out.partition("#")[2].strip() not in hook.body.decode()
 
 
-def test_what_is_drawn_as_a_passcode_is_not_what_is_drawn_as_a_field(user: Terminal, service: Running) -> None:
+def test_what_is_drawn_as_a_passcode_is_not_what_is_drawn_as_a_field(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe(
         "share", "-f", "gen:passphrase", "--passcode-generate", "--passcode-to", "file:code.txt", **SECRET
     )
@@ -129,7 +129,9 @@ def test_in_a_gitlab_job_sending_the_link_is_a_way_out(user: Terminal, receiver:
     assert len(receiver.hooks) == 1
 
 
-def test_a_dry_run_tells_the_recipients_and_sends_nothing(user: Terminal, service: Running, receiver: Receiver) -> None:
+def test_a_dry_run_tells_the_recipients_and_sends_nothing(
+    user: Terminal, service: RunningService, receiver: Receiver
+) -> None:
     words = ["--send", "file:{name}.txt", "--param", "name=env:WHO", "--passcode-generate", "--passcode-to"]
     done = share(user, *words, receiver.target, "--dry-run", WHO="kim")
     assert done.code == 0
@@ -164,7 +166,7 @@ def test_a_value_fills_its_place_and_is_not_told_on_stderr(user: Terminal, recei
     ],
 )
 def test_a_value_that_would_be_more_than_a_value_gets_an_error_and_nothing_is_sent(
-    user: Terminal, service: Running, receiver: Receiver, value: str | None, says: str
+    user: Terminal, service: RunningService, receiver: Receiver, value: str | None, says: str
 ) -> None:
     for target in (receiver.target + "/{who}", "file:{who}"):
         done = share(user, "--send", target, "--param", "who=env:WHO", WHO=value)
@@ -215,7 +217,7 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_target_costs_nothing(user: Terminal, service: Running, name: str) -> None:
+def test_a_wrong_target_costs_nothing(user: Terminal, service: RunningService, name: str) -> None:
     texts = {"t": "{link}", "none": "hello", "odd": "{link} {password}", "two": "{link} {link}", "bell": "{link}\a"}
     for file, text in texts.items():
         user.file(f"{file}.txt", text)
@@ -230,7 +232,7 @@ def test_a_wrong_target_costs_nothing(user: Terminal, service: Running, name: st
 
 
 def test_a_channel_that_lacks_a_setting_is_told_before_anything_is_sent(
-    user: Terminal, service: Running, receiver: Receiver
+    user: Terminal, service: RunningService, receiver: Receiver
 ) -> None:
     done = share(user, "--send", receiver.target, SEALPIPE_PLUGIN_WEBHOOK__SECRET=None)
     assert (done.code, service.seen()) == (14, [])

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.test_ci import GITLAB, Answer, endpoint
 from sealpipe import AsyncClient, Client
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.mailbox import Mailbox
 from support.openbao import Bao, dev_server
 from support.terminal import Done, Terminal, created, opened
@@ -107,7 +107,7 @@ def sessions(bao: Bao) -> set[str]:
     return set(bao.call("LIST", "auth/token/accessors")["keys"])
 
 
-def the_mail_opens(done: Done, mailbox: Mailbox, service: Running) -> None:
+def the_mail_opens(done: Done, mailbox: Mailbox, service: RunningService) -> None:
     """The link went to one address, stands nowhere else, and gives what Vault has."""
     assert (done.code, done.out) == (0, ""), done
     [mail] = mailbox.received
@@ -120,7 +120,7 @@ def the_mail_opens(done: Done, mailbox: Mailbox, service: Running) -> None:
 
 
 def test_with_approle_the_secret_reaches_its_recipient_and_the_login_ends(
-    script: Terminal, approle: Login, bao: Bao, mailbox: Mailbox, service: Running
+    script: Terminal, approle: Login, bao: Bao, mailbox: Mailbox, service: RunningService
 ) -> None:
     before = sessions(bao)
     done = script.sealpipe(*WORDS, **approle)
@@ -131,7 +131,7 @@ def test_with_approle_the_secret_reaches_its_recipient_and_the_login_ends(
 
 
 def test_with_the_jobs_own_token_no_login_is_stored_anywhere(
-    script: Terminal, job: Job, bao: Bao, mailbox: Mailbox, service: Running
+    script: Terminal, job: Job, bao: Bao, mailbox: Mailbox, service: RunningService
 ) -> None:
     before = sessions(bao)
     done = script.sealpipe(*WORDS, **job.environ)
@@ -145,7 +145,7 @@ def test_with_the_jobs_own_token_no_login_is_stored_anywhere(
 
 
 def test_a_job_of_gitlabs_declares_its_token(
-    script: Terminal, issuer: rsa.RSAPrivateKey, mailbox: Mailbox, service: Running
+    script: Terminal, issuer: rsa.RSAPrivateKey, mailbox: Mailbox, service: RunningService
 ) -> None:
     now = int(time.time())
     claims = {"iss": "ci.example", "sub": "x", "aud": AUDIENCE, "repository": "acme/app", "iat": now, "exp": now + 300}
@@ -163,7 +163,7 @@ def test_a_program_does_the_same_with_either_client(
     approle: Login,
     bao: Bao,
     mailbox: Mailbox,
-    service: Running,
+    service: RunningService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in {**script.environ, **approle}.items():
@@ -187,7 +187,7 @@ def test_a_program_does_the_same_with_either_client(
 
 
 def test_a_job_of_another_repository_gets_nothing(
-    script: Terminal, job: Job, mailbox: Mailbox, service: Running
+    script: Terminal, job: Job, mailbox: Mailbox, service: RunningService
 ) -> None:
     job.claims["repository"] = "mallory/app"
     done = script.sealpipe(*WORDS, "--output", "json", **job.environ)
@@ -198,7 +198,7 @@ def test_a_job_of_another_repository_gets_nothing(
     assert (mailbox.received, created(service)) == ([], [])
 
 
-def test_a_job_without_the_permission_is_told_which(script: Terminal, job: Job, service: Running) -> None:
+def test_a_job_without_the_permission_is_told_which(script: Terminal, job: Job, service: RunningService) -> None:
     script.environ |= job.environ
     done = script.sealpipe(*WORDS, ACTIONS_ID_TOKEN_REQUEST_URL=None, ACTIONS_ID_TOKEN_REQUEST_TOKEN=None)
     assert (done.code, done.out) == (14, ""), done
@@ -222,7 +222,7 @@ def test_a_recipient_who_is_more_than_one_changes_nothing_but_gets_an_error(
     request: pytest.FixtureRequest,
     bao: Bao,
     mailbox: Mailbox,
-    service: Running,
+    service: RunningService,
     login: str,
     recipient: str,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.faulty import Fault, Faulty, reset_after, unauthorized
 from support.front import Front
@@ -21,13 +21,13 @@ Lost = Callable[..., tuple[Job, Faulty]]
 
 
 @pytest.fixture(scope="session")
-def service() -> Iterator[Running]:
+def service() -> Iterator[RunningService]:
     with start() as running:
         yield running
 
 
 @pytest.fixture
-def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
+def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
     """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
     with ExitStack() as stack:
 
@@ -39,32 +39,32 @@ def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
 
 
 @pytest.fixture
-def fronted(service: Running) -> Iterator[Callable[..., Front]]:
+def fronted(service: RunningService) -> Iterator[Callable[..., Front]]:
     """Make further doors to the service, with faults: `fronted(fault, ..., then=fault)`; see `Front`."""
     with ExitStack() as stack:
         yield lambda *faults, **then: stack.enter_context(Front(service, *faults, **then))
 
 
 @pytest.fixture
-def job(service: Running, tmp_path: Path) -> Job:
+def job(service: RunningService, tmp_path: Path) -> Job:
     """A job that talks to the service directly."""
     return Job(tmp_path, service)
 
 
 @pytest.fixture
-def job_at(service: Running, tmp_path: Path) -> Callable[..., Job]:
+def job_at(service: RunningService, tmp_path: Path) -> Callable[..., Job]:
     """Make a job that talks to a `Front` or a `Faulty`; keyword arguments make its key."""
     return lambda server, **key: Job(tmp_path, service, server.base_url, **key)
 
 
 @pytest.fixture(scope="session")
-def calls(service: Running, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
+def calls(service: RunningService, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
     """The system calls of an undisturbed share, from the moment it touches its state folder."""
     return Sweep(service).points(tmp_path_factory.mktemp("calls"))
 
 
 @pytest.fixture(scope="session")
-def calls_to_file(service: Running, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
+def calls_to_file(service: RunningService, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
     """The same of a share whose link goes to a file."""
     return Sweep(service, ("--link-file", LINK_FILE)).points(tmp_path_factory.mktemp("calls"))
 

@@ -19,7 +19,7 @@ from sealpipe.credential import Credential
 from sealpipe.flows.share.post import Share
 from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import front
 from support.ahead import selected
 from support.front import Front, Received
@@ -49,7 +49,7 @@ class Tried:
 class Case:
     """A row about to be tried: server, job, and the arguments of the clients."""
 
-    def __init__(self, row: Row, place: Path, service: Running, stack: ExitStack) -> None:
+    def __init__(self, row: Row, place: Path, service: RunningService, stack: ExitStack) -> None:
         self.row = row
         self.server = stack.enter_context(Front(service, *row.faults, then=row.then))
         if not row.listens:
@@ -129,7 +129,7 @@ CLIENTS: dict[str, Callable[[Case], Tried]] = {
 
 @pytest.fixture(scope="module")
 def results(
-    request: pytest.FixtureRequest, service: Running, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[tuple[str, str], Future[Tried]]]:
     def work(row: Row, client: str, place: Path) -> Tried:
         with ExitStack() as stack:

@@ -13,7 +13,7 @@ import pytest
 
 from faults.table import HTML, JSON, LASTING, LIMIT, PAGE
 from sealpipe import AsyncClient, Client, errors
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import front
 from support.ahead import selected
 from support.front import Fault, Front, Received, envelope, passes, replaces, rewrites, says
@@ -156,7 +156,7 @@ class Outcome:
     left: list[str]
 
 
-def carry_out(row: Row, place: Path, service: Running) -> Outcome:
+def carry_out(row: Row, place: Path, service: RunningService) -> Outcome:
     with Front(service, *row.faults, then=row.then) as server:
         if not row.listens:
             server.refuse()
@@ -177,7 +177,7 @@ def shared_directly(job: Job) -> str:
 
 @pytest.fixture(scope="module")
 def outcomes(
-    request: pytest.FixtureRequest, service: Running, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Outcome]]]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from faults.conftest import Lost
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import faulty
 from support.faulty import Faulty, envelope
 from support.front import same_bytes
@@ -214,7 +214,7 @@ SHORT = 12
     ids=["share", "resume", "share to a file", "resume to a file", "share, SIGTERM", "resume, SIGINT"],
 )
 def test_killed_at_any_system_call_there_is_one_share_with_one_link_or_nothing(
-    number: signal.Signals, swept: str, words: tuple[str, ...], points: int, service: Running, tmp_path: Path
+    number: signal.Signals, swept: str, words: tuple[str, ...], points: int, service: RunningService, tmp_path: Path
 ) -> None:
     sweep = Sweep(service, words, resuming=swept == "resume", signal=number.name)
     chosen = spread(only(sweep.points(tmp_path / "traced"), MATTER), points)

@@ -14,7 +14,7 @@ import pytest
 
 from faults.conftest import Lost
 from faults.table import ROWS, Row
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support import faulty, front
 from support.ahead import selected
@@ -49,7 +49,7 @@ class Outcome:
     resumed: State | None
 
 
-def carry_out(row: Row, place: Path, service: Running) -> Outcome:
+def carry_out(row: Row, place: Path, service: RunningService) -> Outcome:
     with Front(service, *row.faults, then=row.then) as server:
         if not row.listens:
             server.refuse()
@@ -70,7 +70,7 @@ def _state(done: Done, job: Job, server: Front) -> State:
 
 @pytest.fixture(scope="module")
 def outcomes(
-    request: pytest.FixtureRequest, service: Running, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Outcome]]]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {
@@ -190,7 +190,7 @@ def test_a_resend_while_the_first_one_is_still_in_flight_gets_106_and_then_the_r
         exchange.send(answer.head + answer.body)
 
     with (
-        start(at=at) as slow,
+        start(on_moment=at) as slow,
         Faulty((slow.address.host, slow.address.port), abandons, then=passes_and_goes_on) as server,
     ):
         job = Job(tmp_path, slow, server.base_url)

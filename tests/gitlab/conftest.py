@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.gitlab_pipeline import Pipeline
 from support.openbao import Bao, dev_server
 from support.services import bare, one_service, service, user
@@ -23,12 +23,12 @@ def one_bao() -> Iterator[Bao]:
 
 
 @pytest.fixture
-def credential(service: Running) -> str:
+def credential(service: RunningService) -> str:
     """A key at the service, as the project's masked variable has it."""
     return service.create_key().reveal()
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, service: Running, credential: str) -> Pipeline:
+def pipeline(tmp_path: Path, service: RunningService, credential: str) -> Pipeline:
     """A project that may use the service."""
     return Pipeline(tmp_path / "gitlab", {**addresses(service), "SEALPIPE_API_KEY": credential})

@@ -11,7 +11,7 @@ import pytest
 from sealpipe.errors import PluginError
 from sealpipe.plugin import CI
 from sealpipe.registry import Registry
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.gitlab_templates import ReportError, read_dotenv
 from support.terminal import SEALPIPE, Terminal, opened
 
@@ -61,7 +61,7 @@ def test_the_report_has_short_code_and_expiry_and_nothing_else(job: Terminal) ->
     assert list(read_dotenv(job.here / "sealpipe.env")) == ["SHARE_SHORT_CODE"]
 
 
-def test_the_report_is_there_even_where_the_link_could_not_be_delivered(job: Terminal, service: Running) -> None:
+def test_the_report_is_there_even_where_the_link_could_not_be_delivered(job: Terminal, service: RunningService) -> None:
     refused = job.sealpipe("share", "-f", "text:a", "--seal-link", "--receipt", "gone/receipt.json")
     assert refused.code == 2
     assert not (job.here / "sealpipe.env").exists()
@@ -108,7 +108,9 @@ def test_gitlab_refuses_what_a_report_of_ours_never_has(tmp_path: Path) -> None:
     assert read_dotenv(report) == {"A": '"x"', "B": "'y z'"}
 
 
-def test_under_the_umask_of_a_job_every_secret_file_is_for_its_owner_alone(job: Terminal, service: Running) -> None:
+def test_under_the_umask_of_a_job_every_secret_file_is_for_its_owner_alone(
+    job: Terminal, service: RunningService
+) -> None:
     script = 'umask 0000; exec "$@"'
     command = [*SEALPIPE, "share", "-f", "text:a", "--link-file", "link", "--receipt", "receipt.json"]
     done = job.run(["sh", "-c", script, "sh", *command])
@@ -127,7 +129,7 @@ def test_under_the_umask_of_a_job_every_secret_file_is_for_its_owner_alone(job: 
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} <= {0o600}
 
 
-def test_lists_in_variables_may_have_empty_lines_as_a_block_of_yaml_has(job: Terminal, service: Running) -> None:
+def test_lists_in_variables_may_have_empty_lines_as_a_block_of_yaml_has(job: Terminal, service: RunningService) -> None:
     made = job.sealpipe("share", "--link-file", "link", SEALPIPE_SHARE_FIELD="\nA=text:1\n\n  \nB=text:2\n")
     assert made.code == 0, made
     assert opened(service, (job.here / "link").read_text()) == {"A": "1", "B": "2"}

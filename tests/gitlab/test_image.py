@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import engine as engines
 from support.engine import CANARY, Engine
 from support.gitlab_pipeline import BASE, IMAGE, Pipeline
@@ -37,7 +37,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator
         yield running
 
 
-def test_a_container_of_any_user_in_group_0_shares_with_a_read_only_root(engine: Engine, service: Running) -> None:
+def test_a_container_of_any_user_in_group_0_shares_with_a_read_only_root(
+    engine: Engine, service: RunningService
+) -> None:
     key = service.create_key().reveal()
     for user in (None, "1000680000:0"):
         environ = {**addresses(service), "SEALPIPE_API_KEY": key, "DB_PASSWORD": "canary-of-a-share"}
@@ -142,7 +144,7 @@ def test_its_structure_is_what_the_test_file_says(engine: Engine) -> None:
 
 
 def test_the_templates_run_as_jobs_in_the_image(
-    engine: Engine, pipeline: Pipeline, service: Running, one_bao: Bao
+    engine: Engine, pipeline: Pipeline, service: RunningService, one_bao: Bao
 ) -> None:
     log_in(pipeline, one_bao)
     pipeline.variables["DB_PASSWORD"] = "canary-of-a-job"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_slack import FakeSlack
 from support.fake_web import Reply
 from support.gitlab_pipeline import Pipeline
@@ -25,7 +25,7 @@ ODD = 'Zoë\'s "5$$" `touch pwned`; $(touch pwned) | \\ # {x}'
 
 
 def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
-    pipeline: Pipeline, service: Running, tmp_path: Path
+    pipeline: Pipeline, service: RunningService, tmp_path: Path
 ) -> None:
     file = pipeline.place / "deploy/fields.txt"
     file.parent.mkdir()
@@ -73,7 +73,7 @@ def test_a_share_hands_its_short_code_to_a_later_job_and_its_link_sealed(
 
 
 def test_a_link_that_slack_did_not_take_is_sent_by_a_later_job_that_has_the_outbox(
-    pipeline: Pipeline, service: Running
+    pipeline: Pipeline, service: RunningService
 ) -> None:
     resume = [
         "mkdir -m 700 .sealpipe && tar -xf sealpipe-state.tar -C .sealpipe",
@@ -98,7 +98,7 @@ def test_a_link_that_slack_did_not_take_is_sent_by_a_later_job_that_has_the_outb
 
 
 def test_what_a_vendor_submits_is_stored_by_a_later_job_that_logs_in_to_vault_by_its_id_token(
-    pipeline: Pipeline, service: Running, one_bao: Bao
+    pipeline: Pipeline, service: RunningService, one_bao: Bao
 ) -> None:
     log_in(pipeline, one_bao)
     ran = pipeline.run(
@@ -143,7 +143,7 @@ def test_a_request_that_nobody_has_answered_is_a_warning_and_whatever_else_fails
 
 
 def test_when_a_later_job_fails_share_and_request_are_ended_and_what_is_gone_is_fine(
-    pipeline: Pipeline, service: Running
+    pipeline: Pipeline, service: RunningService
 ) -> None:
     pipeline.variables["DB_PASSWORD"] = CANARY
     ran = pipeline.run(
@@ -164,7 +164,7 @@ def test_when_a_later_job_fails_share_and_request_are_ended_and_what_is_gone_is_
     assert " PASS  sealpipe-expire" in ran.log
 
 
-def test_expiring_goes_on_after_one_that_fails_and_tells_of_it(pipeline: Pipeline, service: Running) -> None:
+def test_expiring_goes_on_after_one_that_fails_and_tells_of_it(pipeline: Pipeline, service: RunningService) -> None:
     ran = pipeline.run(
         (
             "expire",
@@ -181,7 +181,7 @@ ODD_CODES = ("# x", "$(id)")
 
 
 def test_codes_that_begin_with_any_sign_are_really_expired(
-    pipeline: Pipeline, user: Terminal, service: Running
+    pipeline: Pipeline, user: Terminal, service: RunningService
 ) -> None:
     for what in ("shares", "requests"):
         for code in ODD_CODES:
@@ -194,7 +194,7 @@ def test_codes_that_begin_with_any_sign_are_really_expired(
 
 
 def test_a_request_whose_code_begins_with_a_sign_is_really_collected(
-    pipeline: Pipeline, user: Terminal, service: Running, tmp_path: Path
+    pipeline: Pipeline, user: Terminal, service: RunningService, tmp_path: Path
 ) -> None:
     user.sealpipe("request", "-a", "Password", "--output", "json", "--receipt", "r.json")
     code = json.loads((user.here / "r.json").read_text())["short_code"]
@@ -250,7 +250,7 @@ def test_collect_is_handed_every_line_and_fails_as_sealpipe_does(tmp_path: Path)
     ],
 )
 def test_what_cannot_be_shared_sends_nothing(
-    pipeline: Pipeline, service: Running, inputs: dict[str, str], told: str
+    pipeline: Pipeline, service: RunningService, inputs: dict[str, str], told: str
 ) -> None:
     pipeline.variables["SEALPIPE_LINK_BASE_URL"] = "https://links.example/s"  # no rehearsal's
     ran = pipeline.run(("share", inputs))

@@ -23,7 +23,7 @@ import pytest
 from leaks.needles import Detector, Found
 from leaks.watching import Watched, watch
 from sealpipe.wire import keys
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, echoes, holds, holds_before, passes, reset_after, says
 from support.terminal import ABROAD, SEALPIPE, Terminal
 
@@ -40,7 +40,7 @@ def canary(kind: str) -> str:
 class Canaries:
     """The secrets of one user, and a terminal that has them all."""
 
-    def __init__(self, user: Terminal, service: Running, base_url: str, **key: object) -> None:
+    def __init__(self, user: Terminal, service: RunningService, base_url: str, **key: object) -> None:
         self.user = user
         self.values = {kind: canary(kind) for kind in ("environment", "file", "dotenv", "stdin", "passcode")}
         credential = service.create_key(**key).reveal()  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def leaks(canaries: Canaries, watched: Watched, requests: int, link: str | None,
 # -- the cases ----------------------------------------------------------------------------------
 
 
-def nothing(_: Canaries, __: Running) -> None:
+def nothing(_: Canaries, __: RunningService) -> None:
     """All is as it should be."""
 
 
@@ -112,7 +112,7 @@ class Case(NamedTuple):
     words: Sequence[str] = ()
     link_at: str | None = None
     then: Fault = passes
-    before: Callable[[Canaries, Running], object] = nothing
+    before: Callable[[Canaries, RunningService], object] = nothing
     key: Mapping[str, object] = {}
     inject: str | None = None
     requests: int | None = None
@@ -120,28 +120,28 @@ class Case(NamedTuple):
     says: str = ""
 
 
-def without_protection(_: Canaries, service: Running) -> None:
+def without_protection(_: Canaries, service: RunningService) -> None:
     service.set_account(view_protection=False)
 
 
-def file(name: str, ending: bytes) -> Callable[[Canaries, Running], object]:
+def file(name: str, ending: bytes) -> Callable[[Canaries, RunningService], object]:
     """The named file holds its secret, and then something that is wrong."""
 
-    def change(canaries: Canaries, _: Running) -> None:
+    def change(canaries: Canaries, _: RunningService) -> None:
         path = canaries.user.here / name
         path.write_bytes(path.read_bytes().rstrip() + ending)
 
     return change
 
 
-def environ(**changes: str) -> Callable[[Canaries, Running], object]:
+def environ(**changes: str) -> Callable[[Canaries, RunningService], object]:
     return lambda canaries, _: canaries.user.environ.update(changes)
 
 
-def planted(code: str) -> Callable[[Canaries, Running], object]:
+def planted(code: str) -> Callable[[Canaries, RunningService], object]:
     """A plugin of somebody else's is installed, with a source `planted`."""
 
-    def install(canaries: Canaries, _: Running) -> None:
+    def install(canaries: Canaries, _: RunningService) -> None:
         site = canaries.user.file("site/planted_plugin.py", PLUGIN + code).parent
         canaries.user.file("site/planted-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: planted\nVersion: 1\n")
         canaries.user.file("site/planted-1.dist-info/entry_points.txt", "[sealpipe]\nplanted = planted_plugin\n")
@@ -266,7 +266,7 @@ CASES = {
 
 
 @pytest.fixture
-def faulty(service: Running) -> Iterator[Faulty]:
+def faulty(service: RunningService) -> Iterator[Faulty]:
     with Faulty((service.address.host, service.address.port)) as server:
         yield server
 
@@ -300,7 +300,9 @@ def _link(user: Terminal, watched: Watched, case: Case) -> str | None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_secret_stands_only_where_it_belongs(bare: Terminal, service: Running, faulty: Faulty, name: str) -> None:
+def test_each_secret_stands_only_where_it_belongs(
+    bare: Terminal, service: RunningService, faulty: Faulty, name: str
+) -> None:
     case = CASES[name]
     canaries = Canaries(bare, service, faulty.base_url, **case.key)
     bare.file("out/.keep", "")
@@ -351,7 +353,7 @@ IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpi
 
 
 @pytest.mark.parametrize("name", LEAKING)
-def test_a_share_that_leaks_does_not_pass(bare: Terminal, service: Running, faulty: Faulty, name: str) -> None:
+def test_a_share_that_leaks_does_not_pass(bare: Terminal, service: RunningService, faulty: Faulty, name: str) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     planted(IMPORTS + LEAKING[name])(canaries, service)
     watched = canaries.watch(*SHARE, *PLANT)
@@ -362,7 +364,7 @@ def test_a_share_that_leaks_does_not_pass(bare: Terminal, service: Running, faul
 
 @pytest.mark.parametrize("fault", [holds, holds_before])
 def test_nothing_leaks_when_sigterm_strikes_while_the_answer_is_awaited(
-    bare: Terminal, service: Running, faulty: Faulty, fault: Fault
+    bare: Terminal, service: RunningService, faulty: Faulty, fault: Fault
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     faulty.plan(then=fault)
@@ -370,7 +372,7 @@ def test_nothing_leaks_when_sigterm_strikes_while_the_answer_is_awaited(
     check(canaries, watched, faulty, Case(143, requests=1, kept=True))
 
 
-def test_nothing_leaks_where_nobody_takes_the_link(bare: Terminal, service: Running, faulty: Faulty) -> None:
+def test_nothing_leaks_where_nobody_takes_the_link(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     reading, writing = os.pipe()
     os.close(reading)
@@ -385,7 +387,7 @@ def test_nothing_leaks_where_nobody_takes_the_link(bare: Terminal, service: Runn
     assert len(bare.outbox()) == 1
 
 
-def test_resuming_leaks_nothing_either(bare: Terminal, service: Running, faulty: Faulty) -> None:
+def test_resuming_leaks_nothing_either(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     faulty.plan(then=says(500, commits=True))
     assert canaries.watch(*SHARE).done.code == 9
@@ -416,7 +418,7 @@ def test_resuming_leaks_nothing_either(bare: Terminal, service: Running, faulty:
     assert Detector({**canaries.secrets(watched), "content key": key}).find(sealed) == set()
 
 
-def test_what_can_be_listed_and_expired_leaks_nothing(bare: Terminal, service: Running, faulty: Faulty) -> None:
+def test_what_can_be_listed_and_expired_leaks_nothing(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     code = json.loads(canaries.watch(*SHARE, "--output", "json").done.out)["short_code"]
     for words in (["list"], ["show", code], ["expire", code], ["expire", code], ["list", "--output", "json"]):
@@ -430,7 +432,7 @@ def test_what_can_be_listed_and_expired_leaks_nothing(bare: Terminal, service: R
 
 @pytest.mark.parametrize("name", ["a link file and a receipt", "500 for ever"])
 def test_under_a_umask_of_0_everything_that_is_made_is_for_its_owner_only(
-    bare: Terminal, service: Running, faulty: Faulty, name: str
+    bare: Terminal, service: RunningService, faulty: Faulty, name: str
 ) -> None:
     case = CASES[name]
     canaries = Canaries(bare, service, faulty.base_url)
@@ -445,7 +447,9 @@ def test_under_a_umask_of_0_everything_that_is_made_is_for_its_owner_only(
     assert {mode for _, mode in watched.created} == {0o600}, "from the first moment on"
 
 
-def test_a_state_folder_that_is_open_to_others_is_closed(bare: Terminal, service: Running, faulty: Faulty) -> None:
+def test_a_state_folder_that_is_open_to_others_is_closed(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     outbox = bare.home / ".local/state/sealpipe/outbox"
     outbox.mkdir(parents=True)
@@ -456,7 +460,7 @@ def test_a_state_folder_that_is_open_to_others_is_closed(bare: Terminal, service
 
 @pytest.mark.parametrize("what", ["a link elsewhere", "a file"])
 def test_an_outbox_that_is_no_folder_of_ours_is_refused(
-    bare: Terminal, service: Running, faulty: Faulty, tmp_path: Path, what: str
+    bare: Terminal, service: RunningService, faulty: Faulty, tmp_path: Path, what: str
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     outbox = bare.home / ".local/state/sealpipe/outbox"
@@ -472,7 +476,7 @@ def test_an_outbox_that_is_no_folder_of_ours_is_refused(
 
 
 def test_what_everybody_can_see_of_a_running_share_holds_no_value(
-    bare: Terminal, service: Running, faulty: Faulty
+    bare: Terminal, service: RunningService, faulty: Faulty
 ) -> None:
     """Any user of a machine can read the command lines of all processes."""
     canaries = Canaries(bare, service, faulty.base_url)

@@ -25,7 +25,7 @@ from sealpipe.credential import Credential
 from sealpipe.flows.request import create as requesting
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, echoes, passes, reset_after, rewrites, says
 from support.terminal import Terminal
 
@@ -37,7 +37,7 @@ SEED_FILE, LINK_FILE = "work/out/seed", "work/out/link"
 
 
 @pytest.fixture
-def faulty(service: Running) -> Iterator[Faulty]:
+def faulty(service: RunningService) -> Iterator[Faulty]:
     with Faulty((service.address.host, service.address.port)) as server:
         yield server
 
@@ -113,7 +113,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_secret_of_a_request_stands_only_where_it_belongs(
-    bare: Terminal, service: Running, faulty: Faulty, name: str
+    bare: Terminal, service: RunningService, faulty: Faulty, name: str
 ) -> None:
     case = CASES[name]
     canaries = Canaries(bare, service, faulty.base_url)
@@ -128,7 +128,7 @@ def test_each_secret_of_a_request_stands_only_where_it_belongs(
 
 
 def test_what_is_left_is_listed_and_tried_again_without_leaking(
-    bare: Terminal, service: Running, faulty: Faulty
+    bare: Terminal, service: RunningService, faulty: Faulty
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     bare.file("out/.keep", "")
@@ -162,7 +162,7 @@ def leaks_after(canaries: Canaries, watched: Watched, faulty: Faulty, before: in
     ],
     ids=["the access link on stderr", "the seed in a file", "the passcode on stderr"],
 )
-def test_a_request_that_leaks_does_not_pass(bare: Terminal, service: Running, faulty: Faulty, code: str) -> None:
+def test_a_request_that_leaks_does_not_pass(bare: Terminal, service: RunningService, faulty: Faulty, code: str) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     bare.file("out/.keep", "")
     bare.file("site/sitecustomize.py", f"import sys, sealpipe.cli.deliver, sealpipe.cli.render\n{code}\n")
@@ -184,7 +184,7 @@ ENDS: dict[str, Fault] = {
 }
 
 
-def settings(service: Running, base_url: str) -> dict[str, Any]:
+def settings(service: RunningService, base_url: str) -> dict[str, Any]:
     return {
         "api_key": service.create_key(),
         "base_url": base_url,
@@ -196,7 +196,7 @@ def settings(service: Running, base_url: str) -> dict[str, Any]:
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("end", ENDS)
 def test_an_exception_of_a_request_tells_nothing(
-    service: Running,
+    service: RunningService,
     faulty: Faulty,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -226,7 +226,7 @@ def test_an_exception_of_a_request_tells_nothing(
     assert detector.find(caplog.text.encode()) == set()
 
 
-def test_no_object_on_the_way_gives_anything_away(service: Running, tmp_path: Path) -> None:
+def test_no_object_on_the_way_gives_anything_away(service: RunningService, tmp_path: Path) -> None:
     given = settings(service, service.base_url)
     plan = requesting.plan_request(["Password"], passcode=CANARY, key="new", seed_to=f"file:{tmp_path}/seed")
     with Client(**given) as client:
@@ -249,7 +249,7 @@ def told(make: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("passcode", [f"{CANARY}\n", Secret(f"{CANARY}\x00")], ids=["text", "Secret"])
-def test_a_passcode_that_is_refused_is_not_shown(service: Running, passcode: str | Secret) -> None:
+def test_a_passcode_that_is_refused_is_not_shown(service: RunningService, passcode: str | Secret) -> None:
     with Client(**settings(service, service.base_url)) as client:
         text = told(lambda: client.request(["Password"], passcode=passcode))
     assert Detector({"passcode": CANARY.encode()}).find(text.encode("utf-8", "backslashreplace")) == set()

@@ -22,7 +22,7 @@ from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, keys, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe.wire.field import Field
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, passes, reset_after, says
 from support.terminal import Terminal
 
@@ -34,7 +34,7 @@ PLACE = "work/out/"
 class Asked:
     """A user with canaries, and a request to them that was answered with two more."""
 
-    def __init__(self, user: Terminal, service: Running, base_url: str, *, own_key: bool = False) -> None:
+    def __init__(self, user: Terminal, service: RunningService, base_url: str, *, own_key: bool = False) -> None:
         self.canaries = Canaries(user, service, base_url)
         self.service = service
         self.typed = [canary("password"), canary("key")]
@@ -73,7 +73,7 @@ class Asked:
 
 
 @pytest.fixture
-def faulty(service: Running) -> Iterator[Faulty]:
+def faulty(service: RunningService) -> Iterator[Faulty]:
     with Faulty((service.address.host, service.address.port)) as server:
         yield server
 
@@ -95,7 +95,7 @@ def as_json(value: str) -> str:
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("own_key", [False, True])
 def test_without_a_target_it_is_on_stdout_and_nowhere_else(
-    bare: Terminal, service: Running, faulty: Faulty, form: str, *, own_key: bool
+    bare: Terminal, service: RunningService, faulty: Faulty, form: str, *, own_key: bool
 ) -> None:
     asked = Asked(bare, service, faulty.base_url, own_key=own_key)
     watched = asked.watch("--output", form, *(["--key", "file:seed"] if own_key else []))
@@ -107,7 +107,7 @@ def test_without_a_target_it_is_on_stdout_and_nowhere_else(
 
 @pytest.mark.parametrize(("words", "code"), [([], 2), (["--print"], 0)], ids=str)
 def test_in_ci_it_is_on_stdout_only_with_leave(
-    bare: Terminal, service: Running, faulty: Faulty, words: list[str], code: int
+    bare: Terminal, service: RunningService, faulty: Faulty, words: list[str], code: int
 ) -> None:
     asked = Asked(bare, service, faulty.base_url, own_key=False)
     bare.environ["CI"] = "true"
@@ -128,7 +128,7 @@ STORED = {
 
 @pytest.mark.parametrize("name", STORED)
 def test_with_a_target_it_is_in_its_place_and_nowhere_else(
-    bare: Terminal, service: Running, faulty: Faulty, name: str
+    bare: Terminal, service: RunningService, faulty: Faulty, name: str
 ) -> None:
     asked = Asked(bare, service, faulty.base_url)
     watched = asked.watch(*STORED[name])
@@ -198,7 +198,7 @@ NOWHERE = {
 
 @pytest.mark.parametrize("name", NOWHERE)
 def test_where_it_comes_to_nothing_it_stands_nowhere(
-    bare: Terminal, service: Running, faulty: Faulty, name: str
+    bare: Terminal, service: RunningService, faulty: Faulty, name: str
 ) -> None:
     case = NOWHERE[name]
     asked = Asked(bare, service, faulty.base_url)
@@ -210,7 +210,7 @@ def test_where_it_comes_to_nothing_it_stands_nowhere(
     assert watched.executed == []
 
 
-def test_what_is_kept_is_ciphertext(bare: Terminal, service: Running, faulty: Faulty) -> None:
+def test_what_is_kept_is_ciphertext(bare: Terminal, service: RunningService, faulty: Faulty) -> None:
     asked = Asked(bare, service, faulty.base_url)
     taken(asked)
     watched = asked.watch(*TAKEN)
@@ -223,7 +223,7 @@ def test_what_is_kept_is_ciphertext(bare: Terminal, service: Running, faulty: Fa
 
 
 def test_neither_results_nor_errors_nor_logs_show_a_value(
-    bare: Terminal, service: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    bare: Terminal, service: RunningService, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     asked = Asked(bare, service, service.base_url)

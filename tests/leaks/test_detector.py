@@ -13,7 +13,7 @@ import pytest
 
 from leaks.needles import Detector
 from leaks.watching import Watched, watch
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal
 
 # Written without the detector's own functions: a fault in those must not hide itself.
@@ -106,7 +106,7 @@ def secret() -> str:
     return "".join(f"\\&{secrets.token_urlsafe(3)}é" for _ in range(8))
 
 
-def planted(user: Terminal, service: Running, plant: str) -> tuple[Watched, dict[str, str]]:
+def planted(user: Terminal, service: RunningService, plant: str) -> tuple[Watched, dict[str, str]]:
     values = {kind: secret() for kind in KINDS}
     environ = {"PLANT_" + kind.replace(" ", "_"): value for kind, value in values.items()}
     program = [sys.executable, "-c", f"{ENCODE}\n{plant}"]
@@ -114,7 +114,7 @@ def planted(user: Terminal, service: Running, plant: str) -> tuple[Watched, dict
 
 
 @pytest.mark.parametrize("place", PLANTS)
-def test_a_leak_is_found_in_every_encoding(bare: Terminal, service: Running, place: str) -> None:
+def test_a_leak_is_found_in_every_encoding(bare: Terminal, service: RunningService, place: str) -> None:
     watched, values = planted(bare, service, PLANTS[place])
     assert watched.done.code == 0, watched.done.err
     detector = Detector({kind: value.encode() for kind, value in values.items()})
@@ -123,20 +123,20 @@ def test_a_leak_is_found_in_every_encoding(bare: Terminal, service: Running, pla
     assert possible - found == set()
 
 
-def test_a_leak_in_the_name_of_the_process_is_found(bare: Terminal, service: Running) -> None:
+def test_a_leak_in_the_name_of_the_process_is_found(bare: Terminal, service: RunningService) -> None:
     watched, values = planted(bare, service, "import ctypes; ctypes.CDLL(None).prctl(15, values['raw'][:15])")
     detector = Detector({"raw": values["raw"].encode()})
     assert any(detector.find(data, name) for name, data in watched.places() if name == "prctl")
 
 
-def test_nothing_is_found_where_nothing_leaks(bare: Terminal, service: Running) -> None:
+def test_nothing_is_found_where_nothing_leaks(bare: Terminal, service: RunningService) -> None:
     watched, values = planted(bare, service, "subprocess.run(child); post(body=b'nothing'); print('nothing')")
     assert watched.done.code == 0, watched.done.err
     detector = Detector({kind: value.encode() for kind, value in values.items()})
     assert [hit for name, data in watched.places() for hit in detector.find(data, name)] == []
 
 
-def test_what_the_service_received_is_searched_as_it_received_it(bare: Terminal, service: Running) -> None:
+def test_what_the_service_received_is_searched_as_it_received_it(bare: Terminal, service: RunningService) -> None:
     watched, values = planted(bare, service, PLANTS["a body"])
     detector = Detector({kind: value.encode() for kind, value in values.items()})
     received = b"".join(map(bytes, service.seen()))

@@ -24,7 +24,7 @@ from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import seal_share
 from sealpipe.http import exchange
 from sealpipe.wire import envelope, keys, tokens
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, passes, reset_after, says
 
 PUBLIC = keys.from_seed(bytes(range(32))).public_key
@@ -61,13 +61,13 @@ class Kept(NamedTuple):
 
 
 @pytest.fixture
-def faulty(service: Running) -> Iterator[Faulty]:
+def faulty(service: RunningService) -> Iterator[Faulty]:
     with Faulty((service.address.host, service.address.port)) as server:
         yield server
 
 
 @pytest.fixture
-def kept(service: Running, faulty: Faulty, monkeypatch: pytest.MonkeyPatch) -> Kept:
+def kept(service: RunningService, faulty: Faulty, monkeypatch: pytest.MonkeyPatch) -> Kept:
     """The secrets: one of them in the environment, too."""
     value = f'value {secrets.token_urlsafe(18)} é"\\{secrets.token_hex(8)}'
     monkeypatch.setenv("CANARY_VALUE", value)

@@ -14,7 +14,7 @@ import trustme
 
 from leaks.needles import Detector
 from sealpipe import AsyncClient, Client, Field, ProtocolError
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, says
 from support.terminal import Terminal, opened
 from support.wires import Proxy, Wire, tls
@@ -36,7 +36,7 @@ def context(certificate: trustme.LeafCert) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def secure(service: Running, authority: trustme.CA) -> Iterator[Wire]:
+def secure(service: RunningService, authority: trustme.CA) -> Iterator[Wire]:
     """The service behind TLS, for 127.0.0.1 and for api.example."""
     certificate = authority.issue_cert("127.0.0.1", "api.example")
     with tls(context(certificate), (service.address.host, service.address.port)) as wire:
@@ -58,7 +58,7 @@ def secrets_of(user: Terminal) -> Detector:
     return Detector({"auth": auth.encode(), "custody": custody.encode(), "value": SECRET["DB_PASSWORD"].encode()})
 
 
-def test_a_share_goes_through_tls(user: Terminal, service: Running) -> None:
+def test_a_share_goes_through_tls(user: Terminal, service: RunningService) -> None:
     done = user.sealpipe(*SHARE)
     assert done.code == 0, done
     assert opened(service, done.out) == SECRET
@@ -83,7 +83,7 @@ def test_the_certificate_may_be_named_by_ssl_cert_file(user: Terminal) -> None:
 
 @pytest.mark.parametrize("wrong", ["an unknown authority", "another name", "expired"])
 def test_a_certificate_that_is_not_right_is_refused_before_a_byte_is_sent(
-    user: Terminal, service: Running, authority: trustme.CA, wrong: str
+    user: Terminal, service: RunningService, authority: trustme.CA, wrong: str
 ) -> None:
     certificate = {
         "an unknown authority": lambda: trustme.CA().issue_cert("127.0.0.1"),
@@ -101,7 +101,9 @@ def test_a_certificate_that_is_not_right_is_refused_before_a_byte_is_sent(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_loopback_never_goes_through_a_proxy(user: Terminal, service: Running, secure: Wire, scheme: str) -> None:
+def test_loopback_never_goes_through_a_proxy(
+    user: Terminal, service: RunningService, secure: Wire, scheme: str
+) -> None:
     base_url = service.base_url if scheme == "http" else f"https://127.0.0.1:{secure.port}/v1"
     with Proxy(secure.port) as proxy:
         names = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
@@ -147,7 +149,7 @@ def test_a_proxys_password_is_not_told_when_it_fails(user: Terminal) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_never_followed_and_the_credential_goes_to_nobody_else(
-    bare: Terminal, service: Running, status: int
+    bare: Terminal, service: RunningService, status: int
 ) -> None:
     bare.at(service)
     with Proxy(9) as elsewhere, Faulty((service.address.host, service.address.port)) as faulty:
@@ -159,7 +161,7 @@ def test_a_redirect_is_never_followed_and_the_credential_goes_to_nobody_else(
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-def test_the_clients_follow_no_redirect_either(service: Running, *, asynchronous: bool) -> None:
+def test_the_clients_follow_no_redirect_either(service: RunningService, *, asynchronous: bool) -> None:
     with Proxy(9) as elsewhere, Faulty((service.address.host, service.address.port)) as faulty:
         faulty.plan(then=says(307, headers={"Location": f"http://127.0.0.1:{elsewhere.port}/v1/shares"}))
         settings = {

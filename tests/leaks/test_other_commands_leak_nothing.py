@@ -15,7 +15,7 @@ from leaks.test_a_share_leaks_nothing import PLANT, Canaries, leaks, planted
 from leaks.watching import Watched
 from sealpipe import Client
 from sealpipe.wire import keys
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.fake_mcp import FakeMcp, FakeTool, Reply, text
 from support.faulty import Faulty, reset_after, says
 from support.terminal import Terminal
@@ -24,7 +24,7 @@ ONE_USE = "--deadline", "1s"
 
 
 @pytest.fixture
-def faulty(service: Running) -> Iterator[Faulty]:
+def faulty(service: RunningService) -> Iterator[Faulty]:
     with Faulty((service.address.host, service.address.port)) as server:
         yield server
 
@@ -42,7 +42,7 @@ def nothing_is_told(canaries: Canaries, watched: Watched, requests: int, code: i
 DRAWN = ["-f", "gen:password", "-f", "Hex=gen:hex", "-f", "Words=gen:passphrase", "-f", "gen:ssh#private,public"]
 
 
-def share_what_is_drawn(canaries: Canaries, service: Running, *words: str) -> tuple[Watched, str]:
+def share_what_is_drawn(canaries: Canaries, service: RunningService, *words: str) -> tuple[Watched, str]:
     """A share of new secrets, which are looked for from then on; and its link."""
     watched = canaries.watch("share", *DRAWN, *words, *ONE_USE)
     link = watched.done.out.rstrip("\n")
@@ -66,7 +66,9 @@ def where_words_meet(passphrase: object) -> dict[str, str]:
     return {f"Words {number}": text[max(0, at - 4) : at + 5] for number, at in enumerate(meets)}
 
 
-def test_what_was_drawn_is_in_the_share_and_nowhere_else(bare: Terminal, service: Running, faulty: Faulty) -> None:
+def test_what_was_drawn_is_in_the_share_and_nowhere_else(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     watched, link = share_what_is_drawn(canaries, service)
     assert leaks(canaries, watched, 1, link, "stdout") == []
@@ -85,7 +87,9 @@ def told(self, locator):
 gen.GenSource.fetch = told"""
 
 
-def test_a_source_that_tells_what_it_drew_does_not_pass(bare: Terminal, service: Running, faulty: Faulty) -> None:
+def test_a_source_that_tells_what_it_drew_does_not_pass(
+    bare: Terminal, service: RunningService, faulty: Faulty
+) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     planted(TOLD)(canaries, service)
     watched, link = share_what_is_drawn(canaries, service, *PLANT)
@@ -95,7 +99,7 @@ def test_a_source_that_tells_what_it_drew_does_not_pass(bare: Terminal, service:
 
 @pytest.mark.parametrize("words", [["--dry-run"], ["--dry-run", "--output", "json"]], ids=" ".join)
 def test_a_dry_run_shows_nothing_of_what_it_drew(
-    bare: Terminal, service: Running, faulty: Faulty, words: list[str]
+    bare: Terminal, service: RunningService, faulty: Faulty, words: list[str]
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     watched = canaries.watch("share", "-f", "gen:hex", "-f", "gen:hex?bytes=32", *words)
@@ -132,7 +136,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_an_argument_of_a_tool_is_in_its_call_and_nowhere_else(
-    bare: Terminal, service: Running, mcp: FakeMcp, name: str
+    bare: Terminal, service: RunningService, mcp: FakeMcp, name: str
 ) -> None:
     case = CALLS[name]
     canaries = Canaries(bare, service, mcp.base_url)
@@ -153,7 +157,7 @@ def test_an_argument_of_a_tool_is_in_its_call_and_nowhere_else(
 # -- commands that have a credential and show none of it -----------------------------------------
 
 
-def ask_for_a_secret(canaries: Canaries, service: Running) -> str:
+def ask_for_a_secret(canaries: Canaries, service: RunningService) -> str:
     """A request sealed to the credential, answered with a secret that the command could open."""
     environ = canaries.user.environ
     public_key = keys.from_custody_secret(environ["SEALPIPE_API_KEY"].split(".")[2]).public_key
@@ -187,7 +191,7 @@ LOOKING = {
 
 @pytest.mark.parametrize("name", LOOKING)
 def test_a_command_that_needs_the_credential_shows_none_of_it(
-    bare: Terminal, service: Running, faulty: Faulty, name: str
+    bare: Terminal, service: RunningService, faulty: Faulty, name: str
 ) -> None:
     words, code = LOOKING[name]
     canaries = Canaries(bare, service, faulty.base_url)
@@ -199,7 +203,7 @@ def test_a_command_that_needs_the_credential_shows_none_of_it(
 @pytest.mark.parametrize("fault", [says(500), says(403, '{"Message": "no"}'), says(200, "{"), reset_after])
 @pytest.mark.parametrize("words", [["doctor", "--roundtrip"], ["requests", "expire", "CODE"], ["stats"]], ids=" ".join)
 def test_nor_where_the_service_fails(
-    bare: Terminal, service: Running, faulty: Faulty, words: list[str], fault: Callable[..., None]
+    bare: Terminal, service: RunningService, faulty: Faulty, words: list[str], fault: Callable[..., None]
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     short_code = ask_for_a_secret(canaries, service)
@@ -214,7 +218,7 @@ def test_nor_where_the_service_fails(
 
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_a_new_key_of_the_rehearsal_is_on_stdout_and_nowhere_else(
-    bare: Terminal, service: Running, faulty: Faulty, output: str
+    bare: Terminal, service: RunningService, faulty: Faulty, output: str
 ) -> None:
     """What registers it at the service is a hash of the auth part, and the custody part's public key."""
     canaries = Canaries(bare, service, faulty.base_url)
@@ -233,7 +237,7 @@ def test_a_new_key_of_the_rehearsal_is_on_stdout_and_nowhere_else(
 
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_what_the_recipient_of_a_rehearsal_opens_is_on_stdout_and_nowhere_else(
-    bare: Terminal, service: Running, faulty: Faulty, output: str
+    bare: Terminal, service: RunningService, faulty: Faulty, output: str
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     done = bare.sealpipe("share", "-f", "env:CANARY_ENV", "--passcode-from", "file:passcode")
@@ -251,7 +255,7 @@ def test_what_the_recipient_of_a_rehearsal_opens_is_on_stdout_and_nowhere_else(
 
 
 def test_what_the_vendor_of_a_rehearsal_answers_leaves_only_sealed(
-    bare: Terminal, service: Running, faulty: Faulty
+    bare: Terminal, service: RunningService, faulty: Faulty
 ) -> None:
     canaries = Canaries(bare, service, faulty.base_url)
     link = bare.sealpipe("request", "-a", "P").out.strip()

@@ -14,7 +14,7 @@ import pytest
 from leaks.needles import Detector, Found
 from leaks.test_a_share_leaks_nothing import SHARE, Canaries, canary
 from leaks.watching import Watched
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.receiver import Hook, Receiver
 from support.terminal import Terminal
 
@@ -24,7 +24,7 @@ CODE = "left in work/out/it"
 class Setting:
     """A user with canaries, one of them the webhook's signing secret, and who receives."""
 
-    def __init__(self, user: Terminal, service: Running, receiver: Receiver) -> None:
+    def __init__(self, user: Terminal, service: RunningService, receiver: Receiver) -> None:
         self.canaries = Canaries(user, service, service.base_url)
         self.receiver = receiver
         self.user = user
@@ -73,7 +73,7 @@ def _without(hook: Hook) -> bytes:
 
 
 @pytest.fixture
-def setting(bare: Terminal, service: Running) -> Iterator[Setting]:
+def setting(bare: Terminal, service: RunningService) -> Iterator[Setting]:
     with Receiver() as receiver:
         yield Setting(bare, service, receiver)
 

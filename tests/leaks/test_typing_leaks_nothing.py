@@ -7,7 +7,7 @@ import secrets
 import pytest
 
 from leaks.needles import Detector
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.services import bare, one_service, service, user
 from support.starting import SEALPIPE
 from support.terminal import Terminal
@@ -26,7 +26,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_what_is_typed_stands_nowhere(user: Terminal, service: Running, name: str) -> None:
+def test_what_is_typed_stands_nowhere(user: Terminal, service: RunningService, name: str) -> None:
     environ, words, code = ENDS[name]
     value, passcode = (f"c4nary-{secrets.token_hex(16)}" for _ in range(2))
     with Person([*SEALPIPE, *WORDS, *words], user.with_environ(environ), user.here) as typist:

@@ -16,7 +16,7 @@ import pytest
 from leaks.needles import Detector
 from live.target import VARIABLES
 from sealpipe.secret import Secret
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service import responses
 from support.parts import ROOT
@@ -26,12 +26,12 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def stand_in() -> Iterator[Running]:
+def stand_in() -> Iterator[RunningService]:
     with start() as running:
         yield running
 
 
-def variables(host: Running, api_key: Secret) -> dict[str, str]:
+def variables(host: RunningService, api_key: Secret) -> dict[str, str]:
     return dict(zip(VARIABLES.values(), (host.base_url, host.link_base_url, api_key.reveal()), strict=True))
 
 
@@ -46,7 +46,7 @@ def secrets_of(api_key: Secret) -> Detector:
     return Detector({"auth secret": auth.encode(), "custody secret": custody.encode()})
 
 
-def test_they_pass_there_with_few_calls_and_leave_nothing(stand_in: Running, bare: Terminal) -> None:
+def test_they_pass_there_with_few_calls_and_leave_nothing(stand_in: RunningService, bare: Terminal) -> None:
     api_key = stand_in.create_key()
     done = live(bare, "-vv", **variables(stand_in, api_key))
     assert done.code == 0, done.out
@@ -65,7 +65,7 @@ def test_they_pass_there_with_few_calls_and_leave_nothing(stand_in: Running, bar
 
 
 def test_a_host_that_differs_fails_them_and_the_output_shows_no_credential(
-    stand_in: Running, bare: Terminal, monkeypatch: pytest.MonkeyPatch
+    stand_in: RunningService, bare: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(responses.REFUSALS, "share_not_found", responses.Refusal(410, 2, "Gone"))  # type: ignore[arg-type]
     api_key = stand_in.create_key()

@@ -18,7 +18,7 @@ from sealpipe.registry import Registry
 from sealpipe.registry.policy import PolicyHook
 from sealpipe_plugins.audit import chain
 from sealpipe_plugins.audit.verify import verify
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.machines import ALLOWS_ALL, Machine, lists
 from support.terminal import Terminal
 
@@ -344,7 +344,7 @@ def test_whatever_is_done_is_written_down_before_and_after(user: Terminal, words
     assert rest[0]["outcome"] not in ("begun", "sending")
 
 
-def test_what_a_policy_refuses_is_written_down(user: Terminal, service: Running) -> None:
+def test_what_a_policy_refuses_is_written_down(user: Terminal, service: RunningService) -> None:
     machine = Machine(user).allow(lists(), audit=True)
     assert machine.sealpipe("share", "-f", "env:DB", "--title", "T", DB="c4nary").code == 2
     (line,) = [json.loads(each) for each in lines(machine.audit)]
@@ -353,7 +353,9 @@ def test_what_a_policy_refuses_is_written_down(user: Terminal, service: Running)
     assert service.seen() == []
 
 
-def test_a_request_that_collecting_ends_has_its_own_lines_before_and_after(user: Terminal, service: Running) -> None:
+def test_a_request_that_collecting_ends_has_its_own_lines_before_and_after(
+    user: Terminal, service: RunningService
+) -> None:
     machine = Machine(user).allow(ALLOWS_ALL, audit=True)
     asked = machine.sealpipe("request", "-a", "Password", "--output", "json").json
     service.submitter().submit(asked["collect_link"], {"Password": "c4nary"})
@@ -384,7 +386,7 @@ WITH_THE_CREDENTIAL: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("way", WITH_THE_CREDENTIAL)
 @pytest.mark.parametrize("written", ["plain", "base64"])
-def test_no_log_holds_the_credential(user: Terminal, service: Running, way: str, written: str) -> None:
+def test_no_log_holds_the_credential(user: Terminal, service: RunningService, way: str, written: str) -> None:
     custody = user.environ["SEALPIPE_API_KEY"].rpartition(".")[2]
     text = custody if written == "plain" else base64.b64encode(custody.encode()).decode().rstrip("=")
     user.file(text, "a value")
@@ -394,7 +396,7 @@ def test_no_log_holds_the_credential(user: Terminal, service: Running, way: str,
     assert text not in done.out + done.err + (machine.audit.read_text() if machine.audit.exists() else "")
 
 
-def test_what_is_told_of_a_place_that_is_named_like_it_is_withheld(user: Terminal, service: Running) -> None:
+def test_what_is_told_of_a_place_that_is_named_like_it_is_withheld(user: Terminal, service: RunningService) -> None:
     custody = user.environ["SEALPIPE_API_KEY"].rpartition(".")[2]
     machine = Machine(user).allow(ALLOWS_ALL, audit=True)
     asked = machine.sealpipe("request", "-a", "Password", "--output", "json").json

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.parts import ROOT
 from support.terminal import Done, Terminal, opened
 
@@ -173,7 +173,7 @@ def test_the_doctor_checks_it(installed: Installed, bare: Terminal, at_shelf: di
 
 
 def test_a_share_takes_from_it_and_leaves_its_link_there(
-    installed: Installed, user: Terminal, service: Running, shelf: Any, at_shelf: dict[str, str]
+    installed: Installed, user: Terminal, service: RunningService, shelf: Any, at_shelf: dict[str, str]
 ) -> None:
     name = shelf.put({"user": b"deploy", "password": SECRET.encode()})
     config = user.file("config.toml", f'[stores.my-shelf]\nplugin = "shelf"\nurl = "{shelf.url}"\n')

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plugins.aws.moto import ENVIRON, Moto, moto
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.intercepting import Intercepting
 from support.openbao import Bao, dev_server
 from support.receiver import Receiver
@@ -72,7 +72,7 @@ def share(user: Terminal, *fields: str, **environ: str | None) -> Done:
 
 
 def test_all_go_through_the_one_proxy_and_trust_the_one_ca(
-    user: Terminal, proxy: Intercepting, receiver: Receiver, service: Running
+    user: Terminal, proxy: Intercepting, receiver: Receiver, service: RunningService
 ) -> None:
     done = share(user, FIELDS["hvac"], FIELDS["botocore"])
     assert (done.code, done.out) == (0, ""), done
@@ -104,7 +104,7 @@ def test_without_the_login_each_says_that_the_proxy_wants_one(
     assert (receiver.hooks, proxy.asked) == ([], [])
 
 
-def test_a_refused_reference_names_itself_and_no_other(user: Terminal, service: Running) -> None:
+def test_a_refused_reference_names_itself_and_no_other(user: Terminal, service: RunningService) -> None:
     done = share(user, FIELDS["hvac"], "Key=aws-sm:nothing-there")
     assert (done.code, created(service)) == (14, []), done
     assert "aws-sm:nothing-there" in done.err

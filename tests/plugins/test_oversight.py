@@ -15,7 +15,7 @@ from sealpipe.errors import PluginError
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Registry
 from sealpipe.registry.policy import PolicyHook, read_policy_hooks
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site
 from support.machines import ALLOWS_ALL
 from support.terminal import Done, Terminal
@@ -131,7 +131,7 @@ def test_what_fails_is_told_as_what_it_was(user: Terminal) -> None:
 
 @pytest.mark.parametrize("required", [True, False])
 def test_a_required_audit_that_cannot_be_written_stops_everything(
-    user: Terminal, service: Running, *, required: bool
+    user: Terminal, service: RunningService, *, required: bool
 ) -> None:
     table = f'[audit]\nfile = "{user.here}/no/such/folder/audit.jsonl"\nrequired = {str(required).lower()}\n'
     user.file("config.toml", table)
@@ -142,7 +142,7 @@ def test_a_required_audit_that_cannot_be_written_stops_everything(
 
 
 def test_what_the_machine_enforces_holds_whatever_the_user_sets(
-    service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "strict.toml").write_text(ALLOWS_ALL + "most_views = 1")
     machine = tmp_path / "machine.toml"
@@ -201,7 +201,7 @@ def overseen(user: Terminal, site: Site) -> Callable[..., Done]:
     return share
 
 
-def sent(service: Running) -> int:
+def sent(service: RunningService) -> int:
     return len([seen for seen in service.seen() if seen.method == "POST"])
 
 
@@ -223,7 +223,9 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("rules", REFUSALS)
-def test_what_it_refuses_or_cannot_say_is_not_sent(overseen: Callable[..., Done], service: Running, rules: str) -> None:
+def test_what_it_refuses_or_cannot_say_is_not_sent(
+    overseen: Callable[..., Done], service: RunningService, rules: str
+) -> None:
     code, told = REFUSALS[rules]
     done = overseen(rules, "--title", "Lunch")
     assert (done.code, done.out, sent(service)) == (code, "", 0)
@@ -231,20 +233,22 @@ def test_what_it_refuses_or_cannot_say_is_not_sent(overseen: Callable[..., Done]
     assert CANARY not in done.err
 
 
-def test_what_it_was_not_told_of_the_end_is_a_warning(overseen: Callable[..., Done], service: Running) -> None:
+def test_what_it_was_not_told_of_the_end_is_a_warning(overseen: Callable[..., Done], service: RunningService) -> None:
     done = overseen('deaf = "created"')
     assert (done.code, sent(service)) == (0, 1)
     assert "nobody listens" in done.err
 
 
-def test_an_overseer_that_may_not_be_loaded_lets_nothing_leave(overseen: Callable[..., Done], service: Running) -> None:
+def test_an_overseer_that_may_not_be_loaded_lets_nothing_leave(
+    overseen: Callable[..., Done], service: RunningService
+) -> None:
     done = overseen("", allowed="allow_plugins = []\n")
     assert (done.code, sent(service)) == (14, 0)
     assert "the plugin house-rules is not listed in allow_plugins" in done.err
 
 
 def test_the_machine_can_fix_a_third_partys_too(
-    site: Site, service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.install("house-rules", OVERSEER)
     machine = tmp_path / "machine.toml"
@@ -291,7 +295,7 @@ def test_the_audit_is_told_of_every_message(user: Terminal) -> None:
     assert "#1" not in file.read_text()
 
 
-def test_what_resume_finishes_is_told_too(user: Terminal, service: Running) -> None:
+def test_what_resume_finishes_is_told_too(user: Terminal, service: RunningService) -> None:
     file = user.here / "audit.jsonl"
     user.file("config.toml", f'[audit]\nfile = "{file}"\n')
     config = {"SEALPIPE_CONFIG": str(user.here / "config.toml")}

@@ -12,14 +12,14 @@ import pytest
 
 from sealpipe.errors import SettingError
 from sealpipe.registry import Registry
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.mounts import tmpfs
 from support.terminal import Done, Terminal
 
 LOCKED = "is in /proc, which exposes processes"
 
 
-def nothing_left(done: Done, service: Running, says: str) -> None:
+def nothing_left(done: Done, service: RunningService, says: str) -> None:
     assert (done.code, done.out) == (2, ""), done
     assert says in done.err
     assert service.seen() == []
@@ -40,23 +40,23 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_the_kernel_tells_of_processes_is_no_source(user: Terminal, service: Running, way: str) -> None:
+def test_what_the_kernel_tells_of_processes_is_no_source(user: Terminal, service: RunningService, way: str) -> None:
     (user.here / "linked").symlink_to("/proc/self/environ")
     (user.here / "folder").symlink_to("/proc/self")
     nothing_left(user.sealpipe("share", "-f", WAYS[way]), service, LOCKED)
 
 
-def test_an_open_descriptor_is_no_way_round(user: Terminal, service: Running) -> None:
+def test_an_open_descriptor_is_no_way_round(user: Terminal, service: RunningService) -> None:
     inner = shlex.join([sys.executable, "-m", "sealpipe", "share", "-f", "file:/dev/fd/3"])
     nothing_left(user.run(["sh", "-c", f"exec 3</proc/self/environ; {inner}"]), service, LOCKED)
 
 
-def test_standard_input_is_no_way_round(user: Terminal, service: Running) -> None:
+def test_standard_input_is_no_way_round(user: Terminal, service: RunningService) -> None:
     inner = shlex.join([sys.executable, "-m", "sealpipe", "share", "-f", "A=stdin:"])
     nothing_left(user.run(["sh", "-c", f"{inner} </proc/self/environ"]), service, LOCKED)
 
 
-def test_another_mount_of_it_is_no_way_round(user: Terminal, service: Running) -> None:
+def test_another_mount_of_it_is_no_way_round(user: Terminal, service: RunningService) -> None:
     with tmpfs(user.here / "elsewhere") as place:
         (place / "proc").mkdir()
         assert subprocess.run(["mount", "-t", "proc", "proc", str(place / "proc")], check=False).returncode == 0
@@ -67,7 +67,7 @@ def test_another_mount_of_it_is_no_way_round(user: Terminal, service: Running) -
             subprocess.run(["umount", "--lazy", str(place / "proc")], check=True)
 
 
-def test_a_message_has_no_such_text(user: Terminal, service: Running) -> None:
+def test_a_message_has_no_such_text(user: Terminal, service: RunningService) -> None:
     words = ("--send", "file:out", "--message-template", "/proc/self/environ")
     nothing_left(user.sealpipe("share", "-f", "text:x", *words), service, LOCKED)
 
@@ -94,7 +94,9 @@ def test_what_is_on_no_disk_is_read_all_the_same(user: Terminal) -> None:
         ["-f", "text:x", "--passcode-from", "env:COPY"],
     ],
 )
-def test_the_credential_is_not_shared_whatever_names_it(user: Terminal, service: Running, words: list[str]) -> None:
+def test_the_credential_is_not_shared_whatever_names_it(
+    user: Terminal, service: RunningService, words: list[str]
+) -> None:
     api_key = user.environ.pop("SEALPIPE_API_KEY") or ""
     user.file("key", api_key + "\n")
     user.file("ci.env", f"KEY={api_key}\n")

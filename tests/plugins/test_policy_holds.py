@@ -16,7 +16,7 @@ from sealpipe.flows.retry import call
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Registry
 from sealpipe.registry.policy import PolicyHook
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site
 from support.machines import ALLOWS_ALL, Machine, lists
 from support.terminal import Done, Terminal, addresses, created
@@ -31,7 +31,7 @@ def machine(user: Terminal) -> Machine:
     return Machine(user)
 
 
-def refused(done: Done, service: Running, says: str, code: int = 2) -> None:
+def refused(done: Done, service: RunningService, says: str, code: int = 2) -> None:
     """Nothing was sent, nothing was told but why."""
     assert (done.code, done.out) == (code, ""), done
     assert says in done.err
@@ -176,7 +176,7 @@ WALKED_AROUND = {
 
 
 @pytest.mark.parametrize("way", WALKED_AROUND)
-def test_a_machines_policy_is_not_walked_around(machine: Machine, service: Running, way: str) -> None:
+def test_a_machines_policy_is_not_walked_around(machine: Machine, service: RunningService, way: str) -> None:
     rules, words, environ, says = WALKED_AROUND[way]
     machine.user.file("code", "4711-4711")
     if "SEALPIPE_CONFIG" in environ:
@@ -192,7 +192,7 @@ def test_a_machines_policy_is_not_walked_around(machine: Machine, service: Runni
     assert machine.user.outbox() == []
 
 
-def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: Running) -> None:
+def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: RunningService) -> None:
     """Reading may cost: a program is started, a password is made."""
     mark = machine.user.here / "mark"
     machine.user.file(
@@ -204,7 +204,7 @@ def test_what_a_policy_forbids_is_not_even_read(machine: Machine, service: Runni
     assert not mark.exists()
 
 
-def test_what_a_machines_policy_allows_is_done(machine: Machine, service: Running) -> None:
+def test_what_a_machines_policy_allows_is_done(machine: Machine, service: RunningService) -> None:
     rules = lists(sources=["env/env", "text"], sinks=["file"], recipients=["file/file:*out.txt"])
     words = ("-f", "env:DB", "--also-to", "file:copy", "--send", "file:{to}", "--param", "to=text:out.txt")
     done = machine.allow(rules, audit=True).sealpipe("share", *words, "--passcode-from", "env:CODE")
@@ -221,7 +221,7 @@ def test_what_a_machines_policy_allows_is_done(machine: Machine, service: Runnin
 
 
 @pytest.mark.parametrize("missing", ["sources", "sinks", "recipients", "tools"])
-def test_a_machines_policy_names_all_lists(machine: Machine, service: Running, missing: str) -> None:
+def test_a_machines_policy_names_all_lists(machine: Machine, service: RunningService, missing: str) -> None:
     rules = "".join(line for line in ALLOWS_ALL.splitlines(keepends=True) if not line.startswith(missing))
     done = machine.allow(rules + "most_views = 1\n").sealpipe("share", "-f", "env:DB")
     refused(done, service, f"is this machine's, and lacks {missing}", code=14)
@@ -234,7 +234,7 @@ def test_a_users_own_policy_allows_what_it_does_not_name(user: Terminal) -> None
     assert done.code == 0, done
 
 
-def test_rules_may_stand_in_the_config_itself(machine: Machine, service: Running) -> None:
+def test_rules_may_stand_in_the_config_itself(machine: Machine, service: RunningService) -> None:
     machine.enforce('[enforce.policy]\nsources = ["vault"]\nsinks = []\nrecipients = []\ntools = []\n')
     refused(machine.sealpipe("share", "-f", "env:DB"), service, "the source env/env is not allowed")
 
@@ -247,13 +247,13 @@ ELSEWHERE = {
 }
 
 
-def fixed(service: Running, ca_file: str = "") -> str:
+def fixed(service: RunningService, ca_file: str = "") -> str:
     table = f'[enforce.service]\nbase_url = "{service.base_url}"\nlink_base_url = "{service.link_base_url}"\n'
     return table + (f'ca_file = "{ca_file}"\n' if ca_file else "")
 
 
 @pytest.mark.parametrize("setting", ELSEWHERE)
-def test_another_service_than_the_machines_is_refused(machine: Machine, service: Running, setting: str) -> None:
+def test_another_service_than_the_machines_is_refused(machine: Machine, service: RunningService, setting: str) -> None:
     machine.allow(ALLOWS_ALL, audit=True, more=fixed(service, "/etc/ca.pem"))
     done = machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting])
     refused(done, service, "this machine fixes")
@@ -263,13 +263,13 @@ def test_another_service_than_the_machines_is_refused(machine: Machine, service:
 
 
 @pytest.mark.parametrize("setting", ["ca_file", "SSL_CERT_FILE"])
-def test_no_certificates_are_added_to_the_systems(machine: Machine, service: Running, setting: str) -> None:
+def test_no_certificates_are_added_to_the_systems(machine: Machine, service: RunningService, setting: str) -> None:
     machine.enforce(fixed(service, "system"))
     refused(machine.sealpipe("share", "-f", "env:DB", **ELSEWHERE[setting]), service, "this machine fixes ca_file")
     assert machine.sealpipe("share", "-f", "env:DB").code == 0
 
 
-def test_the_machines_service_is_taken_where_nobody_names_one(machine: Machine, service: Running) -> None:
+def test_the_machines_service_is_taken_where_nobody_names_one(machine: Machine, service: RunningService) -> None:
     machine.enforce(fixed(service))
     nothing = dict.fromkeys(addresses(service))
     assert machine.sealpipe("share", "-f", "env:DB", **nothing).code == 0
@@ -288,12 +288,12 @@ def test_the_machines_service_is_taken_where_nobody_names_one(machine: Machine, 
         ("[enforce.service]\nca_file = 'ca.pem'", "the path is not absolute"),
     ],
 )
-def test_a_wrong_table_lets_nothing_leave(machine: Machine, service: Running, table: str, says: str) -> None:
+def test_a_wrong_table_lets_nothing_leave(machine: Machine, service: RunningService, table: str, says: str) -> None:
     machine.enforce(table if table.startswith("[") else f"[enforce]\n{table}\n")
     refused(machine.sealpipe("share", "-f", "env:DB"), service, says)
 
 
-def test_a_required_audit_that_cannot_be_written_stops_collecting(machine: Machine, service: Running) -> None:
+def test_a_required_audit_that_cannot_be_written_stops_collecting(machine: Machine, service: RunningService) -> None:
     machine.enforce('[enforce.audit]\nfile = "/proc/nowhere/audit.jsonl"\nrequired = true\n')
     for words in (["--to", "file:x"], ["--dir", "x"], []):
         refused(machine.sealpipe("collect", "abc", *words), service, "the audit log", code=14)
@@ -301,7 +301,7 @@ def test_a_required_audit_that_cannot_be_written_stops_collecting(machine: Machi
         refused(machine.sealpipe(*words), service, "the audit log", code=14)
 
 
-def interrupted(machine: Machine, service: Running, *words: str) -> None:
+def interrupted(machine: Machine, service: RunningService, *words: str) -> None:
     service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
     assert machine.sealpipe(*words, "--deadline", "2s").code == 9
     service.set_faults()
@@ -319,7 +319,7 @@ def interrupted(machine: Machine, service: Running, *words: str) -> None:
     ],
 )
 def test_what_a_policy_refuses_today_does_not_leave_by_resume(
-    machine: Machine, service: Running, words: list[str], today: str
+    machine: Machine, service: RunningService, words: list[str], today: str
 ) -> None:
     machine.enforce("")
     interrupted(machine, service, *words)
@@ -337,7 +337,7 @@ def test_what_a_policy_refuses_today_does_not_leave_by_resume(
     assert {line["resumed"] for line in told if line["event"] == words[0]} == {True}
 
 
-def test_links_to_elsewhere_do_not_leave_by_resume(machine: Machine, service: Running) -> None:
+def test_links_to_elsewhere_do_not_leave_by_resume(machine: Machine, service: RunningService) -> None:
     machine.enforce("")
     service.set_faults({"fault": "reset", "after_commit": True, "times": "always"})
     elsewhere = {"SEALPIPE_LINK_BASE_URL": "http://127.0.0.1:9/evil"}
@@ -348,7 +348,7 @@ def test_links_to_elsewhere_do_not_leave_by_resume(machine: Machine, service: Ru
     assert "this machine fixes" in done.err
 
 
-def test_unsealing_is_asked_about_and_written_down(machine: Machine, service: Running) -> None:
+def test_unsealing_is_asked_about_and_written_down(machine: Machine, service: RunningService) -> None:
     machine.enforce("")
     made = machine.sealpipe("share", "-f", "env:DB", "--seal-link", "--output", "json").json
     before = len(service.seen())
@@ -372,14 +372,14 @@ def test_an_audit_that_cannot_be_written_keeps_a_link_sealed(machine: Machine) -
     assert (done.code, done.out) == (14, "")
 
 
-def test_the_doctor_sends_the_credential_nowhere_else(machine: Machine, service: Running) -> None:
+def test_the_doctor_sends_the_credential_nowhere_else(machine: Machine, service: RunningService) -> None:
     machine.enforce('[enforce.service]\nbase_url = "http://127.0.0.1:9/v1"\n')
     done = machine.sealpipe("doctor")
     assert "this machine fixes base_url" in done.out
     assert (done.code, service.seen()) == (2, [])
 
 
-def test_the_doctors_test_share_is_asked_about(machine: Machine, service: Running) -> None:
+def test_the_doctors_test_share_is_asked_about(machine: Machine, service: RunningService) -> None:
     done = machine.allow(lists()).sealpipe("doctor", "--roundtrip")
     assert "the source literal/literal is not allowed" in done.out
     assert [body for body in created(service) if body] == []  # an empty one asks for the key's scope
@@ -431,7 +431,9 @@ KEY = _key()
 
 
 @pytest.mark.parametrize("way", CALLS)
-def test_both_clients_ask_before_anything_is_sent(enforcing: Callable[[str], None], service: Running, way: str) -> None:
+def test_both_clients_ask_before_anything_is_sent(
+    enforcing: Callable[[str], None], service: RunningService, way: str
+) -> None:
     enforcing(lists() + "actions = []\n")
     api_key = service.create_key()
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
@@ -455,7 +457,7 @@ def test_every_method_of_a_client_is_asked_about_or_reads() -> None:
     assert methods == {*CALLS, *READS, *others} - {"a literal field"}
 
 
-def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], None], service: Running) -> None:
+def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], None], service: RunningService) -> None:
     from sealpipe.api import shares
 
     enforcing(ALLOWS_ALL)
@@ -468,7 +470,7 @@ def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], Non
 
 
 def test_a_python_caller_cannot_choose_another_service(
-    service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "machine.toml").write_text(fixed(service))
     monkeypatch.setattr("sealpipe.config.MACHINE", tmp_path / "machine.toml")
@@ -492,7 +494,9 @@ EXEMPT = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_where_nothing_is_allowed_no_command_sends_anything(machine: Machine, service: Running, name: str) -> None:
+def test_where_nothing_is_allowed_no_command_sends_anything(
+    machine: Machine, service: RunningService, name: str
+) -> None:
     machine.allow(lists() + "actions = []\n")
     refused(machine.sealpipe(*ASKED[name]), service, "is not allowed")
 

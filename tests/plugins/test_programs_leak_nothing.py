@@ -9,7 +9,7 @@ import pytest
 from leaks.needles import Detector
 from leaks.watching import watch
 from plugins.test_sops import Encrypt, Keys, encrypt, keys
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import SEALPIPE, Terminal, opened
 
 __all__ = ["encrypt", "keys"]
@@ -33,7 +33,7 @@ def filled(user: Terminal, encrypt: Encrypt, keys: Keys) -> Terminal:
 SHARE = ["share", "-f", "Password=sops:secrets.enc.yaml#/db/password", "-f", "Token=exec:token?arg=token"]
 
 
-def test_what_programs_give_is_shared(filled: Terminal, service: Running) -> None:
+def test_what_programs_give_is_shared(filled: Terminal, service: RunningService) -> None:
     done = filled.sealpipe(*SHARE)
     assert done.code == 0, done
     assert opened(service, done.out.strip()) == VALUES

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.ci_systems import CISystem
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import SOME, job, titled
 from support.starting import SEALPIPE
 from support.terminal import Terminal, opened
@@ -31,7 +31,7 @@ def everywhere(user: Terminal) -> bytes:
     return b"".join(path.read_bytes() for path in user.home.parent.rglob("*") if path.is_file())
 
 
-def test_what_is_typed_is_shared_and_shown_nowhere(user: Terminal, service: Running) -> None:
+def test_what_is_typed_is_shared_and_shown_nowhere(user: Terminal, service: RunningService) -> None:
     with person(user, *ASK) as typist:
         typist.waits_for(QUESTION)
         assert not typist.shows_what_is_typed()
@@ -46,14 +46,14 @@ def test_what_is_typed_is_shared_and_shown_nowhere(user: Terminal, service: Runn
     assert typist.seen.decode() == f"{QUESTION}\r\n"
 
 
-def test_it_asks_at_the_terminal_while_something_else_is_piped_in(user: Terminal, service: Running) -> None:
+def test_it_asks_at_the_terminal_while_something_else_is_piped_in(user: Terminal, service: RunningService) -> None:
     with person(user, *ASK, "-f", "Piped=stdin:", stdin=b"from a pipe") as typist:
         typist.answers(QUESTION, CANARY)
         done = typist.done()
     assert opened(service, done.out) == {"Password": CANARY, "Piped": "from a pipe"}
 
 
-def test_each_mention_asks_by_itself_one_after_the_other(user: Terminal, service: Running) -> None:
+def test_each_mention_asks_by_itself_one_after_the_other(user: Terminal, service: RunningService) -> None:
     fields = ["-f", "A=prompt:", "-f", "B=prompt:", "-f", "C=env:HOME", "-f", "D=gen:pin"]
     with person(user, "share", *fields, "--passcode-from", "prompt:Passcode") as typist:
         typist.answers("Secret (not shown): ", "one")
@@ -64,7 +64,7 @@ def test_each_mention_asks_by_itself_one_after_the_other(user: Terminal, service
     assert (found["A"], found["B"], found["C"]) == ("one", "two", str(user.home))
 
 
-def test_a_request_asks_for_its_passcode_and_collect_for_its_key(user: Terminal, service: Running) -> None:
+def test_a_request_asks_for_its_passcode_and_collect_for_its_key(user: Terminal, service: RunningService) -> None:
     asked = ("request", "-a", "Token", "--passcode-from", "prompt:Passcode", "--key", "new", "--seed-to", "file:seed")
     with person(user, *asked) as typist:
         typist.answers("Passcode (not shown): ", "knock")
@@ -77,7 +77,7 @@ def test_a_request_asks_for_its_passcode_and_collect_for_its_key(user: Terminal,
         assert typist.done().out.startswith("Token: t")
 
 
-def test_the_deadline_is_not_for_who_types(user: Terminal, service: Running) -> None:
+def test_the_deadline_is_not_for_who_types(user: Terminal, service: RunningService) -> None:
     with person(user, *ASK, "--deadline", "1s") as typist:
         typist.waits_for(QUESTION)
         time.sleep(2.5)
@@ -90,7 +90,7 @@ def test_the_deadline_is_not_for_who_types(user: Terminal, service: Running) -> 
     ("how", "code"), [("keys", 130), (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_an_interrupt_ends_it_and_the_terminal_shows_again(
-    user: Terminal, service: Running, how: str | int, code: int
+    user: Terminal, service: RunningService, how: str | int, code: int
 ) -> None:
     # Another source is read at the same time: its thread must not be waited for.
     with person(user, *ASK, "-f", "B=env:HOME") as typist:
@@ -106,7 +106,7 @@ def test_an_interrupt_ends_it_and_the_terminal_shows_again(
     assert b"half" not in typist.seen
 
 
-def test_stopped_it_leaves_the_terminal_as_it_was_and_asks_again(user: Terminal, service: Running) -> None:
+def test_stopped_it_leaves_the_terminal_as_it_was_and_asks_again(user: Terminal, service: RunningService) -> None:
     with person(user, *ASK) as typist:
         typist.waits_for(QUESTION)
         for how in ("keys", "signal"):
@@ -128,7 +128,9 @@ def test_stopped_it_leaves_the_terminal_as_it_was_and_asks_again(user: Terminal,
 
 
 @pytest.mark.parametrize("typed", ["first\rsecond\r", "x" * 4095 + "\r", "x" * 8000 + "\r"])
-def test_more_than_a_line_is_refused_and_no_shell_gets_the_rest(user: Terminal, service: Running, typed: str) -> None:
+def test_more_than_a_line_is_refused_and_no_shell_gets_the_rest(
+    user: Terminal, service: RunningService, typed: str
+) -> None:
     with person(user, *ASK) as typist:
         typist.waits_for(QUESTION)
         typist.types(typed)
@@ -138,14 +140,14 @@ def test_more_than_a_line_is_refused_and_no_shell_gets_the_rest(user: Terminal, 
     assert "file:PATH" in done.err
 
 
-def test_a_long_line_is_whole(user: Terminal, service: Running) -> None:
+def test_a_long_line_is_whole(user: Terminal, service: RunningService) -> None:
     with person(user, *ASK) as typist:
         typist.answers(QUESTION, "x" * 4094)
         assert opened(service, typist.done().out) == {"Password": "x" * 4094}
 
 
 @pytest.mark.parametrize("typed", ["\r", "\x04"])
-def test_nothing_is_an_error_unless_it_is_optional(user: Terminal, service: Running, typed: str) -> None:
+def test_nothing_is_an_error_unless_it_is_optional(user: Terminal, service: RunningService, typed: str) -> None:
     with person(user, *ASK) as typist:
         typist.waits_for(QUESTION)
         typist.types(typed)
@@ -157,7 +159,7 @@ def test_nothing_is_an_error_unless_it_is_optional(user: Terminal, service: Runn
         assert opened(service, typist.done().out) == {"B": "b"}
 
 
-def test_without_a_terminal_it_says_what_to_do(user: Terminal, service: Running) -> None:
+def test_without_a_terminal_it_says_what_to_do(user: Terminal, service: RunningService) -> None:
     config = user.file("config.toml", '[plugins.exec.commands.make]\nargv = ["touch", "made"]\n')
     environ = user.with_environ({"SEALPIPE_CONFIG": str(config)})
     done = subprocess.run(
@@ -177,14 +179,14 @@ def test_without_a_terminal_it_says_what_to_do(user: Terminal, service: Running)
 
 
 @pytest.mark.parametrize("row", SOME, ids=titled)
-def test_in_ci_nobody_is_asked_even_at_a_terminal(user: Terminal, service: Running, row: CISystem) -> None:
+def test_in_ci_nobody_is_asked_even_at_a_terminal(user: Terminal, service: RunningService, row: CISystem) -> None:
     with person(user, *ASK, "--link-file", "link", **job(row)) as typist:
         done = typist.done()
     assert (done.code, done.out, service.seen(), typist.seen) == (14, "", [], b"")
     assert "nobody is there" in done.err
 
 
-def test_who_switched_ci_off_is_asked(user: Terminal, service: Running) -> None:
+def test_who_switched_ci_off_is_asked(user: Terminal, service: RunningService) -> None:
     with person(user, *ASK, CI="False") as typist:
         typist.answers(QUESTION, "x")
         assert opened(service, typist.done().out) == {"Password": "x"}

@@ -10,7 +10,7 @@ import pytest
 from sealpipe.errors import ReferenceSyntaxError, SettingError
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site, told
 from support.terminal import Terminal, opened
 
@@ -209,7 +209,9 @@ def test_a_store_whose_plugin_nobody_has_gets_the_nearest() -> None:
     assert caught.value.remedy.startswith("did you mean attic?")
 
 
-def test_the_command_line_reads_stores_from_the_config_file(user: Terminal, site: Site, service: Running) -> None:
+def test_the_command_line_reads_stores_from_the_config_file(
+    user: Terminal, site: Site, service: RunningService
+) -> None:
     path = user.file("config.toml", '[stores.my-attic]\nplugin = "attic"\naddr = "file"\n')
     user.environ |= {"PYTHONPATH": site.path, "SEALPIPE_CONFIG": str(path)}
     done = user.sealpipe("share", "-f", "my-attic:x#addr")

@@ -13,7 +13,7 @@ import httpx
 
 from sealpipe.secret import Secret
 from sealpipe.wire import keys
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 TOKEN = "t" * 42 + "s"
 DATA = base64.b64encode(b"ciphertext that nobody looks into, of 44 bytes").decode()
@@ -47,7 +47,7 @@ def rows(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
     return [(name, value) for name, values in table.items() for value in values]
 
 
-def by_hand(running: Running, method: str, path: str, headers: dict[str, str]) -> tuple[int, Any]:
+def by_hand(running: RunningService, method: str, path: str, headers: dict[str, str]) -> tuple[int, Any]:
     """Send a head as it stands: httpx tidies paths up and refuses header values that it finds odd."""
     connection = http.client.HTTPConnection(running.address.host, running.address.port, timeout=30)
     try:
@@ -66,7 +66,7 @@ def two_parts(credential: Secret) -> str:
 class Api:
     """Calls under /v1 with one credential."""
 
-    def __init__(self, running: Running, credential: Secret) -> None:
+    def __init__(self, running: RunningService, credential: Secret) -> None:
         self.credential = credential
         self.http = httpx.Client(
             base_url=running.base_url,

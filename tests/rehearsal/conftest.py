@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import Api
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.services import extended, one_service, service
 
 __all__ = ["extended", "one_service", "service"]
@@ -19,7 +19,7 @@ def caller() -> Iterator[Callable[..., Api]]:
     """Make an Api for a service; keyword arguments go to create_key."""
     made: list[Api] = []
 
-    def make(running: Running, **key: Any) -> Api:
+    def make(running: RunningService, **key: Any) -> Api:
         made.append(Api(running, running.create_key(**key)))
         return made[-1]
 
@@ -29,6 +29,6 @@ def caller() -> Iterator[Callable[..., Api]]:
 
 
 @pytest.fixture
-def api(service: Running, caller: Callable[..., Api]) -> Api:
+def api(service: RunningService, caller: Callable[..., Api]) -> Api:
     """A caller with every scope and custody `self`."""
     return caller(service)

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service import app
 from sealpipe_rehearsal.service.clock import Clock
-from sealpipe_rehearsal.service.context import Incoming, Service
+from sealpipe_rehearsal.service.context import HttpRequest, Service
 from sealpipe_rehearsal.service.log import Log
 from sealpipe_rehearsal.service.store import Store
 
@@ -90,9 +90,9 @@ class InProcess(Door):
     def ask(self, method: str, path: str, sent: Any = None, **headers: str) -> Seen:
         path, _, query = path.partition("?")
         names = tuple((name.replace("_", "-").lower(), value) for name, value in headers.items())
-        incoming = Incoming(method, tuple(path.split("/")[1:]), dict(parse_qsl(query)), names, as_bytes(sent))
-        handle: Callable[[Service, Incoming], Any] = app._door(incoming)[0]
-        answer = handle(self.service, incoming)
+        http_request = HttpRequest(method, tuple(path.split("/")[1:]), dict(parse_qsl(query)), names, as_bytes(sent))
+        handle: Callable[[Service, HttpRequest], Any] = app.find_handler(http_request)[0]
+        answer = handle(self.service, http_request)
         return answer.status, dict(answer.headers), json.loads(answer.body)
 
 

@@ -107,11 +107,11 @@ class Machine(Base):
         given = {"data": DATA, "access_token": TOKENS[0], "encryption_type": "e2ee-aes256-gcm"}
         body = json.dumps(given | {"organization_id": str(self.made)}).encode()
         expected = self.model.admitted(caller, "shares:write") or self.model.replay(caller, "flying", body)
-        self.door.service.at = at
+        self.door.service.on_moment = at
         try:
             seen = self.call(caller, "POST", "/shares", body, idempotency_key="flying")
         finally:
-            self.door.service.at = lambda _: None
+            self.door.service.on_moment = lambda _: None
         refused = expected or self.model.refused(caller, "shares", given, set())
         self.agree("create", seen, refused or self.model.created(caller, "shares", "flying", body, given, seen[2]))
         for each in inner:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.callers import PUBLIC_KEY, Api
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 SCOPES = {
     "list_shares": "shares:read",
@@ -43,12 +43,12 @@ class World:
         }.get(tool, {})
 
 
-def world(service: Running, api: Api) -> World:
+def world(service: RunningService, api: Api) -> World:
     service.set_account(api_keys=100)
     return World(api.created(), service.add_webhook(URL).id)
 
 
-def check(service: Running, there: World, tool: str, told: dict[str, Any]) -> None:
+def check(service: RunningService, there: World, tool: str, told: dict[str, Any]) -> None:
     """What a tool answered is what it did."""
     if tool == "list_shares":
         assert told["shares"] == [{"short_code": there.code, "expired_at": None}]

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 
 from rehearsal.callers import two_parts
 from rehearsal.side_by_side import POINT
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 CHECKS = [
     not_a_server_error,
@@ -44,7 +44,7 @@ class Run:
     a point, an idempotency key that is new.
     """
 
-    def __init__(self, running: Running, first_seed: int = 1) -> None:
+    def __init__(self, running: RunningService, first_seed: int = 1) -> None:
         self.counts: Counts = Counter()
         self._running = running
         self._seed = first_seed

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, TOKEN, Api, body, by_hand, refusal, two_parts
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service import credentials, share_link
 from sealpipe_rehearsal.service.responses import REFUSALS
 
@@ -27,7 +27,7 @@ def test_the_refusals_are_the_specifications_table() -> None:
 
 
 @pytest.mark.spec("endpoints.content-type", "errors.envelope", "envelope.error", "errors.gateway", "gateway.own-body")
-def test_every_answer_is_json_and_every_refusal_the_flat_envelope(service: Running, api: Api) -> None:
+def test_every_answer_is_json_and_every_refusal_the_flat_envelope(service: RunningService, api: Api) -> None:
     share, request = api.created(), api.asked()
     paths = [
         "/shares",
@@ -90,7 +90,7 @@ ANYTHING += ["/rehearsal", "/rehearsal/keys", "/shares//", "//shares", "/v1/shar
 
 @pytest.mark.spec("endpoints.no-other", "version.no-header", "gap.newer-endpoints")
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"])
-def test_nothing_but_the_specifications_routes_answers(service: Running, api: Api, method: str) -> None:
+def test_nothing_but_the_specifications_routes_answers(service: RunningService, api: Api, method: str) -> None:
     # By hand: a HEAD has no body to parse.
     request = httpx.Client(trust_env=False, verify=NO_TLS, headers={"Authorization": api.bearer})
     with request as http:
@@ -104,7 +104,7 @@ def test_nothing_but_the_specifications_routes_answers(service: Running, api: Ap
 
 
 @pytest.mark.spec("version.base", "version.no-header")
-def test_the_base_address_ends_in_v1_and_nothing_of_the_api_is_outside(service: Running, api: Api) -> None:
+def test_the_base_address_ends_in_v1_and_nothing_of_the_api_is_outside(service: RunningService, api: Api) -> None:
     assert service.base_url.endswith("/v1")
     for path in ("/shares", "/requests", "/stats", "/v2/shares", "/V1/shares", "/prod/v1/shares", "/v1x/shares"):
         assert by_hand(service, "GET", path, {"Authorization": api.bearer})[0] == 404
@@ -135,7 +135,7 @@ def test_a_delete_needs_no_body_and_looks_at_none(api: Api, what: str) -> None:
 
 
 @pytest.mark.spec("share.delete.42", "errors.42")
-def test_a_share_that_could_not_be_expired_is_500_with_42_and_is_as_it_was(service: Running, api: Api) -> None:
+def test_a_share_that_could_not_be_expired_is_500_with_42_and_is_as_it_was(service: RunningService, api: Api) -> None:
     code = api.created()
     service.service.failing["share.expiring"] = 1
     assert refusal(api.http.delete("/shares/unknown")) == (404, 1), "it is found first"
@@ -146,7 +146,7 @@ def test_a_share_that_could_not_be_expired_is_500_with_42_and_is_as_it_was(servi
 
 @pytest.mark.spec("credential.constant-time", "credential.hash", "token.trimmed-hash")
 def test_secrets_are_compared_in_constant_time_and_as_hashes(
-    service: Running, api: Api, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[tuple[int, int]] = []
 
@@ -171,7 +171,9 @@ def test_secrets_are_compared_in_constant_time_and_as_hashes(
 
 @pytest.mark.spec("endpoints.bearer", "share.create.headers")
 @pytest.mark.parametrize("leave_out", ["Authorization", "Idempotency-Key", None])
-def test_a_create_takes_both_headers(service: Running, caller: Callable[..., Api], leave_out: str | None) -> None:
+def test_a_create_takes_both_headers(
+    service: RunningService, caller: Callable[..., Api], leave_out: str | None
+) -> None:
     api = caller(service)
     headers = {"Authorization": api.bearer, "Idempotency-Key": "k", "Content-Type": "application/json"}
     headers.pop(leave_out or "", None)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import PAIR, PUBLIC_KEY, Api, by_hand, refusal, request_body, rows
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.clock import parse_rfc3339
 
 CONTENT = json.dumps(request_body(title="first")).encode()
@@ -114,7 +114,7 @@ def test_what_is_not_a_json_object_is_a_validation_failure(api: Api, content: by
 
 
 @pytest.mark.spec("gap.request-create.body")
-def test_left_out_a_request_ends_after_30_days(service: Running, api: Api) -> None:
+def test_left_out_a_request_ends_after_30_days(service: RunningService, api: Api) -> None:
     before = service.service.clock.now()
     expired_at = parse_rfc3339(api.ask().json()["expired_at"])
     assert expired_at is not None
@@ -127,14 +127,14 @@ def test_left_out_a_request_ends_after_30_days(service: Running, api: Api) -> No
 
 @pytest.mark.spec("gap.request-create.body")
 @pytest.mark.parametrize("key", [None, "", "  "])
-def test_the_idempotency_key_is_required_here_too(service: Running, api: Api, key: str | None) -> None:
+def test_the_idempotency_key_is_required_here_too(service: RunningService, api: Api, key: str | None) -> None:
     headers = {"Authorization": api.bearer} | ({} if key is None else {"Idempotency-Key": key})
     status, envelope = by_hand(service, "POST", "/v1/requests", headers)
     assert (status, envelope["error_code"]) == (400, 104)
 
 
 @pytest.mark.spec("gap.request-create.body")
-def test_idempotency_is_that_of_shares(service: Running, api: Api, caller: Callable[..., Api]) -> None:
+def test_idempotency_is_that_of_shares(service: RunningService, api: Api, caller: Callable[..., Api]) -> None:
     first = api.post_request(CONTENT, "k")
     replay = api.post_request(CONTENT, "k")
     assert (first.status_code, replay.status_code, replay.content) == (201, 200, first.content)
@@ -157,7 +157,7 @@ def test_a_refusal_is_not_stored_under_the_key(api: Api) -> None:
 
 
 @pytest.mark.spec("gap.request-create.body")
-def test_of_a_passcode_only_the_hash_is_kept(service: Running, api: Api) -> None:
+def test_of_a_passcode_only_the_hash_is_kept(service: RunningService, api: Api) -> None:
     api.asked(passcode="correct horse battery")
     row = service.service.store.row("SELECT * FROM requests", {})
     assert row is not None

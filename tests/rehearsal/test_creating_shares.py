@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import DATA, TOKEN, WRAP, Api, body, refusal, rows
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 REJECTED: dict[str, list[Any]] = {
     "encryption_type": [..., None, "", "plaintext", "E2EE-AES256-GCM", 1, ["x"]],
@@ -167,7 +167,7 @@ def test_the_expiry_comes_back_as_the_same_moment_in_utc(api: Api, sent: str, an
 
 
 @pytest.mark.spec("rules.stores-verbatim", "share.data")
-def test_data_is_stored_byte_for_byte(service: Running, api: Api) -> None:
+def test_data_is_stored_byte_for_byte(service: RunningService, api: Api) -> None:
     data = "  +/== \t\u00e9\U0001f511 and so on\r\n"
     api.created(data=data)
     row = service.service.store.row("SELECT data FROM shares", {})
@@ -176,7 +176,9 @@ def test_data_is_stored_byte_for_byte(service: Running, api: Api) -> None:
 
 
 @pytest.mark.spec("share.access_token", "rules.stores-hash", "token.trimmed-hash")
-def test_of_token_and_verifier_the_service_keeps_the_hash_of_the_trimmed_value(service: Running, api: Api) -> None:
+def test_of_token_and_verifier_the_service_keeps_the_hash_of_the_trimmed_value(
+    service: RunningService, api: Api
+) -> None:
     api.created(access_token=f"  {TOKEN} ", passcode_verifier="v" * 43)
     row = service.service.store.row("SELECT * FROM shares", {})
     assert row is not None
@@ -188,7 +190,7 @@ def test_of_token_and_verifier_the_service_keeps_the_hash_of_the_trimmed_value(s
 
 @pytest.mark.spec("share.created.short_code")
 def test_short_codes_differ_and_a_taken_one_is_drawn_again(
-    service: Running, api: Api, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draws = iter([bytes(9), bytes(9), bytes([255] * 9)])
     monkeypatch.setattr(service.service, "token_bytes", lambda _: next(draws))
@@ -212,7 +214,7 @@ CUSTODY: list[tuple[str, bool, dict[str, Any], str | None]] = [
 @pytest.mark.spec("rules.19-wrap", "rules.custody-failed", "share.created.custody", "share.item_key_wrap")
 @pytest.mark.parametrize(("level", "register", "switches", "custody"), CUSTODY)
 def test_custody_follows_level_registration_and_account(
-    service: Running,
+    service: RunningService,
     caller: Callable[..., Api],
     level: str,
     register: bool,  # noqa: FBT001  # a column of the table
@@ -234,14 +236,14 @@ def test_custody_follows_level_registration_and_account(
 
 
 @pytest.mark.spec("rules.53", "errors.53", "share.passcode_verifier")
-def test_a_verifier_on_a_plan_without_view_protection_is_53(service: Running, api: Api) -> None:
+def test_a_verifier_on_a_plan_without_view_protection_is_53(service: RunningService, api: Api) -> None:
     service.set_account(view_protection=False)
     assert refusal(api.create(passcode_verifier="v" * 43)) == (403, 53)
     assert api.codes() == []
     assert api.create().status_code == 201
 
 
-def test_validation_comes_before_the_plan(service: Running, api: Api) -> None:
+def test_validation_comes_before_the_plan(service: RunningService, api: Api) -> None:
     service.set_account(view_protection=False)
     assert refusal(api.create(passcode_verifier="v" * 43, title=1)) == (400, 19)
 
@@ -251,7 +253,7 @@ def test_duplicated_members_do_no_harm(api: Api) -> None:
     assert api.post(content).status_code == 201
 
 
-def test_ten_megabytes_are_one_share(service: Running, api: Api) -> None:
+def test_ten_megabytes_are_one_share(service: RunningService, api: Api) -> None:
     data = DATA * (10 * 1024 * 1024 // len(DATA))
     api.created(data=data)
     row = service.service.store.row("SELECT LENGTH(data) FROM shares", {})

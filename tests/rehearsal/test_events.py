@@ -19,8 +19,8 @@ import trustme
 from rehearsal.callers import Api
 from sealpipe import WebhookError, webhooks
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.control_client import DoorError, Webhook
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import RehearsalError, Webhook
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service import webhook_post
 from sealpipe_rehearsal.service.plans import DEFAULT_ACCOUNT
@@ -49,7 +49,7 @@ def deleted(api: Api) -> str:
     return code
 
 
-def verified(service: Running, hook: Hook, webhook: Webhook, *secrets: str) -> float:
+def verified(service: RunningService, hook: Hook, webhook: Webhook, *secrets: str) -> float:
     """When it was signed, as sealpipe's own check finds it by the service's clock."""
     keys = list(secrets) or [webhook.secret.reveal()]
     header = hook.headers[webhook.header.lower()]
@@ -57,7 +57,7 @@ def verified(service: Running, hook: Hook, webhook: Webhook, *secrets: str) -> f
 
 
 @pytest.mark.spec("events.emitted", "events.deleted", "gap.webhook-signature")
-def test_the_owner_is_sent_the_payload_and_nothing_else(service: Running, api: Api, receiver: Receiver) -> None:
+def test_the_owner_is_sent_the_payload_and_nothing_else(service: RunningService, api: Api, receiver: Receiver) -> None:
     webhook = service.add_webhook(receiver.url)
     code = deleted(api)
     (delivery,) = service.deliveries()
@@ -72,7 +72,7 @@ def test_the_owner_is_sent_the_payload_and_nothing_else(service: Running, api: A
 
 @pytest.mark.spec("events.owner")
 def test_when_a_team_key_expires_a_share_the_owners_endpoints_get_the_event(
-    service: Running, caller: Callable[..., Api], receiver: Receiver
+    service: RunningService, caller: Callable[..., Api], receiver: Receiver
 ) -> None:
     owner, colleague = (caller(service, account=name, organization="team") for name in ("owner", "colleague"))
     service.add_webhook(receiver.url, account="owner")
@@ -84,7 +84,7 @@ def test_when_a_team_key_expires_a_share_the_owners_endpoints_get_the_event(
         assert ([hook.body for hook in receiver.hooks], other.hooks) == ([payload(code)], [])
 
 
-def test_every_endpoint_of_the_account_gets_every_event_in_order(service: Running, api: Api) -> None:
+def test_every_endpoint_of_the_account_gets_every_event_in_order(service: RunningService, api: Api) -> None:
     with Receiver() as one, Receiver() as two:
         service.add_webhook(one.url)
         service.add_webhook(two.url)
@@ -94,7 +94,7 @@ def test_every_endpoint_of_the_account_gets_every_event_in_order(service: Runnin
             assert [hook.body for hook in each.hooks] == [payload(code) for code in codes]
 
 
-def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(service: Running) -> None:
+def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(service: RunningService) -> None:
     with Receiver() as one, Receiver() as two, Receiver() as three:
         endpoints = (one, two, three)
         for each in endpoints:
@@ -109,7 +109,7 @@ def test_three_endpoints_in_a_crowd_of_events_get_each_once_and_in_order(service
             assert [hook.body for hook in each.hooks] == [payload(code) for code in codes]
 
 
-def test_a_delete_that_is_refused_sends_nothing(service: Running, api: Api, receiver: Receiver) -> None:
+def test_a_delete_that_is_refused_sends_nothing(service: RunningService, api: Api, receiver: Receiver) -> None:
     service.add_webhook(receiver.url)
     code = deleted(api)
     assert api.http.delete(f"/shares/{code}").status_code == 404
@@ -123,11 +123,11 @@ def test_a_delete_that_is_refused_sends_nothing(service: Running, api: Api, rece
 
 @pytest.mark.spec("events.webhooks", "limits.business", "limits.enterprise", "limits.other-plans")
 @pytest.mark.parametrize(("plan", "room"), [("business", 3), ("enterprise", 10), ("none", 0)])
-def test_a_plan_has_room_for_so_many_endpoints(service: Running, plan: str, room: int) -> None:
+def test_a_plan_has_room_for_so_many_endpoints(service: RunningService, plan: str, room: int) -> None:
     service.set_account(plan=plan)
     for number in range(room):
         service.add_webhook(f"https://example.com/{number}")
-    with pytest.raises(DoorError, match=f"room for {room} webhook endpoints") as refused:
+    with pytest.raises(RehearsalError, match=f"room for {room} webhook endpoints") as refused:
         service.add_webhook("https://example.com/more")
     assert refused.value.status == 403
     service.set_account("other", plan="business")
@@ -135,18 +135,18 @@ def test_a_plan_has_room_for_so_many_endpoints(service: Running, plan: str, room
 
 
 @pytest.mark.spec("limits.raised")
-def test_the_operator_can_raise_the_number_and_removing_one_makes_room(service: Running) -> None:
+def test_the_operator_can_raise_the_number_and_removing_one_makes_room(service: RunningService) -> None:
     service.set_account(webhooks=4)
     made = [service.add_webhook(f"https://example.com/{number}") for number in range(4)]
-    with pytest.raises(DoorError):
+    with pytest.raises(RehearsalError):
         service.add_webhook("https://example.com/more")
     service.remove_webhook(made[0].id)
     service.add_webhook("https://example.com/more")
-    with pytest.raises(DoorError, match="no such webhook endpoint"):
+    with pytest.raises(RehearsalError, match="no such webhook endpoint"):
         service.remove_webhook(made[0].id)
 
 
-def test_without_api_access_nothing_is_sent(service: Running, api: Api, receiver: Receiver) -> None:
+def test_without_api_access_nothing_is_sent(service: RunningService, api: Api, receiver: Receiver) -> None:
     service.add_webhook(receiver.url)
     code = api.created()
     service.set_account(plan="none", at_once=False)  # the call itself still goes by what it knew
@@ -182,28 +182,30 @@ REFUSED += ["https://example.com:0/", "https://[::1/", "https://example.com/" + 
 
 
 @pytest.mark.parametrize("url", TAKEN)
-def test_an_endpoint_is_https_or_http_on_this_machine(service: Running, url: str) -> None:
+def test_an_endpoint_is_https_or_http_on_this_machine(service: RunningService, url: str) -> None:
     assert service.add_webhook(url).url == url
 
 
 @pytest.mark.parametrize("url", REFUSED, ids=repr)
-def test_and_nothing_else(service: Running, url: object) -> None:
-    status, told = control_client.ask(service.origin, "POST", "/rehearsal/webhooks", {"url": url})
+def test_and_nothing_else(service: RunningService, url: object) -> None:
+    status, told = control_client.send_request(service.origin, "POST", "/rehearsal/webhooks", {"url": url})
     assert (status, list(told["members"])) == (400, ["url"])
     assert control_client.list_webhooks(service.origin)["webhooks"] == []
 
 
-def test_a_secret_is_shown_once_and_is_in_no_list_repr_or_log(service: Running, api: Api, receiver: Receiver) -> None:
+def test_a_secret_is_shown_once_and_is_in_no_list_repr_or_log(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     webhook = service.add_webhook(receiver.url)
     rotated = service.rotate_webhook(webhook.id)
     deleted(api)
     assert len(service.deliveries()) == 1
     told = "".join(
-        json.dumps(control_client.at_control_door(service.origin, "GET", path))
+        json.dumps(control_client.call_control_api(service.origin, "GET", path))
         for path in ("/webhooks", "/log", "/keys")
     )
     told += repr((webhook, rotated, service.deliveries(), service.seen(), service.events(), service.notes()))
-    told += json.dumps(control_client.at_control_door(service.origin, "GET", "/webhooks/deliveries"))
+    told += json.dumps(control_client.call_control_api(service.origin, "GET", "/webhooks/deliveries"))
     assert webhook.id in told
     for secret in (webhook.secret.reveal(), rotated.secret.reveal()):
         assert len(secret) == len("whsec_") + 43
@@ -214,7 +216,7 @@ def test_a_secret_is_shown_once_and_is_in_no_list_repr_or_log(service: Running, 
 
 
 def test_an_endpoint_that_says_nothing_holds_up_neither_the_delete_nor_another(
-    service: Running, api: Api, receiver: Receiver
+    service: RunningService, api: Api, receiver: Receiver
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         service.add_webhook(f"http://127.0.0.1:{silent.getsockname()[1]}/")
@@ -228,18 +230,18 @@ def test_an_endpoint_that_says_nothing_holds_up_neither_the_delete_nor_another(
 
 
 def test_an_ipv6_address_without_a_port_is_no_port_and_holds_up_no_other(
-    service: Running, api: Api, receiver: Receiver
+    service: RunningService, api: Api, receiver: Receiver
 ) -> None:
     service.add_webhook("https://[::ffff:127.0.0.1]/")
     service.add_webhook(receiver.url)
     deleted(api)
     nobody_there, ours = service.deliveries()
     assert (nobody_there.state, nobody_there.attempts, ours.state) == ("waiting", 1, "delivered")
-    connections = [webhook_post.Post(f"{scheme}://[::1]/", b"", {})._connection for scheme in ("http", "https")]
+    connections = [webhook_post.WebhookPost(f"{scheme}://[::1]/", b"", {})._connection for scheme in ("http", "https")]
     assert [(each.host, each.port) for each in connections] == [("::1", 80), ("::1", 443)]
 
 
-def test_half_an_answer_is_none(service: Running, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_an_answer_is_none(service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook_post, "TOTAL_SECONDS", 0.3)
     with closing(socket.create_server(("127.0.0.1", 0))) as slow:
         service.add_webhook(f"http://127.0.0.1:{slow.getsockname()[1]}/")
@@ -262,7 +264,9 @@ def test_the_service_ends_at_once_though_an_endpoint_says_nothing(caller: Callab
         connection.close()
 
 
-def test_an_answer_that_was_lost_changes_nothing_of_the_event(service: Running, api: Api, receiver: Receiver) -> None:
+def test_an_answer_that_was_lost_changes_nothing_of_the_event(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     service.add_webhook(receiver.url)
     code = api.created()
     service.set_faults({"when": "DELETE /shares/*", "fault": "error", "status": 500, "code": 42, "after_commit": True})
@@ -274,7 +278,9 @@ def test_an_answer_that_was_lost_changes_nothing_of_the_event(service: Running, 
 # -- again and again -------------------------------------------------------------------------------
 
 
-def test_what_is_not_taken_is_sent_again_by_the_services_clock(service: Running, api: Api, receiver: Receiver) -> None:
+def test_what_is_not_taken_is_sent_again_by_the_services_clock(
+    service: RunningService, api: Api, receiver: Receiver
+) -> None:
     answers = iter([500, None, 302, 404, 204])
     receiver.answers = lambda _: next(answers)
     receiver.headers = {"Location": receiver.url}
@@ -302,7 +308,7 @@ def test_what_is_not_taken_is_sent_again_by_the_services_clock(service: Running,
     assert len(receiver.hooks) == len(service.deliveries()) + 4
 
 
-def test_after_the_last_attempt_it_is_given_up_and_the_operator_is_told(service: Running, api: Api) -> None:
+def test_after_the_last_attempt_it_is_given_up_and_the_operator_is_told(service: RunningService, api: Api) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as gone:
         port = gone.getsockname()[1]
     webhook = service.add_webhook(f"http://127.0.0.1:{port}/")
@@ -332,7 +338,7 @@ def test_what_waits_survives_a_restart(tmp_path: Path, caller: Callable[..., Api
         assert verified(running, receiver.hooks[-1], webhook)
 
 
-def test_a_removed_endpoint_gets_nothing_more(service: Running, api: Api, receiver: Receiver) -> None:
+def test_a_removed_endpoint_gets_nothing_more(service: RunningService, api: Api, receiver: Receiver) -> None:
     receiver.answers = lambda _: 503
     webhook = service.add_webhook(receiver.url)
     deleted(api)
@@ -347,7 +353,7 @@ def test_a_removed_endpoint_gets_nothing_more(service: Running, api: Api, receiv
 
 
 @pytest.mark.spec("gap.webhook-signature")
-def test_after_a_rotation_both_secrets_sign_for_24_hours(service: Running, api: Api, receiver: Receiver) -> None:
+def test_after_a_rotation_both_secrets_sign_for_24_hours(service: RunningService, api: Api, receiver: Receiver) -> None:
     first = service.add_webhook(receiver.url)
 
     def sent() -> Hook:
@@ -379,7 +385,7 @@ def test_after_a_rotation_both_secrets_sign_for_24_hours(service: Running, api: 
     assert refused.value.reason == "no-match"
 
 
-def test_a_second_rotation_forgets_the_first_secret(service: Running, api: Api, receiver: Receiver) -> None:
+def test_a_second_rotation_forgets_the_first_secret(service: RunningService, api: Api, receiver: Receiver) -> None:
     made = [service.add_webhook(receiver.url)]
     made += [service.rotate_webhook(made[0].id) for _ in range(2)]
     deleted(api)
@@ -403,7 +409,7 @@ def test_the_headers_name_is_the_services_to_choose(caller: Callable[..., Api], 
 
 
 def test_https_goes_to_who_has_a_certificate_and_to_nobody_else(
-    service: Running, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    service: RunningService, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     came: list[bytes] = []
 
@@ -429,13 +435,13 @@ def test_https_goes_to_who_has_a_certificate_and_to_nobody_else(
     authority.cert_pem.write_to_path(str(bundle))
     with closing(server.socket):
         service.add_webhook(f"https://127.0.0.1:{server.server_port}/")
-        webhook_post._trust.cache_clear()
+        webhook_post._tls_context.cache_clear()
         code = deleted(api)
         assert service.deliveries()[0].answered == "SSLCertVerificationError"
         monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-        webhook_post._trust.cache_clear()
+        webhook_post._tls_context.cache_clear()
         service.advance(BACKOFF[0])
         assert [each.state for each in service.deliveries()] == ["delivered"]
         assert came == [payload(code)]
         server.shutdown()
-    webhook_post._trust.cache_clear()
+    webhook_post._tls_context.cache_clear()

@@ -12,8 +12,8 @@ import pytest
 from rehearsal.callers import NO_TLS, TOKEN, Api, refusal
 from sealpipe import Client
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.control_client import DoorError
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import RehearsalError
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.terminal import Terminal
 
@@ -28,7 +28,7 @@ AGENTS = {
 }
 
 
-def open_share(service: Running, code: str, agent: str = "curl/8", **members: str) -> int:
+def open_share(service: RunningService, code: str, agent: str = "curl/8", **members: str) -> int:
     """What a page does when somebody presses the button."""
     url = f"{service.origin}/rehearsal/shares/{code}/open"
     body = {"access_token": TOKEN, **members}
@@ -43,7 +43,9 @@ def log(api: Api, code: str, query: str = "", **headers: str) -> httpx.Response:
 
 
 @pytest.mark.spec("gap.newer-endpoints", "endpoints.no-other")
-def test_without_the_switch_the_service_follows_the_specification_to_the_letter(service: Running, api: Api) -> None:
+def test_without_the_switch_the_service_follows_the_specification_to_the_letter(
+    service: RunningService, api: Api
+) -> None:
     code = api.created(timed_view="nonsense", notify_on=7, organization_id=[])
     row = service.service.store.row("SELECT timed_view, notify_on, organization_id FROM shares", {})
     assert row is not None
@@ -59,9 +61,9 @@ def test_without_the_switch_the_service_follows_the_specification_to_the_letter(
     api.delete_request(api.asked())
     assert api.codes("?status=expired", "requests") == [request]
     assert service.notes() == []
-    with pytest.raises(DoorError, match="scopes must be an array"):
+    with pytest.raises(RehearsalError, match="scopes must be an array"):
         service.create_key(scopes=["audit:read"])
-    about = control_client.at_control_door(service.origin, "GET", "")
+    about = control_client.call_control_api(service.origin, "GET", "")
     assert (about["extended"], "audit:read" in about["scopes"]) == (False, False)
     assert service.service.store.rows("SELECT * FROM accesses", {}) == []
 
@@ -70,7 +72,9 @@ def test_without_the_switch_the_service_follows_the_specification_to_the_letter(
 
 
 @pytest.mark.spec("gap.newer-endpoints")
-def test_the_log_has_who_opened_it_and_who_had_a_wrong_passcode_newest_first(extended: Running, api: Api) -> None:
+def test_the_log_has_who_opened_it_and_who_had_a_wrong_passcode_newest_first(
+    extended: RunningService, api: Api
+) -> None:
     code = api.created(passcode_verifier=VERIFIER)
     assert open_share(extended, code, passcode_verifier="w" * 43) == 403
     for agent in AGENTS:
@@ -95,7 +99,7 @@ def test_the_log_has_who_opened_it_and_who_had_a_wrong_passcode_newest_first(ext
 
 
 @pytest.mark.parametrize("how", ["looked at", "of somebody without its token"])
-def test_who_does_not_open_it_is_not_in_the_log(extended: Running, api: Api, how: str) -> None:
+def test_who_does_not_open_it_is_not_in_the_log(extended: RunningService, api: Api, how: str) -> None:
     code = api.created()
     if how == "looked at":
         httpx.get(f"{extended.origin}/rehearsal/shares/{code}", trust_env=False, verify=NO_TLS).raise_for_status()
@@ -104,7 +108,7 @@ def test_who_does_not_open_it_is_not_in_the_log(extended: Running, api: Api, how
     assert log(api, code).json()["entries"] == []
 
 
-def test_a_share_that_has_ended_keeps_its_log(extended: Running, api: Api) -> None:
+def test_a_share_that_has_ended_keeps_its_log(extended: RunningService, api: Api) -> None:
     used, gone = api.created(access_counts_left=1), api.created()
     for code in (used, gone):
         assert open_share(extended, code) == 200
@@ -112,7 +116,7 @@ def test_a_share_that_has_ended_keeps_its_log(extended: Running, api: Api) -> No
     assert [len(log(api, code).json()["entries"]) for code in (used, gone)] == [1, 1]
 
 
-def test_it_comes_in_pages_by_a_cursor(extended: Running, api: Api) -> None:
+def test_it_comes_in_pages_by_a_cursor(extended: RunningService, api: Api) -> None:
     code = api.created()
     for _ in range(7):
         extended.advance(1)
@@ -128,7 +132,7 @@ def test_it_comes_in_pages_by_a_cursor(extended: Running, api: Api) -> None:
 
 
 @pytest.mark.parametrize(("limit", "size"), [("", 50), ("1", 1), ("100", 100), ("1000", 100), ("0", 50), ("x", 50)])
-def test_a_limit_is_corrected_as_in_the_lists(extended: Running, api: Api, limit: str, size: int) -> None:
+def test_a_limit_is_corrected_as_in_the_lists(extended: RunningService, api: Api, limit: str, size: int) -> None:
     code = api.created()
     share = extended.service.store.row("SELECT number FROM shares", {})
     assert share is not None
@@ -143,7 +147,7 @@ def test_a_limit_is_corrected_as_in_the_lists(extended: Running, api: Api, limit
     assert (len(told["entries"]), bool(told["next_cursor"])) == (size, True)
 
 
-def test_from_and_to_bound_it_and_the_plan_keeps_it_for_so_long(extended: Running, api: Api) -> None:
+def test_from_and_to_bound_it_and_the_plan_keeps_it_for_so_long(extended: RunningService, api: Api) -> None:
     code = api.created()
     begun = extended.service.clock.now().replace(microsecond=0)
     for _ in range(4):
@@ -180,14 +184,16 @@ def test_from_and_to_bound_it_and_the_plan_keeps_it_for_so_long(extended: Runnin
         ("?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z", {"from"}),
     ],
 )
-def test_bounds_that_are_none_are_refused_and_named(extended: Running, api: Api, query: str, names: set[str]) -> None:
+def test_bounds_that_are_none_are_refused_and_named(
+    extended: RunningService, api: Api, query: str, names: set[str]
+) -> None:
     assert extended.service.extended
     response = log(api, api.created(), query)
     assert refusal(response) == (400, 19)
     assert response.json()["additional_data"].keys() == names
 
 
-def test_a_log_that_is_the_same_is_304(extended: Running, api: Api) -> None:
+def test_a_log_that_is_the_same_is_304(extended: RunningService, api: Api) -> None:
     code = api.created()
     open_share(extended, code)
     now = extended.service.clock.now()
@@ -206,10 +212,12 @@ def test_a_log_that_is_the_same_is_304(extended: Running, api: Api) -> None:
         extended.service.clock._source = lambda: datetime.now(UTC)
 
 
-def test_it_needs_audit_read_and_is_its_spaces_own(extended: Running, api: Api, caller: Callable[..., Api]) -> None:
+def test_it_needs_audit_read_and_is_its_spaces_own(
+    extended: RunningService, api: Api, caller: Callable[..., Api]
+) -> None:
     code = api.created()
     extended.set_account(api_keys=100)
-    about = control_client.at_control_door(extended.origin, "GET", "")
+    about = control_client.call_control_api(extended.origin, "GET", "")
     others = [scope for scope in about["scopes"] if scope != "audit:read"]
     assert refusal(log(caller(extended, scopes=others), code)) == (403, 78)
     assert log(caller(extended, scopes=["audit:read"]), code).status_code == 200
@@ -220,7 +228,7 @@ def test_it_needs_audit_read_and_is_its_spaces_own(extended: Running, api: Api, 
 # -- capabilities, and the members of a share ------------------------------------------------------
 
 
-def test_capabilities_tell_what_key_and_plan_can_do(extended: Running, caller: Callable[..., Api]) -> None:
+def test_capabilities_tell_what_key_and_plan_can_do(extended: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(extended, scopes=[], organization="acme")
     extended.set_account("org:acme", shares=2, view_protection=False)
     maker = caller(extended, scopes=["shares:write"], organization="acme")
@@ -253,7 +261,7 @@ def test_capabilities_tell_what_key_and_plan_can_do(extended: Running, caller: C
 
 
 @pytest.mark.spec("gap.share-members")
-def test_the_owner_is_told_of_what_notify_on_names_and_of_nothing_else(extended: Running, api: Api) -> None:
+def test_the_owner_is_told_of_what_notify_on_names_and_of_nothing_else(extended: RunningService, api: Api) -> None:
     every = ["viewed", "denied", "expired", "deleted"]
     in_an_hour = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     told, silent, timed = (
@@ -281,13 +289,13 @@ def test_the_owner_is_told_of_what_notify_on_names_and_of_nothing_else(extended:
 
 
 @pytest.fixture(params=["strict", "extended"])
-def either(request: pytest.FixtureRequest, service: Running) -> Any:
+def either(request: pytest.FixtureRequest, service: RunningService) -> Any:
     service.service.extended = request.param == "extended"
     yield service
     service.service.extended = False
 
 
-def test_a_share_with_timed_view_and_notify_on_is_made_with_both(either: Running, tmp_path: Any) -> None:
+def test_a_share_with_timed_view_and_notify_on_is_made_with_both(either: RunningService, tmp_path: Any) -> None:
     user = Terminal(tmp_path).at(either)
     words = ("--timed-view", "30", "--notify-on", "viewed,expired", "--views", "2")
     shared = user.sealpipe("share", "-f", "Greeting=text:hello", *words)
@@ -308,7 +316,7 @@ def test_a_share_with_timed_view_and_notify_on_is_made_with_both(either: Running
     assert user.sealpipe("doctor").code == 0
 
 
-def test_the_walk_over_a_log_has_all_of_it(extended: Running, api: Api) -> None:
+def test_the_walk_over_a_log_has_all_of_it(extended: RunningService, api: Api) -> None:
     code = api.created()
     for _ in range(120):
         open_share(extended, code)
@@ -325,7 +333,7 @@ def test_the_walk_over_a_log_has_all_of_it(extended: Running, api: Api) -> None:
         assert told.key["key_id"] == api.key_id
 
 
-def test_what_has_ended_is_listed_or_said_not_to_be(either: Running, tmp_path: Any) -> None:
+def test_what_has_ended_is_listed_or_said_not_to_be(either: RunningService, tmp_path: Any) -> None:
     user = Terminal(tmp_path).at(either)
     listing = ("requests", "list", "--status", "expired")
 
@@ -349,7 +357,7 @@ def test_what_has_ended_is_listed_or_said_not_to_be(either: Running, tmp_path: A
 
 def test_the_service_can_be_started_with_it() -> None:
     with start(extended=True) as running:
-        assert "audit:read" in control_client.scopes(running.origin)
+        assert "audit:read" in control_client.list_scopes(running.origin)
         with Client(
             api_key=running.create_key(), base_url=running.base_url, link_base_url=running.link_base_url
         ) as client:

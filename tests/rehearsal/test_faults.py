@@ -17,7 +17,7 @@ import pytest
 from rehearsal.callers import Api, body
 from rehearsal.callers import refusal as said
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import FaultPlanError, start
 from sealpipe_rehearsal.service.faults import FAULTS
 from support.parts import ROOT
@@ -52,7 +52,7 @@ class Got:
 
 
 @contextmanager
-def connected(service: Running) -> Iterator[socket.socket]:
+def connected(service: RunningService) -> Iterator[socket.socket]:
     with socket.create_connection((service.address.host, service.address.port), timeout=30) as sock:
         yield sock
 
@@ -88,7 +88,7 @@ def whole(data: bytes) -> bool:
     return bool(blank) and length is not None and len(content) >= int(length[1])
 
 
-def posted(service: Running, api: Api, enough: int = 100_000_000, patience: float = 20) -> Got:
+def posted(service: RunningService, api: Api, enough: int = 100_000_000, patience: float = 20) -> Got:
     with connected(service) as sock:
         send(sock, api)
         return receive(sock, enough, patience)
@@ -193,7 +193,7 @@ def test_every_fault_of_the_table_is_looked_at() -> None:
 
 @pytest.mark.parametrize("row", SEEN, ids=str)
 def test_a_fault_is_what_its_client_sees_and_the_next_request_is_answered(
-    row: Seen, service: Running, api: Api
+    row: Seen, service: RunningService, api: Api
 ) -> None:
     service.set_faults({"fault": row.fault, **dict(row.parameters)})
     got = posted(service, api, row.enough, QUIET if row.wants is nothing else 20)
@@ -206,7 +206,7 @@ def test_a_fault_is_what_its_client_sees_and_the_next_request_is_answered(
     assert len(api.codes()) == 1
 
 
-def listens(service: Running) -> bool:
+def listens(service: RunningService) -> bool:
     try:
         with connected(service):
             return True
@@ -214,7 +214,7 @@ def listens(service: Running) -> bool:
         return False
 
 
-def test_an_answer_of_a_fault_leaves_its_connection_to_the_next_request(service: Running, api: Api) -> None:
+def test_an_answer_of_a_fault_leaves_its_connection_to_the_next_request(service: RunningService, api: Api) -> None:
     faults = [{"fault": "html"}, {"fault": "rate-limit"}, {"fault": "members", "drop": ["custody"]}]
     service.set_faults(*faults)
     with connected(service) as sock:
@@ -226,7 +226,7 @@ def test_an_answer_of_a_fault_leaves_its_connection_to_the_next_request(service:
 
 
 @pytest.mark.parametrize("name", ["hang", "drip-body", "endless", "delay"])
-def test_a_client_that_goes_away_ends_its_fault(service: Running, api: Api, name: str) -> None:
+def test_a_client_that_goes_away_ends_its_fault(service: RunningService, api: Api, name: str) -> None:
     parameters = {"seconds": 1_000} if name == "delay" else {}
     service.set_faults({"fault": name, **parameters})
     with connected(service) as sock:
@@ -259,7 +259,7 @@ def test_a_service_ends_at_once_whatever_its_faults_are_doing(name: str, caller:
 
 
 def test_while_connections_are_refused_the_port_stays_ours_until_it_is_mended(
-    service: Running, caller: Callable[..., Api]
+    service: RunningService, caller: Callable[..., Api]
 ) -> None:
     before = service.address.port
     kept = caller(service)
@@ -276,7 +276,7 @@ def test_while_connections_are_refused_the_port_stays_ours_until_it_is_mended(
     assert service.address.port == before
 
 
-def test_refusing_ends_by_itself(service: Running, api: Api) -> None:
+def test_refusing_ends_by_itself(service: RunningService, api: Api) -> None:
     service.set_faults({"fault": "refuse", "seconds": 0.2})
     began = time.monotonic()
     assert posted(service, api).end == RESET
@@ -289,7 +289,7 @@ def test_refusing_ends_by_itself(service: Running, api: Api) -> None:
 # -- when -----------------------------------------------------------------------------------------
 
 
-def statuses(service: Running, api: Api, *requests: str) -> list[int]:
+def statuses(service: RunningService, api: Api, *requests: str) -> list[int]:
     """The status of each request, such as `GET /shares`."""
     got = []
     for request in requests:
@@ -315,7 +315,7 @@ def teapot(when: str = "*", status: int = 418, **row: Any) -> dict[str, Any]:
         ({"skip": 2, "times": "always"}, [0, 0, 1, 1]),
     ],
 )
-def test_how_often_and_after_how_many(service: Running, api: Api, row: dict[str, Any], which: list[int]) -> None:
+def test_how_often_and_after_how_many(service: RunningService, api: Api, row: dict[str, Any], which: list[int]) -> None:
     service.set_faults(teapot(**row))
     assert [status == 418 for status in statuses(service, api, *["GET /shares"] * 4)] == [bool(each) for each in which]
 
@@ -335,41 +335,41 @@ def test_how_often_and_after_how_many(service: Running, api: Api, row: dict[str,
     ],
 )
 def test_which_requests_are_meant(
-    service: Running, api: Api, when: str, meant: list[str], not_meant: list[str]
+    service: RunningService, api: Api, when: str, meant: list[str], not_meant: list[str]
 ) -> None:
     service.set_faults(teapot(when, times="always"))
     assert set(statuses(service, api, *meant)) == {418}
     assert 418 not in statuses(service, api, *not_meant)
 
 
-def test_the_first_row_that_means_a_request_and_has_times_left_happens_to_it(service: Running, api: Api) -> None:
+def test_the_first_row_that_means_a_request_and_has_times_left_happens_to_it(service: RunningService, api: Api) -> None:
     service.set_faults(teapot("POST *", 500), teapot("*", 501, times=2), teapot("GET *", 502, skip=1, times="always"))
     assert statuses(service, api, *["GET /shares"] * 3, "POST /shares", "GET /shares") == [501, 501, 200, 500, 502]
 
 
-def test_faults_happen_to_v1_alone(service: Running, api: Api) -> None:
+def test_faults_happen_to_v1_alone(service: RunningService, api: Api) -> None:
     code = api.created()
     service.set_faults(teapot(times="always"))
-    assert control_client.ask(service.origin, "GET", "/rehearsal")[0] == 200
-    assert control_client.ask(service.origin, "GET", f"/rehearsal/shares/{code}")[0] == 200
-    assert control_client.ask(service.origin, "GET", "/nothing")[0] == 404
-    assert control_client.ask(service.origin, "GET", "/v1/nothing")[0] == 418
+    assert control_client.send_request(service.origin, "GET", "/rehearsal")[0] == 200
+    assert control_client.send_request(service.origin, "GET", f"/rehearsal/shares/{code}")[0] == 200
+    assert control_client.send_request(service.origin, "GET", "/nothing")[0] == 404
+    assert control_client.send_request(service.origin, "GET", "/v1/nothing")[0] == 418
 
 
 # -- the control door -----------------------------------------------------------------------------
 
 
-def at_door(service: Running, method: str, members: object = None) -> tuple[int, Any]:
-    return control_client.ask(service.origin, method, "/rehearsal/faults", members)
+def at_door(service: RunningService, method: str, members: object = None) -> tuple[int, Any]:
+    return control_client.send_request(service.origin, method, "/rehearsal/faults", members)
 
 
-def test_the_door_sets_adds_shows_and_clears_a_plan(service: Running, api: Api) -> None:
+def test_the_door_sets_adds_shows_and_clears_a_plan(service: RunningService, api: Api) -> None:
     first, second = teapot("GET /shares", times=2), teapot("POST *", after_commit=True, times="always")
     assert at_door(service, "PUT", {"faults": [second]})[0] == 200
     assert control_client.set_faults(service.origin, [first]) == [{**first, "applied": 0, "left": 2}]
     assert at_door(service, "POST", {"faults": [second]})[0] == 200
     statuses(service, api, "GET /shares", "POST /shares")
-    assert control_client.faults(service.base_url) == [
+    assert control_client.list_faults(service.base_url) == [
         {**first, "applied": 1, "left": 1},
         {**second, "applied": 1, "left": "always"},
     ]
@@ -377,17 +377,17 @@ def test_the_door_sets_adds_shows_and_clears_a_plan(service: Running, api: Api) 
     assert statuses(service, api, "GET /shares") == [200]
 
 
-def test_a_reset_of_the_service_ends_its_plan(service: Running) -> None:
+def test_a_reset_of_the_service_ends_its_plan(service: RunningService) -> None:
     service.set_faults(teapot(times="always"))
     service.reset()
     assert service.faults() == []
 
 
-def test_the_log_tells_which_request_met_which_fault(service: Running, api: Api) -> None:
+def test_the_log_tells_which_request_met_which_fault(service: RunningService, api: Api) -> None:
     service.set_faults({"fault": "reset", "after_commit": True, "skip": 1}, {"fault": "half-body"}, {"fault": "html"})
     for _ in range(4):
         posted(service, api)
-    told = control_client.at_control_door(service.origin, "GET", "/log")["requests"]
+    told = control_client.call_control_api(service.origin, "GET", "/log")["requests"]
     assert [request["fault"] for request in told] == [
         "half-body after the commit",
         "reset after the commit",
@@ -405,7 +405,7 @@ def test_the_log_tells_which_request_met_which_fault(service: Running, api: Api)
         ({"faults": [], "more": 1}, "`faults`"),
     ],
 )
-def test_the_door_refuses_a_bad_plan_whole(service: Running, members: object, says: str) -> None:
+def test_the_door_refuses_a_bad_plan_whole(service: RunningService, members: object, says: str) -> None:
     service.set_faults({"fault": "close"})
     for method in ("PUT", "POST"):
         status, told = at_door(service, method, members)
@@ -413,8 +413,8 @@ def test_the_door_refuses_a_bad_plan_whole(service: Running, members: object, sa
     assert [progress.row.fault for progress in service.faults()] == ["close"]
 
 
-def test_the_helper_at_the_door_raises_what_the_service_says(service: Running) -> None:
-    with pytest.raises(control_client.DoorError, match="fault 1: 'hng' is no fault; did you mean 'hang'"):
+def test_the_helper_at_the_door_raises_what_the_service_says(service: RunningService) -> None:
+    with pytest.raises(control_client.RehearsalError, match="fault 1: 'hng' is no fault; did you mean 'hang'"):
         control_client.set_faults(service.origin, [{"fault": "hng"}])
 
 
@@ -464,7 +464,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("row", "says"), BAD.values(), ids=BAD)
-def test_a_row_that_cannot_be_is_refused_by_its_number(service: Running, row: Any, says: str) -> None:
+def test_a_row_that_cannot_be_is_refused_by_its_number(service: RunningService, row: Any, says: str) -> None:
     service.set_faults({"fault": "close"})
     with pytest.raises(FaultPlanError, match=f"^fault 2: .*{re.escape(says)}") as raised:
         service.set_faults({"fault": "html"}, row)
@@ -496,7 +496,7 @@ def documented(name: str) -> str:
         needed = ", needed" if parameter.default is ... else ""
         text = default.replace("\r\n", "")
         told.append(f"`{parameter_name}`: {parameter.help}{needed}{text}")
-    commit = "after" if fault.spoils else "either"
+    commit = "after" if fault.changes_response else "either"
     return f"| `{name}` | {fault.help} | {commit} | {'; '.join(told)} |"
 
 
@@ -508,7 +508,7 @@ def test_the_page_has_the_table_of_faults_as_it_is() -> None:
     assert rows[1] == want, want
 
 
-def test_the_plan_on_the_page_is_one(service: Running) -> None:
+def test_the_plan_on_the_page_is_one(service: RunningService) -> None:
     import tomllib
 
     page = (ROOT / "docs/reference/rehearsal.md").read_text(encoding="utf-8")
@@ -518,7 +518,7 @@ def test_the_plan_on_the_page_is_one(service: Running) -> None:
         service.set_faults(*tomllib.loads(plan)["fault"])
 
 
-def test_a_service_that_fails_still_says_first_what_is_not_there(service: Running, api: Api) -> None:
+def test_a_service_that_fails_still_says_first_what_is_not_there(service: RunningService, api: Api) -> None:
     share, request = api.created(), api.asked()
     service.set_faults({"fault": "fail", "times": "always"})
     assert said(api.http.delete("/shares/unknown")) == (404, 1)

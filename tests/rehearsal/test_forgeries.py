@@ -12,7 +12,7 @@ import pytest
 
 from rehearsal.callers import Api
 from sealpipe import WebhookError, webhooks
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.receiver import Receiver
 
@@ -156,7 +156,7 @@ def test_a_forgery_is_refused_with_its_reason(sent: Sent, name: str) -> None:
     assert refused.value.reason == reason
 
 
-def test_a_forger_without_the_secret_is_refused_where_the_true_one_is_taken(service: Running, api: Api) -> None:
+def test_a_forger_without_the_secret_is_refused_where_the_true_one_is_taken(service: RunningService, api: Api) -> None:
     """The receiver's own view: of two messages in its hands it acts on the one that the service sent."""
     with Receiver() as receiver:
         webhook = service.add_webhook(receiver.url)

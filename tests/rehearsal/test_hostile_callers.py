@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.fault_parser import FaultPlanError
 from support.faulty import Fault, Faulty, says
 from support.services import bare
@@ -19,12 +19,12 @@ __all__ = ["bare"]
 ESCAPES = "\x1b]0;title\x07\u202e"
 
 
-def test_the_clock_stops_before_it_could_not_be_told(service: Running) -> None:
+def test_the_clock_stops_before_it_could_not_be_told(service: RunningService) -> None:
     far = {"advance_seconds": 1e9}
-    answers = [control_client.ask(service.origin, "POST", "/rehearsal/clock", far) for _ in range(230)]
+    answers = [control_client.send_request(service.origin, "POST", "/rehearsal/clock", far) for _ in range(230)]
     assert {status for status, _ in answers} == {200, 400}
     assert answers[-1] == (400, {"message": "the clock goes no further than 9000"})
-    assert control_client.ask(service.origin, "GET", "/rehearsal")[0] == 200
+    assert control_client.send_request(service.origin, "GET", "/rehearsal")[0] == 200
     assert service.create_key()
 
 
@@ -36,19 +36,19 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_a_plan_with_half_a_character_can_still_be_told(service: Running, row: dict[str, object]) -> None:
+def test_a_plan_with_half_a_character_can_still_be_told(service: RunningService, row: dict[str, object]) -> None:
     control_client.set_faults(service.origin, [row])
-    (told,) = control_client.faults(service.origin)
+    (told,) = control_client.list_faults(service.origin)
     assert told["fault"] == row["fault"]
-    assert control_client.ask(service.origin, "GET", "/rehearsal/log")[0] == 200
+    assert control_client.send_request(service.origin, "GET", "/rehearsal/log")[0] == 200
 
 
 @pytest.mark.parametrize("value", [date(2026, 11, 21), float("inf")])
-def test_a_fault_that_json_cannot_tell_is_refused_and_the_plan_stays(service: Running, value: object) -> None:
+def test_a_fault_that_json_cannot_tell_is_refused_and_the_plan_stays(service: RunningService, value: object) -> None:
     service.set_faults({"fault": "pass"})
     with pytest.raises(FaultPlanError, match="cannot be told in JSON"):
         service.set_faults({"fault": "members", "change": {"a": value}})
-    assert [each["fault"] for each in control_client.faults(service.origin)] == ["pass"]
+    assert [each["fault"] for each in control_client.list_faults(service.origin)] == ["pass"]
 
 
 STRANGERS: dict[str, Fault] = {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import Api, body, by_hand, refusal
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 CONTENT = json.dumps(body(title="first")).encode()
 RESERIALISED = {
@@ -41,7 +41,7 @@ class Gate:
 
 @pytest.mark.spec("idempotency.104", "errors.104", "share.create.headers")
 @pytest.mark.parametrize("key", [None, "", " ", "\t  "])
-def test_a_missing_or_blank_header_is_104(service: Running, api: Api, key: str | None) -> None:
+def test_a_missing_or_blank_header_is_104(service: RunningService, api: Api, key: str | None) -> None:
     headers = {"Authorization": api.bearer} | ({} if key is None else {"Idempotency-Key": key})
     status, envelope = by_hand(service, "POST", "/v1/shares", headers)
     assert (status, envelope["error_code"]) == (400, 104)
@@ -77,7 +77,7 @@ def test_another_body_under_the_key_is_105_even_by_one_byte(api: Api, how: str) 
 
 
 @pytest.mark.spec("idempotency.scope", "limits.idempotency")
-def test_the_key_is_scoped_to_the_api_key(service: Running, caller: Callable[..., Api]) -> None:
+def test_the_key_is_scoped_to_the_api_key(service: RunningService, caller: Callable[..., Api]) -> None:
     one, two = caller(service), caller(service)
     assert one.post(CONTENT, "k").status_code == 201
     assert two.post(RESERIALISED["another value"], "k").status_code == 201
@@ -92,7 +92,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], tuple[int, int]]] = [
 
 @pytest.mark.parametrize(("switches", "changes", "refused"), REFUSED)
 def test_a_refusal_is_not_stored_under_the_key(
-    service: Running, api: Api, switches: dict[str, Any], changes: dict[str, Any], refused: tuple[int, int]
+    service: RunningService, api: Api, switches: dict[str, Any], changes: dict[str, Any], refused: tuple[int, int]
 ) -> None:
     service.set_account(**switches)
     assert refusal(api.create("k", **changes)) == refused
@@ -101,7 +101,7 @@ def test_a_refusal_is_not_stored_under_the_key(
 
 
 @pytest.mark.spec("limits.idempotency")
-def test_after_24_hours_the_same_value_is_a_new_key(service: Running, api: Api) -> None:
+def test_after_24_hours_the_same_value_is_a_new_key(service: RunningService, api: Api) -> None:
     first = api.post(CONTENT, "k").json()["short_code"]
     service.advance(24 * 3600 - 1)
     assert api.post(CONTENT, "k").status_code == 200
@@ -115,10 +115,10 @@ def test_after_24_hours_the_same_value_is_a_new_key(service: Running, api: Api) 
 @pytest.mark.spec("idempotency.106", "errors.106", "idempotency.105")
 @pytest.mark.parametrize("moment", ["shares.begun", "shares.committed"])
 def test_a_second_call_while_the_first_is_in_flight_is_106(
-    service: Running, api: Api, caller: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, moment: str
+    service: RunningService, api: Api, caller: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     gate = Gate(moment)
-    monkeypatch.setattr(service.service, "at", gate)
+    monkeypatch.setattr(service.service, "on_moment", gate)
     with ThreadPoolExecutor() as pool:
         first = pool.submit(api.post, CONTENT, "k")
         try:
@@ -136,7 +136,7 @@ def test_a_second_call_while_the_first_is_in_flight_is_106(
 
 @pytest.mark.parametrize(("moment", "then"), [("shares.begun", 201), ("shares.committed", 200)])
 def test_a_call_that_breaks_in_flight_leaves_no_marker(
-    service: Running,
+    service: RunningService,
     api: Api,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -147,9 +147,9 @@ def test_a_call_that_breaks_in_flight_leaves_no_marker(
         if reached == moment:
             raise RuntimeError("the service has a bug")
 
-    monkeypatch.setattr(service.service, "at", fails)
+    monkeypatch.setattr(service.service, "on_moment", fails)
     assert api.post(CONTENT, "k").status_code == 500
-    monkeypatch.setattr(service.service, "at", lambda _: None)
+    monkeypatch.setattr(service.service, "on_moment", lambda _: None)
     assert api.post(CONTENT, "k").status_code == then
     assert len(api.codes()) == 1
     assert "the service has a bug" in caplog.text

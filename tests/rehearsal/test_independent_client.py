@@ -10,7 +10,7 @@ import pytest
 from rehearsal.callers import Api
 from sealpipe.errors import FragmentError
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 
 FIELDS = [{"key": "Password", "value": "s3cret \u00e4\U0001f511", "type": "password"}]
@@ -18,20 +18,20 @@ PROMPTS = [{"item": "Token", "type": "password"}, {"item": "Note", "type": "mult
 
 
 @pytest.fixture(scope="module")
-def crs_service() -> Iterator[Running]:
+def crs_service() -> Iterator[RunningService]:
     with start(service_tag="crs") as running:
         yield running
 
 
 @pytest.fixture
-def running(crs_service: Running) -> Running:
+def running(crs_service: RunningService) -> RunningService:
     crs_service.reset()
     crs_service.set_account(requests_per_minute=100_000)
     return crs_service
 
 
 @pytest.fixture
-def extended(running: Running) -> Iterator[Running]:
+def extended(running: RunningService) -> Iterator[RunningService]:
     """The same with what the specification does not show."""
     running.service.extended = True
     yield running
@@ -39,17 +39,17 @@ def extended(running: Running) -> Iterator[Running]:
 
 
 @pytest.fixture
-def client(running: Running) -> Iterator[credenshare.CredenShare]:
+def client(running: RunningService) -> Iterator[credenshare.CredenShare]:
     with connect(running) as made:
         yield made
 
 
-def connect(running: Running, **key: object) -> credenshare.CredenShare:
+def connect(running: RunningService, **key: object) -> credenshare.CredenShare:
     credential = running.create_key(**key)  # type: ignore[arg-type]  # handed on
     return credenshare.CredenShare(credential.reveal(), base_url=running.base_url, link_origin=running.link_base_url)
 
 
-def test_it_creates_and_the_recipient_reads(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_creates_and_the_recipient_reads(running: RunningService, client: credenshare.CredenShare) -> None:
     share = client.shares.create(title="DB", fields=FIELDS, access_counts_left=1)
     assert share.custody == "none"
     (field,) = running.recipient().open_link(share.link)
@@ -60,7 +60,7 @@ def test_it_creates_and_the_recipient_reads(running: Running, client: credenshar
 
 
 @pytest.mark.usefixtures("extended")
-def test_it_sends_every_optional_member(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_sends_every_optional_member(running: RunningService, client: credenshare.CredenShare) -> None:
     share = client.shares.create(
         title="DB",
         fields=FIELDS,
@@ -85,7 +85,7 @@ def test_it_sends_every_optional_member(running: Running, client: credenshare.Cr
     assert people.open_link(share.link, "correct horse")[0].value == FIELDS[0]["value"]
 
 
-def test_it_walks_more_than_a_hundred_shares(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_walks_more_than_a_hundred_shares(running: RunningService, client: credenshare.CredenShare) -> None:
     running.set_account(requests_per_minute=1000)
     codes = [client.shares.create(title=str(n), fields=FIELDS).short_code for n in range(230)]
     assert [share.short_code for share in client.shares.iter_all()] == codes[::-1]
@@ -105,12 +105,12 @@ def test_it_gets_and_expires(client: credenshare.CredenShare) -> None:
     assert [share.short_code for share in client.shares.list(status="expired")] == [code]
 
 
-def test_it_leaves_out_a_type_and_the_prompt_is_text(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_leaves_out_a_type_and_the_prompt_is_text(running: RunningService, client: credenshare.CredenShare) -> None:
     request = client.requests.create(title="Tokens", fields=[{"item": "Token"}])
     assert running.submitter().open_form(request.collect_link)["fields"] == [{"item": "Token", "type": "text"}]
 
 
-def test_it_asks_for_a_secret_and_opens_what_was_sent(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_asks_for_a_secret_and_opens_what_was_sent(running: RunningService, client: credenshare.CredenShare) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS, passcode="knock", max_submission=2)
     assert request.collect_link == f"{running.link_base_url}/r/{request.short_code}"
     people = running.submitter()
@@ -135,7 +135,7 @@ def test_it_asks_for_a_secret_and_opens_what_was_sent(running: Running, client: 
         ]
 
 
-def test_what_is_not_sealed_is_counted_and_kept_back(running: Running, client: credenshare.CredenShare) -> None:
+def test_what_is_not_sealed_is_counted_and_kept_back(running: RunningService, client: credenshare.CredenShare) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS)
     running.submitter().send(request.collect_link, "AAAA", encryption_type="none")
     page = client.requests.submissions(request.short_code)
@@ -143,7 +143,7 @@ def test_what_is_not_sealed_is_counted_and_kept_back(running: Running, client: c
 
 
 @pytest.mark.usefixtures("extended")
-def test_it_lists_gets_and_deletes_a_request_twice(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_lists_gets_and_deletes_a_request_twice(running: RunningService, client: credenshare.CredenShare) -> None:
     made = [client.requests.create(title=str(n), fields=PROMPTS, expired_at="2099-01-01T00:00:00Z") for n in range(3)]
     kept, gone = made[1], made[2]
     assert [each.short_code for each in client.requests.iter_all(limit=2)] == [each.short_code for each in made[::-1]]
@@ -170,14 +170,16 @@ def test_it_lists_gets_and_deletes_a_request_twice(running: Running, client: cre
     assert client.requests.get(kept.short_code).public_key == kept.public_key
 
 
-def test_a_request_that_time_ends_is_deleted_by_one_delete(running: Running, client: credenshare.CredenShare) -> None:
+def test_a_request_that_time_ends_is_deleted_by_one_delete(
+    running: RunningService, client: credenshare.CredenShare
+) -> None:
     request = client.requests.create(title="Tokens", fields=PROMPTS)
     running.advance(30 * 24 * 60 * 60)
     assert client.requests.get(request.short_code).public_key is None
     assert client.requests.delete(request.short_code).outcome == "deleted"
 
 
-def test_it_reads_the_figures(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_reads_the_figures(running: RunningService, client: credenshare.CredenShare) -> None:
     shares = [client.shares.create(title="t", fields=FIELDS) for _ in range(3)]
     running.recipient().open_link(shares[0].link)
     running.advance(24 * 60 * 60)
@@ -191,7 +193,7 @@ def test_it_reads_the_figures(running: Running, client: credenshare.CredenShare)
     assert stats.daily_views[-1].date == running.service.clock.now().date().isoformat()
 
 
-def test_it_is_told_when_to_come_back(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_is_told_when_to_come_back(running: RunningService, client: credenshare.CredenShare) -> None:
     running.set_account(requests_per_minute=1)
     for _ in range(2):  # the burst is twice the rate
         client.shares.list()
@@ -218,7 +220,7 @@ def test_a_request_made_again_from_the_same_seed_is_the_same_one(client: credens
     assert client.requests.list().total == 1
 
 
-def test_it_meets_the_end_of_its_allowance(running: Running, client: credenshare.CredenShare) -> None:
+def test_it_meets_the_end_of_its_allowance(running: RunningService, client: credenshare.CredenShare) -> None:
     running.set_account(shares=1)
     client.shares.create(title="t", fields=FIELDS)
     with pytest.raises(credenshare.QuotaExceededError) as used_up:
@@ -226,7 +228,7 @@ def test_it_meets_the_end_of_its_allowance(running: Running, client: credenshare
     assert (used_up.value.status, used_up.value.code) == (403, 61)
 
 
-def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(running: Running) -> None:
+def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(running: RunningService) -> None:
     with connect(running, scopes=["shares:read"]) as reader:
         with pytest.raises(credenshare.PermissionError_) as scope:
             reader.shares.create(title="t", fields=FIELDS)
@@ -246,7 +248,7 @@ def test_it_meets_a_missing_scope_a_refused_wrap_and_a_revoked_key(running: Runn
 
 
 @pytest.mark.spec("rules.key-never-sent", "credential.custody-nowhere", "credential.only-two")
-def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(running: Running) -> None:
+def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(running: RunningService) -> None:
     credential = running.create_key()
     custody_secret = credential.reveal().rpartition(".")[2]
     with credenshare.CredenShare(
@@ -262,7 +264,7 @@ def test_the_service_saw_neither_plaintext_nor_key_nor_custody_secret(running: R
 
 @pytest.mark.parametrize(("cut", "reason"), [("", "missing-key"), ("#", "missing-key"), ("#1abc", "malformed-key")])
 def test_a_recipient_with_half_a_link_spends_nothing(
-    service: Running, caller: Callable[..., Api], cut: str, reason: str
+    service: RunningService, caller: Callable[..., Api], cut: str, reason: str
 ) -> None:
     code = caller(service).created(access_counts_left=1)
     with pytest.raises(FragmentError) as half:
@@ -271,7 +273,7 @@ def test_a_recipient_with_half_a_link_spends_nothing(
     assert service.recipient().look(f"{service.link_base_url}/{code}")["short_code"] == code
 
 
-def test_a_link_to_nothing_is_not_found(service: Running) -> None:
+def test_a_link_to_nothing_is_not_found(service: RunningService) -> None:
     with pytest.raises(LinkRefusedError) as nothing:
         service.recipient().open_link(f"{service.link_base_url}/unknown#1{'A' * 43}")
     assert nothing.value.reason == "not-found"

@@ -13,30 +13,30 @@ import pytest
 
 from rehearsal.callers import NO_TLS, TOKEN, WRAP, Api, by_hand, refusal, two_parts
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.control_client import DoorError, mint
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import RehearsalError, mint
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.credentials import SCOPES
 
 YEAR = 365 * 24 * 3600
 
 
-def form(service: Running, **changes: Any) -> dict[str, Any]:
+def form(service: RunningService, **changes: Any) -> dict[str, Any]:
     """Send the key-creation form as it stands; `...` leaves a member out."""
     minted = mint()
     members = {"key_id": minted.key_id, "auth_sha256": minted.auth_sha256, "name": "n", **changes}
     filled = {name: value for name, value in members.items() if value is not ...}
-    shown: dict[str, Any] = control_client.at_control_door(service.origin, "POST", "/keys", filled)
+    shown: dict[str, Any] = control_client.call_control_api(service.origin, "POST", "/keys", filled)
     return shown
 
 
-def shown(service: Running, api: Api) -> dict[str, Any]:
+def shown(service: RunningService, api: Api) -> dict[str, Any]:
     (key,) = [key for key in control_client.list_keys(service.origin) if key["key_id"] == api.key_id]
     return key
 
 
 @pytest.mark.spec("credential.form", "credential.app-only", "custody.default", "gap.service-tag")
-def test_the_form_starts_with_shares_write_and_custody_self(service: Running) -> None:
+def test_the_form_starts_with_shares_write_and_custody_self(service: RunningService) -> None:
     key = form(service)
     assert (key["scopes"], key["custody_requested"]) == (["shares:write"], "self")
 
@@ -45,17 +45,17 @@ def test_the_form_starts_with_shares_write_and_custody_self(service: Running) ->
 @pytest.mark.parametrize(
     ("name", "taken"), [(..., False), ("", False), ("x", True), ("x" * 256, True), ("x" * 257, False)]
 )
-def test_a_name_is_needed_and_has_up_to_256_characters(service: Running, name: Any, taken: bool) -> None:  # noqa: FBT001
+def test_a_name_is_needed_and_has_up_to_256_characters(service: RunningService, name: Any, taken: bool) -> None:  # noqa: FBT001
     if taken:
         assert form(service, name=name)["name"] == name
         return
-    with pytest.raises(DoorError, match="name"):
+    with pytest.raises(RehearsalError, match="name"):
         form(service, name=name)
     assert control_client.list_keys(service.origin) == []
 
 
 @pytest.mark.spec("key.scopes", "scopes.exact")
-def test_without_any_scope_every_endpoint_refuses_the_key(service: Running, caller: Callable[..., Api]) -> None:
+def test_without_any_scope_every_endpoint_refuses_the_key(service: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(service, scopes=[])
     assert shown(service, api)["scopes"] == []
     for method, path in (("GET", "/shares"), ("GET", "/requests"), ("GET", "/stats"), ("DELETE", "/requests/x")):
@@ -64,7 +64,7 @@ def test_without_any_scope_every_endpoint_refuses_the_key(service: Running, call
 
 
 @pytest.mark.spec("scopes.webhooks-manage")
-def test_webhooks_manage_grants_and_denies_nothing(service: Running, caller: Callable[..., Api]) -> None:
+def test_webhooks_manage_grants_and_denies_nothing(service: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(service, scopes=["webhooks:manage"])
     assert {refusal(api.http.get(path)) for path in ("/shares", "/requests", "/stats")} == {(403, 78)}
     both = caller(service, scopes=["webhooks:manage", "shares:read"])
@@ -73,20 +73,20 @@ def test_webhooks_manage_grants_and_denies_nothing(service: Running, caller: Cal
 
 @pytest.mark.spec("scopes.exact", "endpoints.scope-exact")
 @pytest.mark.parametrize("near", [["shares:write"], ["requests:read"], ["stats:read"]])
-def test_no_scope_holds_another(service: Running, caller: Callable[..., Api], near: list[str]) -> None:
+def test_no_scope_holds_another(service: RunningService, caller: Callable[..., Api], near: list[str]) -> None:
     assert refusal(caller(service, scopes=near).http.get("/shares")) == (403, 78)
 
 
 @pytest.mark.spec("scopes.exact", "key.scopes")
 @pytest.mark.parametrize("scope", ["shares:*", "shares", "*", "Shares:read", "shares:read "])
-def test_there_is_no_wildcard_to_choose(service: Running, scope: str) -> None:
-    with pytest.raises(DoorError, match="scopes"):
+def test_there_is_no_wildcard_to_choose(service: RunningService, scope: str) -> None:
+    with pytest.raises(RehearsalError, match="scopes"):
         form(service, scopes=[scope])
 
 
 @pytest.mark.spec("key.fixed", "credential.api-cannot", "endpoints.none-for-keys", "rules.keys-not-in-api")
 @pytest.mark.parametrize("path", ["", "/rotate", "/revoke", "/rename", "/scopes"])
-def test_the_api_has_no_route_for_keys(service: Running, api: Api, path: str) -> None:
+def test_the_api_has_no_route_for_keys(service: RunningService, api: Api, path: str) -> None:
     before = shown(service, api)
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         for start_of in ("/keys", f"/keys/{api.key_id}", "/api-keys"):
@@ -100,21 +100,23 @@ def test_the_api_has_no_route_for_keys(service: Running, api: Api, path: str) ->
 
 @pytest.mark.spec("key.fixed")
 @pytest.mark.parametrize("path", ["", "/name", "/scopes"])
-def test_nor_has_the_app_one_to_change_name_or_scopes(service: Running, api: Api, path: str) -> None:
-    with pytest.raises(DoorError) as none:
-        control_client.at_control_door(service.origin, "POST", f"/keys/{api.key_id}{path}", {"name": "x", "scopes": []})
+def test_nor_has_the_app_one_to_change_name_or_scopes(service: RunningService, api: Api, path: str) -> None:
+    with pytest.raises(RehearsalError) as none:
+        control_client.call_control_api(
+            service.origin, "POST", f"/keys/{api.key_id}{path}", {"name": "x", "scopes": []}
+        )
     assert none.value.status == 404
 
 
 @pytest.mark.spec("key.no-expiry")
-def test_a_key_does_not_expire(service: Running, api: Api) -> None:
+def test_a_key_does_not_expire(service: RunningService, api: Api) -> None:
     service.advance(30 * YEAR)
     assert api.http.get("/shares").status_code == 200
     assert not [name for name in shown(service, api) if "expire" in name or "ttl" in name]
 
 
 @pytest.mark.spec("key.last-used")
-def test_a_key_tells_when_it_was_last_used(service: Running, api: Api) -> None:
+def test_a_key_tells_when_it_was_last_used(service: RunningService, api: Api) -> None:
     assert shown(service, api)["last_used_at"] is None
     api.http.get("/shares")
     first = shown(service, api)["last_used_at"]
@@ -124,21 +126,21 @@ def test_a_key_tells_when_it_was_last_used(service: Running, api: Api) -> None:
 
 
 @pytest.mark.spec("key.last-used", "gateway.403")
-def test_a_call_that_was_turned_away_is_no_use(service: Running, api: Api) -> None:
+def test_a_call_that_was_turned_away_is_no_use(service: RunningService, api: Api) -> None:
     wrong = f"Bearer {two_parts(api.credential)[:-43]}{'x' * 43}"
     httpx.get(f"{service.base_url}/shares", headers={"Authorization": wrong}, trust_env=False, verify=NO_TLS)
     assert shown(service, api)["last_used_at"] is None
 
 
 @pytest.mark.spec("key.revoked")
-def test_a_revoked_key_stays_listed_as_revoked(service: Running, api: Api) -> None:
+def test_a_revoked_key_stays_listed_as_revoked(service: RunningService, api: Api) -> None:
     assert shown(service, api)["revoked_at"] is None
     service.revoke_key(api.credential)
     assert shown(service, api)["revoked_at"] is not None
 
 
 @pytest.mark.spec("credential.rotation")
-def test_while_rotating_both_keys_work(service: Running, caller: Callable[..., Api]) -> None:
+def test_while_rotating_both_keys_work(service: RunningService, caller: Callable[..., Api]) -> None:
     old, new = caller(service, name="old"), caller(service, name="new")
     code = old.created()
     assert old.codes() == new.codes() == [code]
@@ -147,7 +149,7 @@ def test_while_rotating_both_keys_work(service: Running, caller: Callable[..., A
 
 
 @pytest.mark.spec("credential.parts", "credential.format", "credential.sizes", "limits.credential", "credential.header")
-def test_a_credential_has_its_sizes(service: Running) -> None:
+def test_a_credential_has_its_sizes(service: RunningService) -> None:
     whole = service.create_key().reveal()
     assert re.fullmatch(r"svc_sk_live_[\w-]{16}\.[\w-]{43}\.[\w-]{43}", whole, re.ASCII)
     assert len(whole) == 116
@@ -177,7 +179,7 @@ LEVELS: list[tuple[str, bool, bool, str]] = [
 )
 @pytest.mark.parametrize(("asked", "registered", "granted", "effective"), LEVELS)
 def test_the_effective_level_rises_by_registering_and_by_grant_alone(
-    service: Running,
+    service: RunningService,
     caller: Callable[..., Api],
     asked: str,
     registered: bool,  # noqa: FBT001  # a column of the table
@@ -188,7 +190,7 @@ def test_the_effective_level_rises_by_registering_and_by_grant_alone(
     assert shown(service, api)["custody_effective"] == "none"
     if registered:
         members = {"custody_public_key": mint().custody_public_key}
-        control_client.at_control_door(service.origin, "POST", f"/keys/{api.key_id}/custody", members)
+        control_client.call_control_api(service.origin, "POST", f"/keys/{api.key_id}/custody", members)
     if granted:
         service.grant_custody(api.credential)
     key = shown(service, api)
@@ -203,19 +205,19 @@ def test_the_effective_level_rises_by_registering_and_by_grant_alone(
 @pytest.mark.spec("custody.by-grant")
 @pytest.mark.parametrize(("asked", "register"), [("none", True), ("self", True), ("account", False)])
 def test_what_did_not_ask_or_did_not_register_is_not_granted(
-    service: Running,
+    service: RunningService,
     caller: Callable[..., Api],
     asked: str,
     register: bool,  # noqa: FBT001  # a column of the table
 ) -> None:
     api = caller(service, custody=asked, register=register)
-    with pytest.raises(DoorError) as refused:
+    with pytest.raises(RehearsalError) as refused:
         service.grant_custody(api.credential)
     assert (refused.value.status, shown(service, api)["granted_at"]) == (409, None)
 
 
 @pytest.mark.spec("custody.no-key-approves")
-def test_no_api_key_can_approve(service: Running, caller: Callable[..., Api]) -> None:
+def test_no_api_key_can_approve(service: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(service, custody="account")
     for path in (f"/keys/{api.key_id}/grant", "/grant", "/custody"):
         assert api.http.post(path).status_code == 404
@@ -224,7 +226,7 @@ def test_no_api_key_can_approve(service: Running, caller: Callable[..., Api]) ->
 
 
 @pytest.mark.spec("credential.revoke-frees")
-def test_revoking_removes_the_account_custody(service: Running, caller: Callable[..., Api]) -> None:
+def test_revoking_removes_the_account_custody(service: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(service, custody="account")
     service.grant_custody(api.credential)
     assert shown(service, api)["granted_at"] is not None
@@ -235,7 +237,7 @@ def test_revoking_removes_the_account_custody(service: Running, caller: Callable
 
 @pytest.mark.spec("credential.three-parts", "credential.only-two", "credential.custody-nowhere", "gateway.403")
 @pytest.mark.parametrize("how", ["whole", "wrong auth secret", "revoked"])
-def test_three_parts_are_refused_and_recorded_as_a_compromise(service: Running, api: Api, how: str) -> None:
+def test_three_parts_are_refused_and_recorded_as_a_compromise(service: RunningService, api: Api, how: str) -> None:
     whole = api.credential.reveal()
     key_id, auth, custody = whole.split(".")
     if how == "revoked":
@@ -263,7 +265,7 @@ def test_of_every_secret_that_arrives_the_files_hold_only_hashes(tmp_path: Path,
         api = caller(running, name="canary-name")
         share = api.created(passcode_verifier=verifier, title="canary-title")
         request = api.asked(passcode=passcode)
-        control_client.ask(running.origin, "POST", f"/rehearsal/shares/{share}/open", {"access_token": TOKEN})
+        control_client.send_request(running.origin, "POST", f"/rehearsal/shares/{share}/open", {"access_token": TOKEN})
         link = f"{running.link_base_url}/r/{request}"
         running.submitter().submit(link, {"Password": "canary-submitted"}, passcode=passcode)
         three = {"Authorization": f"Bearer {api.credential.reveal()}"}
@@ -278,7 +280,7 @@ def test_of_every_secret_that_arrives_the_files_hold_only_hashes(tmp_path: Path,
 
 
 @pytest.mark.spec("credential.no-session")
-def test_a_cookie_or_another_header_is_no_credential(service: Running, api: Api) -> None:
+def test_a_cookie_or_another_header_is_no_credential(service: RunningService, api: Api) -> None:
     sent = two_parts(api.credential)
     for headers in ({"Cookie": f"session={sent}"}, {"X-Api-Key": sent}, {"Proxy-Authorization": f"Bearer {sent}"}):
         response = httpx.get(f"{service.base_url}/shares", headers=headers, trust_env=False, verify=NO_TLS)
@@ -288,13 +290,13 @@ def test_a_cookie_or_another_header_is_no_credential(service: Running, api: Api)
     assert queried.status_code == 401
 
 
-def test_the_clock_of_a_key_is_the_services(service: Running, api: Api) -> None:
+def test_the_clock_of_a_key_is_the_services(service: RunningService, api: Api) -> None:
     created = datetime.fromtimestamp(shown(service, api)["created_at"], UTC)
     assert abs((created - service.service.clock.now()).total_seconds()) < 10
 
 
 @pytest.mark.spec("key.scopes", "credential.form")
-def test_every_scope_of_the_specification_can_be_chosen_and_no_other(service: Running) -> None:
+def test_every_scope_of_the_specification_can_be_chosen_and_no_other(service: RunningService) -> None:
     assert SCOPES == (
         "shares:read",
         "shares:write",

@@ -11,7 +11,7 @@ import pytest
 
 from rehearsal.callers import NO_TLS, Api, refusal
 from rehearsal.mcp_rows import SCOPES, check, world
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 BOTH = "application/json, text/event-stream"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -152,7 +152,7 @@ def test_headers_are_what_the_transport_wants(api: Api, name: str) -> None:
     assert ("error" in response.json()) == (status != 200)
 
 
-def test_its_own_page_may_ask(service: Running, api: Api) -> None:
+def test_its_own_page_may_ask(service: RunningService, api: Api) -> None:
     assert post(api, message("ping"), Origin=service.origin).status_code == 200
 
 
@@ -181,7 +181,7 @@ def test_the_first_revision_has_batches_and_no_other(api: Api) -> None:
 # -- behind the same gateway -----------------------------------------------------------------------
 
 
-def test_the_gateway_and_the_rate_stand_before_it(service: Running, api: Api) -> None:
+def test_the_gateway_and_the_rate_stand_before_it(service: RunningService, api: Api) -> None:
     def ask(bearer: str | None) -> httpx.Response:
         headers = {"Accept": BOTH} | ({"Authorization": bearer} if bearer else {})
         url = f"{service.base_url}/mcp"
@@ -197,7 +197,7 @@ def test_the_gateway_and_the_rate_stand_before_it(service: Running, api: Api) ->
 @pytest.mark.spec("mcp.gated", "mcp.scope-missing")
 @pytest.mark.parametrize("tool", SCOPES)
 def test_a_missing_scope_is_200_and_a_result_that_is_an_error(
-    service: Running, api: Api, caller: Callable[..., Api], tool: str
+    service: RunningService, api: Api, caller: Callable[..., Api], tool: str
 ) -> None:
     there = world(service, api)
     call = message("tools/call", {"name": tool, "arguments": there.arguments(tool)})
@@ -224,7 +224,7 @@ def test_the_tools_are_listed_to_every_key_with_schemas_that_are_some(api: Api) 
         assert set(tool["inputSchema"].get("required", [])) <= tool["inputSchema"]["properties"].keys()
 
 
-def test_asking_twice_makes_two_requests(service: Running, api: Api) -> None:
+def test_asking_twice_makes_two_requests(service: RunningService, api: Api) -> None:
     there = world(service, api)
     call = message("tools/call", {"name": "request_secret_from", "arguments": there.arguments("request_secret_from")})
     codes = {result(post(api, call))["structuredContent"]["short_code"] for _ in range(2)}

@@ -17,7 +17,7 @@ from rehearsal.callers import Api, two_parts
 from rehearsal.mcp_rows import SCOPES, World, check, world
 from sealpipe import Client, MissingScopeError, ToolError
 from sealpipe.secret import Secret
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal
 
 ALL = ("shares:read", "shares:write", "requests:read", "requests:write", "stats:read", "webhooks:manage")
@@ -25,7 +25,7 @@ MODES = ("legacy", "auto")
 
 
 @pytest.fixture
-def there(service: Running, api: Api) -> World:
+def there(service: RunningService, api: Api) -> World:
     return world(service, api)
 
 
@@ -34,7 +34,9 @@ def others(tool: str) -> tuple[str, ...]:
     return tuple(scope for scope in ALL if scope != SCOPES[tool])
 
 
-def official(service: Running, key: Secret, talk: Callable[[Official], Awaitable[Any]], mode: str = "legacy") -> Any:
+def official(
+    service: RunningService, key: Secret, talk: Callable[[Official], Awaitable[Any]], mode: str = "legacy"
+) -> Any:
     """A session of the official client, from initialize to its end."""
 
     async def session() -> Any:
@@ -47,12 +49,12 @@ def official(service: Running, key: Secret, talk: Callable[[Official], Awaitable
     return asyncio.run(session())
 
 
-def ours(service: Running, key: Secret) -> Client:
+def ours(service: RunningService, key: Secret) -> Client:
     return Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url, deadline=10)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_official_client_passes_a_session(service: Running, there: World, mode: str) -> None:
+def test_the_official_client_passes_a_session(service: RunningService, there: World, mode: str) -> None:
     async def talk(client: Official) -> dict[str, Any]:
         assert client.server_info is None or client.server_info.name == "svc-rehearsal"
         tools = (await client.list_tools()).tools
@@ -76,7 +78,7 @@ def test_the_official_client_passes_a_session(service: Running, there: World, mo
 
 @pytest.mark.spec("mcp.shares-read", "mcp.shares-write", "mcp.requests-write", "mcp.stats-read", "mcp.scope-missing")
 @pytest.mark.parametrize("tool", SCOPES)
-def test_the_official_client_needs_the_scope_and_no_other(service: Running, there: World, tool: str) -> None:
+def test_the_official_client_needs_the_scope_and_no_other(service: RunningService, there: World, tool: str) -> None:
     def called(*scopes: str) -> Any:
         key = service.create_key(scopes=scopes)
         return official(service, key, lambda client: client.call_tool(tool, there.arguments(tool)))
@@ -93,7 +95,7 @@ def test_the_official_client_needs_the_scope_and_no_other(service: Running, ther
 
 @pytest.mark.spec("scopes.webhook-tools", "mcp.shares-read", "mcp.shares-write", "mcp.requests-write", "mcp.stats-read")
 @pytest.mark.parametrize("tool", SCOPES)
-def test_our_client_needs_the_scope_and_no_other(service: Running, there: World, tool: str) -> None:
+def test_our_client_needs_the_scope_and_no_other(service: RunningService, there: World, tool: str) -> None:
     for scopes in (others(tool), ("webhooks:manage",), ()):
         with ours(service, service.create_key(scopes=scopes)) as client, pytest.raises(MissingScopeError) as refused:
             client.call_tool(tool, there.arguments(tool))
@@ -107,7 +109,7 @@ def test_our_client_needs_the_scope_and_no_other(service: Running, there: World,
     check(service, there, tool, dict(result.structured))
 
 
-def test_our_client_lists_the_eight_with_their_arguments(service: Running) -> None:
+def test_our_client_lists_the_eight_with_their_arguments(service: RunningService) -> None:
     with ours(service, service.create_key(scopes=[])) as client:
         tools = {tool.name: tool for tool in client.list_tools()}
     assert tools.keys() == SCOPES.keys()
@@ -136,20 +138,20 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_a_result_that_is_an_error_and_says_what_is_wrong(service: Running, name: str) -> None:
+def test_a_mistake_is_a_result_that_is_an_error_and_says_what_is_wrong(service: RunningService, name: str) -> None:
     tool, arguments, said = MISTAKES[name]
     with ours(service, service.create_key()) as client, pytest.raises(ToolError) as refused:
         client.call_tool(tool, arguments)
     assert said in str(refused.value)
 
 
-def test_a_tool_that_is_none_is_an_error_of_the_protocol(service: Running) -> None:
+def test_a_tool_that_is_none_is_an_error_of_the_protocol(service: RunningService) -> None:
     with ours(service, service.create_key()) as client, pytest.raises(ToolError) as refused:
         client.call_tool("read_share")
     assert refused.value.error_code == -32602
 
 
-def test_another_accounts_endpoints_are_neither_listed_nor_rotated(service: Running, there: World) -> None:
+def test_another_accounts_endpoints_are_neither_listed_nor_rotated(service: RunningService, there: World) -> None:
     key = service.create_key(account="other")
     with ours(service, key) as client:
         assert client.call_tool("list_webhooks").structured == {"webhooks": []}
@@ -158,7 +160,7 @@ def test_another_accounts_endpoints_are_neither_listed_nor_rotated(service: Runn
 
 
 def test_the_tools_and_the_command_line_work_on_the_same_endpoints(
-    service: Running, there: World, tmp_path_factory: pytest.TempPathFactory
+    service: RunningService, there: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     user = Terminal(tmp_path_factory.mktemp("user")).at(service)
     port = ("--port", str(service.address.port))
@@ -185,7 +187,7 @@ def test_the_tools_and_the_command_line_work_on_the_same_endpoints(
 
 
 def test_a_new_webhook_secret_stands_in_no_log_of_a_ci_without_leave(
-    service: Running, tmp_path_factory: pytest.TempPathFactory
+    service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     user = Terminal(tmp_path_factory.mktemp("user")).at(service)
     port = ("--port", str(service.address.port))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from rehearsal.callers import NO_TLS, Api
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service import gateway, openapi
 from sealpipe_rehearsal.service.checks import SCHEMAS, Check
 from sealpipe_rehearsal.service.responses import GATEWAY, REFUSALS
@@ -47,7 +47,9 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
             yield from objects(each)
 
 
-def test_it_is_served_outside_the_api_to_whoever_asks(service: Running, document: dict[str, Any], api: Api) -> None:
+def test_it_is_served_outside_the_api_to_whoever_asks(
+    service: RunningService, document: dict[str, Any], api: Api
+) -> None:
     got = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False)
     assert (got.status_code, got.headers["content-type"], got.json()) == (200, "application/json", document)
     assert api.http.get("/openapi.json").status_code == 404
@@ -67,7 +69,7 @@ def test_its_operations_are_the_routes_and_no_others(document: dict[str, Any]) -
 
 
 @pytest.mark.usefixtures("extended")
-def test_an_extended_service_describes_what_else_it_offers(service: Running, document: dict[str, Any]) -> None:
+def test_an_extended_service_describes_what_else_it_offers(service: RunningService, document: dict[str, Any]) -> None:
     told = httpx.get(f"{service.origin}/rehearsal/openapi.json", verify=NO_TLS, trust_env=False).json()
     OpenAPIV31SpecValidator(told).validate()
     assert told["paths"].keys() - document["paths"].keys() == {"/shares/{shortCode}/access-log", "/capabilities"}

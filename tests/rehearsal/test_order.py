@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from rehearsal.callers import Api, by_hand, refusal
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 VERIFIER = "v" * 43
 CREATES = ["shares", "requests"]
 
 
-def spend_the_rate(service: Running, api: Api) -> None:
+def spend_the_rate(service: RunningService, api: Api) -> None:
     service.set_account(requests_per_minute=1)
     for _ in range(2):
         api.http.get("/shares")
@@ -29,7 +29,7 @@ def create(api: Api, what: str, key: str | None = "", **changes: object) -> http
 
 @pytest.mark.spec("gap.order")
 @pytest.mark.parametrize("why", ["revoked", "no access"])
-def test_gateway_before_rate(service: Running, api: Api, why: str) -> None:
+def test_gateway_before_rate(service: RunningService, api: Api, why: str) -> None:
     spend_the_rate(service, api)
     assert api.http.get("/shares").status_code == 429
     if why == "revoked":
@@ -41,7 +41,7 @@ def test_gateway_before_rate(service: Running, api: Api, why: str) -> None:
 
 
 @pytest.mark.spec("gap.order")
-def test_rate_before_scope(service: Running, caller: Callable[..., Api]) -> None:
+def test_rate_before_scope(service: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(service, scopes=["shares:read"])
     spend_the_rate(service, api)
     assert refusal(api.http.get("/stats")) == (429, 107)
@@ -51,7 +51,7 @@ def test_rate_before_scope(service: Running, caller: Callable[..., Api]) -> None
 
 @pytest.mark.spec("gap.order")
 @pytest.mark.parametrize("what", CREATES)
-def test_scope_before_the_idempotency_header(service: Running, caller: Callable[..., Api], what: str) -> None:
+def test_scope_before_the_idempotency_header(service: RunningService, caller: Callable[..., Api], what: str) -> None:
     api = caller(service, scopes=["stats:read"])
     status, envelope = by_hand(service, "POST", f"/v1/{what}", {"Authorization": api.bearer})
     assert (status, envelope["error_code"]) == (403, 78)
@@ -59,7 +59,7 @@ def test_scope_before_the_idempotency_header(service: Running, caller: Callable[
 
 @pytest.mark.spec("gap.order")
 @pytest.mark.parametrize("what", CREATES)
-def test_scope_before_what_is_not_there(service: Running, caller: Callable[..., Api], what: str) -> None:
+def test_scope_before_what_is_not_there(service: RunningService, caller: Callable[..., Api], what: str) -> None:
     api = caller(service, scopes=["stats:read"])
     assert refusal(api.http.get(f"/{what}/unknown")) == (403, 78)
     assert refusal(api.http.delete(f"/{what}/unknown")) == (403, 78)
@@ -80,7 +80,7 @@ def test_replay_before_validation(api: Api, what: str) -> None:
 
 
 @pytest.mark.spec("gap.order", "idempotency.replay")
-def test_replay_before_plan(service: Running, api: Api) -> None:
+def test_replay_before_plan(service: RunningService, api: Api) -> None:
     first = api.create("k", passcode_verifier=VERIFIER)
     service.set_account(view_protection=False, shares=1)
     replay = api.create("k", passcode_verifier=VERIFIER)
@@ -89,7 +89,7 @@ def test_replay_before_plan(service: Running, api: Api) -> None:
 
 
 @pytest.mark.spec("gap.order")
-def test_validation_before_plan(service: Running, api: Api) -> None:
+def test_validation_before_plan(service: RunningService, api: Api) -> None:
     api.created()
     service.set_account(view_protection=False, shares=1)
     assert refusal(api.create(passcode_verifier=VERIFIER, title=1)) == (400, 19)
@@ -97,13 +97,13 @@ def test_validation_before_plan(service: Running, api: Api) -> None:
 
 
 @pytest.mark.spec("gap.order")
-def test_a_replay_still_costs_a_call(service: Running, api: Api) -> None:
+def test_a_replay_still_costs_a_call(service: RunningService, api: Api) -> None:
     service.set_account(requests_per_minute=1)
     assert [api.create("k").status_code for _ in range(3)] == [201, 200, 429]
 
 
 @pytest.mark.spec("gap.order", "errors.ownership")
-def test_whose_it_is_before_whether_it_has_ended(service: Running, caller: Callable[..., Api]) -> None:
+def test_whose_it_is_before_whether_it_has_ended(service: RunningService, caller: Callable[..., Api]) -> None:
     theirs, mine = caller(service, account="theirs"), caller(service, account="mine")
     request, share = theirs.asked(), theirs.created()
     theirs.delete_request(request)
@@ -114,7 +114,7 @@ def test_whose_it_is_before_whether_it_has_ended(service: Running, caller: Calla
 
 
 @pytest.mark.spec("gap.order", "idempotency.scope")
-def test_only_what_succeeded_is_stored_under_a_key(service: Running, caller: Callable[..., Api]) -> None:
+def test_only_what_succeeded_is_stored_under_a_key(service: RunningService, caller: Callable[..., Api]) -> None:
     reader = caller(service, scopes=["shares:read"])
     assert refusal(reader.create("k")) == (403, 78)
     api = caller(service)

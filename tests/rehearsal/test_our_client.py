@@ -31,7 +31,7 @@ from sealpipe.flows import retry
 from sealpipe.secret import Secret
 from sealpipe.wire import fields, sealed_box
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 SHARE: dict[str, Any] = {"data": DATA, "access_token": TOKEN}
 REQUEST: dict[str, Any] = {"title": "t", "public_key": PAIR.public_key, "fields": [("Password", "password")]}
@@ -40,7 +40,7 @@ Connect = Callable[..., Client]
 
 
 @pytest.fixture
-def connect(service: Running) -> Iterator[Connect]:
+def connect(service: RunningService) -> Iterator[Connect]:
     """Make a client; keyword arguments make its key. It does not wait for what takes more than a moment."""
     with ExitStack() as stack:
 
@@ -70,7 +70,7 @@ def told(kind: type[SealpipeError], call: Callable[..., object], *args: Any, **o
     return raised.value
 
 
-def test_a_share_is_made_listed_read_and_expired(service: Running, client: Client) -> None:
+def test_a_share_is_made_listed_read_and_expired(service: RunningService, client: Client) -> None:
     made = client.create_share(**SHARE, expires_at=IN_2099, views=3)
     assert (made.expires_at, made.custody, made.replayed, made.extra) == (IN_2099, "none", False, {})
     again = client.create_share(**SHARE)
@@ -103,7 +103,7 @@ def test_a_create_is_sent_again_under_its_key_and_never_with_another_body(client
     assert len(client.list_shares().items) == 1
 
 
-def test_a_key_is_another_keys_own_and_lives_for_a_day(service: Running, connect: Connect) -> None:
+def test_a_key_is_another_keys_own_and_lives_for_a_day(service: RunningService, connect: Connect) -> None:
     one, two = connect(), connect()
     code = one.create_share(**SHARE, idempotency_key="k").short_code
     assert two.create_share(**SHARE, title="t", idempotency_key="k").replayed is False
@@ -119,7 +119,7 @@ def sent(client: Client, **members: str) -> CreatedShare:
     return client.run(retry.call(shares.create(body, "a-key"), client.session.budget()))
 
 
-def test_what_is_rejected_is_named(service: Running, connect: Connect) -> None:
+def test_what_is_rejected_is_named(service: RunningService, connect: Connect) -> None:
     error = told(InvalidRequestError, sent, connect(), data="", access_token="short")
     assert (error.status, error.error_code, set(error.additional_data)) == (400, 19, {"data", "access_token"})
     error = told(InvalidRequestError, connect(custody="none").create_share, **SHARE, item_key_wrap=WRAP)
@@ -131,7 +131,7 @@ def test_what_is_rejected_is_named(service: Running, connect: Connect) -> None:
     assert connect().create_share(**SHARE, item_key_wrap=WRAP).custody == "failed"
 
 
-def test_the_plan_is_told_apart_from_the_scope(service: Running, connect: Connect) -> None:
+def test_the_plan_is_told_apart_from_the_scope(service: RunningService, connect: Connect) -> None:
     reader = connect(scopes=["shares:read", "requests:read"])
     for call in (reader.get_stats, lambda: reader.create_share(**SHARE), lambda: reader.expire_share("x")):
         error = told(MissingScopeError, call)
@@ -146,7 +146,7 @@ def test_the_plan_is_told_apart_from_the_scope(service: Running, connect: Connec
     assert (error.status, error.error_code) == (403, 61)
 
 
-def test_a_credential_that_is_not_usable_is_refused(service: Running, connect: Connect) -> None:
+def test_a_credential_that_is_not_usable_is_refused(service: RunningService, connect: Connect) -> None:
     credential = service.create_key()
     client = connect(credential)
     assert client.list_shares().items == ()
@@ -161,7 +161,7 @@ def test_a_credential_that_is_not_usable_is_refused(service: Running, connect: C
     assert told(AuthenticationError, connect(wrong).list_shares).status == 403
 
 
-def test_the_rate_is_told_with_how_long_to_wait(service: Running, connect: Connect) -> None:
+def test_the_rate_is_told_with_how_long_to_wait(service: RunningService, connect: Connect) -> None:
     service.set_account(requests_per_minute=1)
     client, other = connect(), connect()
     for _ in range(2):
@@ -174,13 +174,13 @@ def test_the_rate_is_told_with_how_long_to_wait(service: Running, connect: Conne
     assert connect(client_key(service)).list_shares().items == ()
 
 
-def client_key(service: Running) -> Secret:
+def client_key(service: RunningService) -> Secret:
     """A key of an account whose rate is the plan's."""
     return service.create_key(account="another")
 
 
 @pytest.mark.usefixtures("extended")
-def test_a_request_lives_expires_and_is_gone(service: Running, client: Client) -> None:
+def test_a_request_lives_expires_and_is_gone(service: RunningService, client: Client) -> None:
     made = client.create_request(**REQUEST, expires_at=IN_2099)
     assert (made.expires_at, made.public_key, made.replayed) == (IN_2099, PUBLIC_KEY, False)
     default = client.create_request(**REQUEST)
@@ -211,7 +211,7 @@ def test_a_request_lives_expires_and_is_gone(service: Running, client: Client) -
         assert (error.status, error.error_code) == (404, 70)
 
 
-def test_a_request_ends_after_thirty_days_and_takes_what_it_may(service: Running, client: Client) -> None:
+def test_a_request_ends_after_thirty_days_and_takes_what_it_may(service: RunningService, client: Client) -> None:
     made = client.create_request(**REQUEST, max_submissions=1, views=2, passcode="pc")
     link = f"{service.link_base_url}/r/{made.short_code}"
     people = service.submitter()
@@ -226,7 +226,7 @@ def test_a_request_ends_after_thirty_days_and_takes_what_it_may(service: Running
     assert client.delete_request(made.short_code).outcome == "deleted"
 
 
-def test_many_pages_are_walked_once(service: Running, client: Client) -> None:
+def test_many_pages_are_walked_once(service: RunningService, client: Client) -> None:
     service.set_account(requests_per_minute=1000)
     codes = [client.create_share(**SHARE).short_code for _ in range(103)]
     assert [share.short_code for share in client.iter_shares()] == codes[::-1]
@@ -250,7 +250,7 @@ def test_anothers_items_are_not_there(connect: Connect) -> None:
     assert (theirs.get_share(share).short_code, theirs.get_request(request).public_key) == (share, PUBLIC_KEY)
 
 
-def test_stats_count_what_recipients_saw(service: Running, client: Client) -> None:
+def test_stats_count_what_recipients_saw(service: RunningService, client: Client) -> None:
     share = client.share([fields.Field("Password", "p")], views=2)
     client.create_share(**SHARE)
     for _ in range(2):
@@ -266,7 +266,7 @@ def test_stats_count_what_recipients_saw(service: Running, client: Client) -> No
     assert [views for _, views in stats.daily_views] == [0] * 12 + [2, 0]
 
 
-def test_five_wrong_passcodes_end_a_share(service: Running, client: Client) -> None:
+def test_five_wrong_passcodes_end_a_share(service: RunningService, client: Client) -> None:
     share = client.share([fields.Field("Password", "p")], passcode="right", views=1)
     reasons = []
     for passcode in ("w", "w", "w", "w", "w", "right"):
@@ -277,7 +277,7 @@ def test_five_wrong_passcodes_end_a_share(service: Running, client: Client) -> N
     assert client.list_shares().items == ()
 
 
-def test_time_ends_a_share_for_everybody(service: Running, client: Client) -> None:
+def test_time_ends_a_share_for_everybody(service: RunningService, client: Client) -> None:
     share = client.share([fields.Field("Password", "p")], expires_in=timedelta(hours=1))
     service.advance(3600)
     assert client.list_shares().items == ()
@@ -287,7 +287,7 @@ def test_time_ends_a_share_for_everybody(service: Running, client: Client) -> No
     assert client.expire_share(share.short_code).outcome == "already-expired"
 
 
-def test_what_the_service_could_not_do_is_told_with_its_code(service: Running, client: Client) -> None:
+def test_what_the_service_could_not_do_is_told_with_its_code(service: RunningService, client: Client) -> None:
     share, request = client.create_share(**SHARE).short_code, client.create_request(**REQUEST).short_code
     service.service.failing |= {"share.expiring": 9, "requests.listing": 9, "request.ending": 1}
     error = told(OutcomeUnknownError, client.expire_share, share)
@@ -298,7 +298,7 @@ def test_what_the_service_could_not_do_is_told_with_its_code(service: Running, c
     assert (error.status, error.error_code) == (500, 11)
 
 
-def test_a_team_works_on_one_set_of_shares(service: Running, connect: Connect) -> None:
+def test_a_team_works_on_one_set_of_shares(service: RunningService, connect: Connect) -> None:
     alice, bob = connect(account="alice", organization="team"), connect(account="bob", organization="team")
     alone = connect(account="alice")
     code = alice.create_share(**SHARE).short_code

@@ -8,20 +8,20 @@ import httpx
 import pytest
 
 from rehearsal.callers import PUBLIC_KEY, Api
-from sealpipe_rehearsal.control_client import ask
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import send_request
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.openapi import document
 
 
-def told(service: Running, code: str) -> tuple[int, Any]:
-    return ask(service.origin, "GET", f"/rehearsal/requests/{code}/submissions")
+def told(service: RunningService, code: str) -> tuple[int, Any]:
+    return send_request(service.origin, "GET", f"/rehearsal/requests/{code}/submissions")
 
 
-def send(service: Running, code: str, data: str, **members: Any) -> str:
+def send(service: RunningService, code: str, data: str, **members: Any) -> str:
     return service.submitter().send(f"{service.link_base_url}/r/{code}", data, **members)
 
 
-def test_the_owner_gets_what_the_api_gives_and_which_key_it_is_sealed_to(service: Running, api: Api) -> None:
+def test_the_owner_gets_what_the_api_gives_and_which_key_it_is_sealed_to(service: RunningService, api: Api) -> None:
     code = api.asked(title="Access", max_submission=5, expired_at="2099-01-01T00:00:00Z")
     sent = [send(service, code, data) for data in ("AAAA", "BBBB")]
     send(service, code, "CCCC", encryption_type="none")
@@ -40,7 +40,9 @@ def test_the_owner_gets_what_the_api_gives_and_which_key_it_is_sealed_to(service
     assert "CCCC" not in str(value)
 
 
-def test_an_expired_request_keeps_its_answers_and_its_key_and_a_removed_one_is_gone(service: Running, api: Api) -> None:
+def test_an_expired_request_keeps_its_answers_and_its_key_and_a_removed_one_is_gone(
+    service: RunningService, api: Api
+) -> None:
     code = api.asked()
     send(service, code, "AAAA")
     api.http.delete(f"/requests/{code}")
@@ -51,7 +53,7 @@ def test_an_expired_request_keeps_its_answers_and_its_key_and_a_removed_one_is_g
     assert (status, value["reason"]) == (404, "not-found")
 
 
-def test_looking_changes_nothing(service: Running, api: Api) -> None:
+def test_looking_changes_nothing(service: RunningService, api: Api) -> None:
     code = api.asked(access_counts_left=1, passcode="pc", requires_login=True)
     before = api.http.get(f"/requests/{code}").json()
     for _ in range(3):
@@ -63,7 +65,7 @@ def test_looking_changes_nothing(service: Running, api: Api) -> None:
 
 
 @pytest.mark.parametrize("headers", [{"origin": "https://elsewhere.example"}, {"host": "elsewhere.example"}])
-def test_no_page_of_elsewhere_is_answered(service: Running, api: Api, headers: dict[str, str]) -> None:
+def test_no_page_of_elsewhere_is_answered(service: RunningService, api: Api, headers: dict[str, str]) -> None:
     path = f"{service.origin}/rehearsal/requests/{api.asked()}/submissions"
     assert httpx.get(path, headers=headers, trust_env=False).status_code == 403
 

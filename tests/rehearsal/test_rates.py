@@ -9,21 +9,21 @@ import httpx
 import pytest
 
 from rehearsal.callers import NO_TLS, Api, refusal
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 
 NOON = datetime(2031, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def at_noon() -> Iterator[Running]:
+def at_noon() -> Iterator[RunningService]:
     """A service whose clock stands still unless it is advanced."""
     with start(clock=lambda: NOON) as running:
         yield running
 
 
 @pytest.fixture
-def service(at_noon: Running) -> Running:
+def service(at_noon: RunningService) -> RunningService:
     at_noon.reset()
     return at_noon
 
@@ -34,12 +34,14 @@ def statuses(api: Api, calls: int) -> list[int]:
 
 @pytest.mark.spec("limits.business", "limits.enterprise", "limits.burst", "endpoints.rate", "errors.107")
 @pytest.mark.parametrize(("plan", "burst"), [("business", 200), ("enterprise", 1200)])
-def test_a_plans_burst_is_twice_its_rate(service: Running, caller: Callable[..., Api], plan: str, burst: int) -> None:
+def test_a_plans_burst_is_twice_its_rate(
+    service: RunningService, caller: Callable[..., Api], plan: str, burst: int
+) -> None:
     service.set_account(plan=plan)
     api = caller(service)
     assert statuses(api, 1) == [200]
     for _ in range(burst - 3):  # what is between needs no wire
-        assert service.service.rates.take(api.key_id, burst // 2, NOON.timestamp()) == 0
+        assert service.service.rate_limiter.take(api.key_id, burst // 2, NOON.timestamp()) == 0
     assert statuses(api, 3) == [200, 200, 429]
 
 
@@ -52,11 +54,11 @@ def test_a_whole_burst_over_the_wire(api: Api) -> None:
 @pytest.mark.spec("endpoints.rate", "errors.107", "envelope.error")
 @pytest.mark.parametrize(("per_minute", "seconds"), [(1, 60), (2, 30), (7, 9), (60, 1), (100, 1), (600, 1)])
 def test_retry_after_is_the_whole_seconds_until_the_next_call(
-    service: Running, api: Api, per_minute: int, seconds: int
+    service: RunningService, api: Api, per_minute: int, seconds: int
 ) -> None:
     service.set_account(requests_per_minute=per_minute)
     for _ in range(per_minute * 2):
-        service.service.rates.take(api.key_id, per_minute, NOON.timestamp())
+        service.service.rate_limiter.take(api.key_id, per_minute, NOON.timestamp())
     response = api.http.get("/shares")
     assert refusal(response) == (429, 107)
     assert response.headers["retry-after"] == str(seconds)
@@ -67,7 +69,7 @@ def test_retry_after_is_the_whole_seconds_until_the_next_call(
 
 
 @pytest.mark.spec("limits.burst")
-def test_it_refills_by_the_clock_up_to_the_burst(service: Running, api: Api) -> None:
+def test_it_refills_by_the_clock_up_to_the_burst(service: RunningService, api: Api) -> None:
     service.set_account(requests_per_minute=3)
     assert statuses(api, 7) == [200] * 6 + [429]
     service.advance(40)
@@ -76,7 +78,7 @@ def test_it_refills_by_the_clock_up_to_the_burst(service: Running, api: Api) -> 
     assert statuses(api, 7) == [200] * 6 + [429]
 
 
-def test_a_refused_call_costs_nothing(service: Running, api: Api) -> None:
+def test_a_refused_call_costs_nothing(service: RunningService, api: Api) -> None:
     service.set_account(requests_per_minute=1)
     assert statuses(api, 2) == [200, 200]
     waits = []
@@ -88,7 +90,7 @@ def test_a_refused_call_costs_nothing(service: Running, api: Api) -> None:
     assert statuses(api, 2) == [200, 429]
 
 
-def test_each_key_has_its_own(service: Running, caller: Callable[..., Api]) -> None:
+def test_each_key_has_its_own(service: RunningService, caller: Callable[..., Api]) -> None:
     service.set_account(requests_per_minute=1)
     one, two = caller(service), caller(service)
     assert statuses(one, 3) == [200, 200, 429]
@@ -96,7 +98,7 @@ def test_each_key_has_its_own(service: Running, caller: Callable[..., Api]) -> N
 
 
 @pytest.mark.spec("limits.raised")
-def test_the_operator_can_raise_a_rate_and_give_the_plans_back(service: Running, api: Api) -> None:
+def test_the_operator_can_raise_a_rate_and_give_the_plans_back(service: RunningService, api: Api) -> None:
     service.set_account(requests_per_minute=1)
     assert statuses(api, 3) == [200, 200, 429]
     service.set_account(requests_per_minute=600)
@@ -108,7 +110,7 @@ def test_the_operator_can_raise_a_rate_and_give_the_plans_back(service: Running,
 
 
 @pytest.mark.spec("limits.rate-unset", "gateway.403", "plan.capability")
-def test_a_rate_that_is_unset_is_no_access_and_not_no_limit(service: Running, api: Api) -> None:
+def test_a_rate_that_is_unset_is_no_access_and_not_no_limit(service: RunningService, api: Api) -> None:
     service.set_account(requests_per_minute="unset")
     nobody = httpx.get(
         f"{service.base_url}/shares", headers={"Authorization": "Bearer x"}, trust_env=False, verify=NO_TLS
@@ -143,7 +145,7 @@ ROUTES = [
     "errors.107",
 )
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_every_route_is_behind_it(service: Running, api: Api, method: str, path: str) -> None:
+def test_every_route_is_behind_it(service: RunningService, api: Api, method: str, path: str) -> None:
     service.set_account(requests_per_minute=1)
     assert statuses(api, 2) == [200, 200]
     response = api.http.request(method, path)

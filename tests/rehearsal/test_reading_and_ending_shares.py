@@ -8,34 +8,34 @@ from datetime import timedelta
 import pytest
 
 from rehearsal.callers import TOKEN, Api, refusal
-from sealpipe_rehearsal.control_client import ask
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import send_request
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.clock import format_rfc3339
 
 VERIFIER = "v" * 43
 
 
-def end_by_time(service: Running, api: Api) -> str:
+def end_by_time(service: RunningService, api: Api) -> str:
     code = api.created(expired_at=format_rfc3339(service.service.clock.now() + timedelta(hours=1)))
     service.advance(3600)
     return code
 
 
-def end_by_views(service: Running, api: Api) -> str:
+def end_by_views(service: RunningService, api: Api) -> str:
     code = api.created(access_counts_left=2)
     for _ in range(2):
-        ask(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+        send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
     return code
 
 
-def end_by_attempts(service: Running, api: Api) -> str:
+def end_by_attempts(service: RunningService, api: Api) -> str:
     code = api.created(passcode_verifier=VERIFIER)
     for _ in range(5):
-        ask(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+        send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
     return code
 
 
-def end_by_deletion(_: Running, api: Api) -> str:
+def end_by_deletion(_: RunningService, api: Api) -> str:
     code = api.created()
     assert api.http.delete(f"/shares/{code}").status_code == 200
     return code
@@ -116,7 +116,7 @@ def test_pages_cover_everything_once(api: Api) -> None:
 @pytest.mark.parametrize("end", ENDINGS)
 @pytest.mark.usefixtures("extended")
 def test_what_ended_leaves_the_list_and_is_in_the_list_of_ended(
-    service: Running, api: Api, end: Callable[[Running, Api], str]
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str]
 ) -> None:
     stays = api.created()
     code = end(service, api)
@@ -127,7 +127,7 @@ def test_what_ended_leaves_the_list_and_is_in_the_list_of_ended(
 
 
 @pytest.mark.usefixtures("extended")
-def test_the_list_of_ended_is_newest_ending_first(service: Running, api: Api) -> None:
+def test_the_list_of_ended_is_newest_ending_first(service: RunningService, api: Api) -> None:
     last = api.created()
     codes = []
     for end in (end_by_views, end_by_time, end_by_attempts):
@@ -158,7 +158,7 @@ def test_metadata_has_exactly_two_members(api: Api) -> None:
 @pytest.mark.spec("share.metadata.unchanged", "share.used-up")
 @pytest.mark.parametrize("end", GONE_BY_ITSELF)
 def test_metadata_of_what_ended_by_itself_stays_as_it_was(
-    service: Running, api: Api, end: Callable[[Running, Api], str]
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str]
 ) -> None:
     code = end(service, api)
     response = api.http.get(f"/shares/{code}")
@@ -182,16 +182,16 @@ def test_a_short_code_that_is_not_there_is_404(api: Api, method: str, code: str)
 @pytest.mark.spec(
     "route.shares.delete", "share.delete.answer", "envelope.share-delete", "share.active.delete", "scopes.shares-write"
 )
-def test_deleting_answers_200_and_ends_the_share_at_once(service: Running, api: Api) -> None:
+def test_deleting_answers_200_and_ends_the_share_at_once(service: RunningService, api: Api) -> None:
     code = api.created(access_counts_left=5, expired_at="2099-01-01T00:00:00Z")
     response = api.http.delete(f"/shares/{code}")
     assert (response.status_code, response.json()) == (200, {"success": True, "message": "ok"})
-    status, told = ask(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+    status, told = send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
     assert (status, told["reason"]) == (410, "deleted")
 
 
 @pytest.mark.spec("events.emitted", "events.deleted", "share.delete.event", "share.active.delete")
-def test_deleting_emits_share_deleted_for_the_owner(service: Running, caller: Callable[..., Api]) -> None:
+def test_deleting_emits_share_deleted_for_the_owner(service: RunningService, caller: Callable[..., Api]) -> None:
     api = caller(service, account="owner")
     code = api.created()
     for _ in range(2):
@@ -203,7 +203,9 @@ def test_deleting_emits_share_deleted_for_the_owner(service: Running, caller: Ca
 
 @pytest.mark.spec("share.expired.delete", "share.delete.again", "share.delete.1", "errors.1")
 @pytest.mark.parametrize("end", ENDINGS)
-def test_deleting_what_has_ended_is_404(service: Running, api: Api, end: Callable[[Running, Api], str]) -> None:
+def test_deleting_what_has_ended_is_404(
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str]
+) -> None:
     code = end(service, api)
     assert refusal(api.http.delete(f"/shares/{code}")) == (404, 1)
     assert refusal(api.http.delete(f"/shares/{code}")) == (404, 1)
@@ -218,7 +220,7 @@ def test_deleting_without_a_short_code_is_44_and_deletes_nothing(api: Api, path:
 
 
 @pytest.mark.spec("errors.ownership", "share.show.errors-1", "share.delete.1", "errors.1")
-def test_anothers_share_is_as_if_it_were_not_there(service: Running, caller: Callable[..., Api]) -> None:
+def test_anothers_share_is_as_if_it_were_not_there(service: RunningService, caller: Callable[..., Api]) -> None:
     mine, theirs = caller(service, account="mine"), caller(service, account="theirs")
     code = theirs.created()
     nothing = mine.http.get("/shares/unknown")
@@ -228,7 +230,7 @@ def test_anothers_share_is_as_if_it_were_not_there(service: Running, caller: Cal
     assert theirs.codes() == [code]
 
 
-def test_two_keys_of_an_account_see_the_same_shares(service: Running, caller: Callable[..., Api]) -> None:
+def test_two_keys_of_an_account_see_the_same_shares(service: RunningService, caller: Callable[..., Api]) -> None:
     one, two = caller(service), caller(service)
     code = one.created()
     assert two.codes() == [code]

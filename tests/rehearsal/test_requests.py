@@ -9,21 +9,21 @@ import pytest
 
 from rehearsal.callers import PAIR, PUBLIC_KEY, Api, refusal
 from sealpipe.wire import fields, sealed_box
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.clock import format_rfc3339, parse_rfc3339
 
 
-def link(service: Running, code: str) -> str:
+def link(service: RunningService, code: str) -> str:
     return f"{service.link_base_url}/r/{code}"
 
 
-def ended_by_time(service: Running, api: Api) -> str:
+def ended_by_time(service: RunningService, api: Api) -> str:
     code = api.asked(expired_at=format_rfc3339(service.service.clock.now() + timedelta(hours=1)))
     service.advance(3600)
     return code
 
 
-def ended_by_deletion(_: Running, api: Api) -> str:
+def ended_by_deletion(_: RunningService, api: Api) -> str:
     code = api.asked()
     assert api.delete_request(code).json() == {"short_code": code, "outcome": "expired"}
     return code
@@ -107,7 +107,7 @@ def test_pages_cover_everything_once(api: Api) -> None:
 @pytest.mark.parametrize("end", ENDINGS)
 @pytest.mark.usefixtures("extended")
 def test_what_ended_leaves_the_list_and_stays_readable(
-    service: Running, api: Api, end: Callable[[Running, Api], str]
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str]
 ) -> None:
     stays = api.asked()
     code = end(service, api)
@@ -121,7 +121,7 @@ def test_what_ended_leaves_the_list_and_stays_readable(
 @pytest.mark.spec(
     "route.requests.show", "request.show.active", "request.expired_at", "request.public_key", "scopes.requests-read"
 )
-def test_an_active_request_shows_when_it_ends_and_its_public_key(service: Running, api: Api) -> None:
+def test_an_active_request_shows_when_it_ends_and_its_public_key(service: RunningService, api: Api) -> None:
     code = api.asked(expired_at="2099-01-01T00:00:00Z")
     told = api.http.get(f"/requests/{code}").json()
     assert told == {"short_code": code, "expired_at": "2099-01-01T00:00:00Z", "public_key": PUBLIC_KEY}
@@ -131,7 +131,7 @@ def test_an_active_request_shows_when_it_ends_and_its_public_key(service: Runnin
 @pytest.mark.spec("request.show.ended", "request.expired_at", "request.public_key")
 @pytest.mark.parametrize("end", ENDINGS)
 def test_one_that_ended_shows_null_and_no_public_key(
-    service: Running, api: Api, end: Callable[[Running, Api], str]
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str]
 ) -> None:
     code = end(service, api)
     response = api.http.get(f"/requests/{code}")
@@ -139,7 +139,7 @@ def test_one_that_ended_shows_null_and_no_public_key(
 
 
 @pytest.mark.spec("request.reads", "request.active.delete")
-def test_reads_change_nothing_and_spend_nothing(service: Running, api: Api) -> None:
+def test_reads_change_nothing_and_spend_nothing(service: RunningService, api: Api) -> None:
     code = api.asked(access_counts_left=1, max_submission=1)
     paths = ("", "?status=expired", f"/{code}", f"/{code}/submissions")
     before = [api.http.get(f"/requests{path}").content for path in paths]
@@ -152,7 +152,7 @@ def test_reads_change_nothing_and_spend_nothing(service: Running, api: Api) -> N
 
 
 @pytest.mark.spec("request.reads", "request.expired.delete")
-def test_reading_one_that_ended_does_not_remove_it(service: Running, api: Api) -> None:
+def test_reading_one_that_ended_does_not_remove_it(service: RunningService, api: Api) -> None:
     code = ended_by_time(service, api)
     for _ in range(3):
         assert api.http.get(f"/requests/{code}").status_code == 200
@@ -169,7 +169,7 @@ def test_reading_one_that_ended_does_not_remove_it(service: Running, api: Api) -
     "gap.sealed-submission",
     "scopes.requests-read",
 )
-def test_submissions_come_sealed_oldest_first_and_the_seed_opens_them(service: Running, api: Api) -> None:
+def test_submissions_come_sealed_oldest_first_and_the_seed_opens_them(service: RunningService, api: Api) -> None:
     code = api.asked()
     people = service.submitter()
     codes = [people.submit(link(service, code), {"Password": f"p{n}"}) for n in range(3)]
@@ -186,7 +186,7 @@ def test_submissions_come_sealed_oldest_first_and_the_seed_opens_them(service: R
 
 
 @pytest.mark.spec("gap.submissions")
-def test_what_is_not_end_to_end_encrypted_is_counted_and_not_given(service: Running, api: Api) -> None:
+def test_what_is_not_end_to_end_encrypted_is_counted_and_not_given(service: RunningService, api: Api) -> None:
     code = api.asked()
     people = service.submitter()
     kept = people.submit(link(service, code), {"Password": "p"})
@@ -198,7 +198,7 @@ def test_what_is_not_end_to_end_encrypted_is_counted_and_not_given(service: Runn
 
 
 @pytest.mark.spec("gap.submissions")
-def test_all_submissions_are_in_one_answer(service: Running, api: Api) -> None:
+def test_all_submissions_are_in_one_answer(service: RunningService, api: Api) -> None:
     code = api.asked()
     for _ in range(101):
         service.submitter().send(link(service, code), "AAAA")
@@ -216,7 +216,7 @@ def test_all_submissions_are_in_one_answer(service: Running, api: Api) -> None:
 @pytest.mark.parametrize("end", ENDINGS)
 @pytest.mark.usefixtures("extended")
 def test_the_first_delete_expires_and_keeps_what_was_submitted(
-    service: Running, api: Api, end: Callable[[Running, Api], str]
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str]
 ) -> None:
     code = end(service, api)
     other = api.asked()
@@ -235,7 +235,9 @@ def test_the_first_delete_expires_and_keeps_what_was_submitted(
     "errors.70",
 )
 @pytest.mark.parametrize("end", ENDINGS)
-def test_a_delete_after_the_end_is_for_good(service: Running, api: Api, end: Callable[[Running, Api], str]) -> None:
+def test_a_delete_after_the_end_is_for_good(
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str]
+) -> None:
     code = end(service, api)
     assert api.delete_request(code).json() == {"short_code": code, "outcome": "deleted"}
     nothing = api.http.get("/requests/unknown")
@@ -246,7 +248,7 @@ def test_a_delete_after_the_end_is_for_good(service: Running, api: Api, end: Cal
 
 
 @pytest.mark.spec("request.expired.delete", "request.delete.twice")
-def test_deleting_twice_destroys_the_submissions(service: Running, api: Api) -> None:
+def test_deleting_twice_destroys_the_submissions(service: RunningService, api: Api) -> None:
     code = api.asked()
     service.submitter().submit(link(service, code), {"Password": "p"})
     assert [api.delete_request(code).json()["outcome"] for _ in range(2)] == ["expired", "deleted"]
@@ -274,7 +276,7 @@ def test_a_short_code_that_is_not_there_is_404(api: Api, method: str, code: str)
 )
 @pytest.mark.parametrize("end", [None, *ENDINGS])
 def test_anothers_request_is_as_if_it_were_not_there(
-    service: Running, caller: Callable[..., Api], end: Callable[[Running, Api], str] | None
+    service: RunningService, caller: Callable[..., Api], end: Callable[[RunningService, Api], str] | None
 ) -> None:
     mine, theirs = caller(service, account="mine"), caller(service, account="theirs")
     code = end(service, theirs) if end else theirs.asked()
@@ -294,7 +296,7 @@ def test_a_share_and_a_request_do_not_answer_under_each_others_path(api: Api) ->
 
 
 @pytest.mark.spec("request.list.errors-11", "errors.11")
-def test_a_list_query_that_fails_is_500_with_11(service: Running, api: Api) -> None:
+def test_a_list_query_that_fails_is_500_with_11(service: RunningService, api: Api) -> None:
     service.service.failing["requests.listing"] = 1
     assert refusal(api.http.get("/requests")) == (500, 11)
     assert api.http.get("/requests").status_code == 200
@@ -303,7 +305,7 @@ def test_a_list_query_that_fails_is_500_with_11(service: Running, api: Api) -> N
 @pytest.mark.spec("request.delete.11", "errors.11")
 @pytest.mark.parametrize("end", [None, ended_by_deletion])
 def test_a_request_that_could_not_be_ended_is_500_with_11_and_is_as_it_was(
-    service: Running, api: Api, end: Callable[[Running, Api], str] | None
+    service: RunningService, api: Api, end: Callable[[RunningService, Api], str] | None
 ) -> None:
     code = end(service, api) if end else api.asked()
     before = api.http.get(f"/requests/{code}").content

@@ -22,7 +22,7 @@ import pytest
 from rehearsal.callers import TOKEN, WRAP, Api, refusal, two_parts
 from sealpipe.secret import Secret
 from sealpipe_rehearsal import control_client
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import StateFileError, serve, start
 
 SERVE = """
@@ -58,7 +58,9 @@ def test_a_state_file_survives_a_restart(tmp_path: Path, caller: Callable[..., A
         assert (replay.status_code, replay.content) == (200, first.content)
         assert refusal(again.create("k")) == (409, 105)
         assert refusal(again.create(passcode_verifier="v" * 43)) == (403, 53)
-        told = control_client.ask(running.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})
+        told = control_client.send_request(
+            running.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN}
+        )
         assert told[0] == 200
         again.http.close()
 
@@ -85,7 +87,7 @@ def _create(http: httpx.Client, base_url: str, credential: Secret) -> httpx.Resp
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path / "state.db") as (process, base_url):
-        assert control_client.at_control_door(base_url, "GET", "")["service_tag"] == "svc"
+        assert control_client.call_control_api(base_url, "GET", "")["service_tag"] == "svc"
         process.send_signal(number)
         assert process.stdout is not None
         assert process.stdout.read() == f"ended by {int(number)}\n"
@@ -160,7 +162,7 @@ def test_it_listens_on_the_other_loopback_too() -> None:
         pytest.skip(f"no IPv6 loopback: {error}")
     with running:
         assert running.base_url.startswith("http://[::1]:")
-        assert control_client.at_control_door(running.base_url, "GET", "")["service_tag"] == "svc"
+        assert control_client.call_control_api(running.base_url, "GET", "")["service_tag"] == "svc"
 
 
 @pytest.mark.parametrize("tag", ["", "CRS", "a-b", "a_b", "é"])
@@ -178,8 +180,8 @@ def test_stopping_closes_the_port_and_stopping_again_does_nothing() -> None:
     running = start()
     running.stop()
     running.stop()
-    with pytest.raises(control_client.DoorError):
-        control_client.ask(running.origin, "GET", "/rehearsal")
+    with pytest.raises(control_client.RehearsalError):
+        control_client.send_request(running.origin, "GET", "/rehearsal")
     with pytest.raises(sqlite3.ProgrammingError):
         running.service.store.row("SELECT 1", {})
 
@@ -187,7 +189,7 @@ def test_stopping_closes_the_port_and_stopping_again_does_nothing() -> None:
 def test_clock_and_randomness_come_from_outside(caller: Callable[..., Api]) -> None:
     noon = datetime(2031, 5, 5, 12, tzinfo=UTC)
     with start(clock=lambda: noon, token_bytes=bytes) as running:
-        assert control_client.at_control_door(running.origin, "GET", "")["now"] == "2031-05-05T12:00:00Z"
+        assert control_client.call_control_api(running.origin, "GET", "")["now"] == "2031-05-05T12:00:00Z"
         assert caller(running).created() == "A" * 12
 
 
@@ -211,7 +213,7 @@ def test_the_service_imports_nothing_of_ours() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
 
-def test_answers_are_dated_by_the_services_clock(service: Running, api: Api) -> None:
+def test_answers_are_dated_by_the_services_clock(service: RunningService, api: Api) -> None:
     service.advance(86_400)
     dated = parsedate_to_datetime(api.http.get("/shares").headers["date"])
     assert abs((dated - datetime.now(UTC)).total_seconds() - 86_400) < 5

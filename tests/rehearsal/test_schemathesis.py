@@ -5,11 +5,11 @@ from __future__ import annotations
 from schemathesis import GenerationMode
 
 from rehearsal.schemathesis_cases import Run
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service import gateway
 
 
-def test_no_answer_is_out_of_shape(service: Running) -> None:
+def test_no_answer_is_out_of_shape(service: RunningService) -> None:
     counts = Run(service).all(1_000)
     assert counts.total() >= 1_000
     assert {label for label, _, _ in counts} == {f"{each.method} /{'/'.join(each.path)}" for each in gateway.ROUTES}

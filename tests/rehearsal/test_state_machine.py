@@ -49,8 +49,8 @@ WRONG = [
     (plans, "CACHE_SECONDS", 31),
     (shares, "DAYS", 13),
     (requests, "DEFAULT_EXPIRY", timedelta(days=31)),
-    (listing, "settle", lambda _: None),
-    (share_link, "viewed", lambda *_: None),
+    (listing, "mark_expired", lambda _: None),
+    (share_link, "count_view", lambda *_: None),
 ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rehearsal.callers import TOKEN, Api, refusal
-from sealpipe_rehearsal.control_client import ask
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.control_client import send_request
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.clock import format_rfc3339
 
@@ -19,21 +19,21 @@ NOON = datetime(2031, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def at_noon() -> Iterator[Running]:
+def at_noon() -> Iterator[RunningService]:
     """A service whose clock stands at noon unless it is advanced."""
     with start(clock=lambda: NOON) as running:
         yield running
 
 
 @pytest.fixture
-def service(at_noon: Running) -> Running:
+def service(at_noon: RunningService) -> RunningService:
     at_noon.reset()
     return at_noon
 
 
-def opened(service: Running, code: str, times: int = 1) -> None:
+def opened(service: RunningService, code: str, times: int = 1) -> None:
     for _ in range(times):
-        assert ask(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})[0] == 200
+        assert send_request(service.origin, "POST", f"/rehearsal/shares/{code}/open", {"access_token": TOKEN})[0] == 200
 
 
 def stats(api: Api) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_without_anything_all_figures_are_zero(api: Api) -> None:
 
 
 @pytest.mark.spec("gap.stats", "stats.figures")
-def test_the_days_are_fourteen_oldest_first_and_zero_filled(service: Running, api: Api) -> None:
+def test_the_days_are_fourteen_oldest_first_and_zero_filled(service: RunningService, api: Api) -> None:
     code = api.created()
     opened(service, code, 2)
     service.advance(3 * DAY)
@@ -71,7 +71,7 @@ def test_the_days_are_fourteen_oldest_first_and_zero_filled(service: Running, ap
 
 
 @pytest.mark.spec("gap.stats")
-def test_a_day_is_the_services_day_in_utc(service: Running, api: Api) -> None:
+def test_a_day_is_the_services_day_in_utc(service: RunningService, api: Api) -> None:
     code = api.created()
     service.advance(DAY / 2 - 1)
     opened(service, code)
@@ -82,23 +82,23 @@ def test_a_day_is_the_services_day_in_utc(service: Running, api: Api) -> None:
 
 
 @pytest.mark.spec("gap.stats", "share.show.free")
-def test_only_an_opening_counts_as_a_view_and_counts_once(service: Running, api: Api) -> None:
+def test_only_an_opening_counts_as_a_view_and_counts_once(service: RunningService, api: Api) -> None:
     code = api.created(access_counts_left=2, passcode_verifier="v" * 43)
     path = f"/rehearsal/shares/{code}"
     api.http.get(f"/shares/{code}")
-    ask(service.origin, "GET", path)
-    ask(service.origin, "POST", f"{path}/open", {"access_token": "x" * 43})
-    ask(service.origin, "POST", f"{path}/open", {"access_token": TOKEN})
+    send_request(service.origin, "GET", path)
+    send_request(service.origin, "POST", f"{path}/open", {"access_token": "x" * 43})
+    send_request(service.origin, "POST", f"{path}/open", {"access_token": TOKEN})
     assert stats(api)["shares"] == {"active": 1, "expired": 0, "total_viewed": 0}
     proof = {"access_token": TOKEN, "passcode_verifier": "v" * 43}
-    statuses = [ask(service.origin, "POST", f"{path}/open", proof)[0] for _ in range(4)]
+    statuses = [send_request(service.origin, "POST", f"{path}/open", proof)[0] for _ in range(4)]
     assert statuses == [200, 200, 410, 410]
     assert stats(api)["shares"] == {"active": 0, "expired": 1, "total_viewed": 2}
     assert per_day(api)[-1] == 2
 
 
 @pytest.mark.spec("stats.figures", "gap.stats", "share.states")
-def test_active_and_expired_count_shares_by_how_they_stand(service: Running, api: Api) -> None:
+def test_active_and_expired_count_shares_by_how_they_stand(service: RunningService, api: Api) -> None:
     api.created()
     api.http.delete(f"/shares/{api.created()}")
     api.created(expired_at=format_rfc3339(service.service.clock.now() + timedelta(hours=1)))
@@ -110,7 +110,7 @@ def test_active_and_expired_count_shares_by_how_they_stand(service: Running, api
 
 
 @pytest.mark.spec("gap.stats", "errors.ownership")
-def test_another_accounts_figures_are_its_own(service: Running, caller: Callable[..., Api]) -> None:
+def test_another_accounts_figures_are_its_own(service: RunningService, caller: Callable[..., Api]) -> None:
     mine, theirs = caller(service, account="mine"), caller(service, account="theirs")
     opened(service, theirs.created())
     assert stats(mine)["shares"] == {"active": 0, "expired": 0, "total_viewed": 0}
@@ -120,6 +120,6 @@ def test_another_accounts_figures_are_its_own(service: Running, caller: Callable
 
 
 @pytest.mark.spec("stats.scope", "scopes.stats-read")
-def test_stats_want_their_scope(service: Running, caller: Callable[..., Api]) -> None:
+def test_stats_want_their_scope(service: RunningService, caller: Callable[..., Api]) -> None:
     assert refusal(caller(service, scopes=["shares:read", "requests:read"]).http.get("/stats")) == (403, 78)
     assert stats(caller(service, scopes=["stats:read"]))["shares"]["active"] == 0

@@ -9,19 +9,19 @@ import httpx
 import pytest
 
 from rehearsal.callers import PUBLIC_KEY, Api
-from sealpipe_rehearsal.control_client import ask
+from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.clock import format_rfc3339
 
 ANSWER = {"Password": "p"}
 
 
-def link(service: Running, code: str) -> str:
+def link(service: RunningService, code: str) -> str:
     return f"{service.link_base_url}/r/{code}"
 
 
-def kept_out(service: Running, code: str, **who: Any) -> str | None:
+def kept_out(service: RunningService, code: str, **who: Any) -> str | None:
     """Why somebody may not answer; None where they have done so."""
     try:
         service.submitter().submit(link(service, code), ANSWER, **who)
@@ -35,7 +35,7 @@ def count(api: Api, code: str) -> int:
     return number
 
 
-def test_looking_tells_the_title_and_spends_nothing(service: Running, api: Api) -> None:
+def test_looking_tells_the_title_and_spends_nothing(service: RunningService, api: Api) -> None:
     code = api.asked(title="Access", passcode="pc", access_counts_left=1, expired_at="2099-01-01T00:00:00Z")
     for _ in range(5):
         assert service.submitter().look(link(service, code)) == {
@@ -47,7 +47,7 @@ def test_looking_tells_the_title_and_spends_nothing(service: Running, api: Api) 
     assert kept_out(service, code, passcode="pc") is None
 
 
-def test_the_form_has_the_prompts_and_the_public_key(service: Running, api: Api) -> None:
+def test_the_form_has_the_prompts_and_the_public_key(service: RunningService, api: Api) -> None:
     code = api.asked(description="D", fields=[{"item": "User", "type": "text"}, {"item": "Key", "type": "multiline"}])
     form = service.submitter().open_form(link(service, code))
     assert form["fields"] == [{"item": "User", "type": "text"}, {"item": "Key", "type": "multiline"}]
@@ -81,7 +81,7 @@ CONDITIONS: list[tuple[dict[str, Any], str, list[dict[str, Any]], list[dict[str,
 ]
 
 
-def test_a_prompt_whose_type_is_left_out_is_text(service: Running, api: Api) -> None:
+def test_a_prompt_whose_type_is_left_out_is_text(service: RunningService, api: Api) -> None:
     """As the vendor's SDK says of the service: optional, and `text` then; nothing but the two members is kept."""
     code = api.asked(fields=[{"item": "User"}, {"item": "Note", "type": None, "hint": "x"}])
     form = service.submitter().open_form(link(service, code))
@@ -91,7 +91,7 @@ def test_a_prompt_whose_type_is_left_out_is_text(service: Running, api: Api) -> 
 @pytest.mark.spec("gap.request-create.body")
 @pytest.mark.parametrize(("condition", "reason", "out", "in_"), CONDITIONS, ids=lambda value: str(value)[:40])
 def test_a_condition_keeps_out_who_does_not_meet_it(
-    service: Running,
+    service: RunningService,
     api: Api,
     condition: dict[str, Any],
     reason: str,
@@ -101,21 +101,23 @@ def test_a_condition_keeps_out_who_does_not_meet_it(
     code = api.asked(**condition, access_counts_left=len(in_))
     for who in out:
         assert kept_out(service, code, **who) == reason
-        status, told = ask(service.origin, "POST", f"/rehearsal/requests/{code}/submit", {**who, "data": "AAAA"})
+        status, told = send_request(
+            service.origin, "POST", f"/rehearsal/requests/{code}/submit", {**who, "data": "AAAA"}
+        )
         assert (status, told["reason"]) == (403, reason), "the form is not the only thing that is guarded"
     assert count(api, code) == 0
     assert [kept_out(service, code, **who) for who in in_] == [None] * len(in_)
     assert count(api, code) == len(in_)
 
 
-def test_the_passcode_is_not_counted_out(service: Running, api: Api) -> None:
+def test_the_passcode_is_not_counted_out(service: RunningService, api: Api) -> None:
     code = api.asked(passcode="pc")
     assert [kept_out(service, code, passcode=str(n)) for n in range(7)] == ["passcode"] * 7
     assert kept_out(service, code, passcode="pc") is None
 
 
 @pytest.mark.spec("gap.request-create.body")
-def test_max_submission_is_the_number_of_answers(service: Running, api: Api) -> None:
+def test_max_submission_is_the_number_of_answers(service: RunningService, api: Api) -> None:
     code = api.asked(max_submission=2)
     assert [kept_out(service, code) for _ in range(4)] == [None, None, "full", "full"]
     assert count(api, code) == 2
@@ -123,7 +125,7 @@ def test_max_submission_is_the_number_of_answers(service: Running, api: Api) -> 
 
 
 @pytest.mark.spec("gap.request-create.body")
-def test_opening_the_form_spends_an_access(service: Running, api: Api) -> None:
+def test_opening_the_form_spends_an_access(service: RunningService, api: Api) -> None:
     code = api.asked(access_counts_left=2, passcode="pc")
     people = service.submitter()
     for _ in range(3):
@@ -140,7 +142,7 @@ def test_opening_the_form_spends_an_access(service: Running, api: Api) -> None:
 
 
 @pytest.mark.spec("request.active.delete", "request.states")
-def test_a_request_that_has_ended_takes_nothing_more(service: Running, api: Api) -> None:
+def test_a_request_that_has_ended_takes_nothing_more(service: RunningService, api: Api) -> None:
     soon = format_rfc3339(service.service.clock.now() + timedelta(minutes=5))
     by_time, by_deletion = api.asked(expired_at=soon), api.asked()
     assert kept_out(service, by_time) is None
@@ -153,28 +155,28 @@ def test_a_request_that_has_ended_takes_nothing_more(service: Running, api: Api)
     assert (count(api, by_time), count(api, by_deletion)) == (1, 0)
 
 
-def test_a_link_to_nothing_is_not_found(service: Running) -> None:
+def test_a_link_to_nothing_is_not_found(service: RunningService) -> None:
     for path in ("", "/open", "/submit"):
         method = "POST" if path else "GET"
         members = {"data": "AAAA"} if path == "/submit" else {} if path else None
-        status, told = ask(service.origin, method, f"/rehearsal/requests/unknown{path}", members)
+        status, told = send_request(service.origin, method, f"/rehearsal/requests/unknown{path}", members)
         assert (status, told["reason"]) == (404, "not-found")
 
 
 @pytest.mark.parametrize("members", [{}, {"data": ""}, {"data": "not base64"}, {"data": "AAA"}, {"data": 1}])
-def test_an_answer_is_standard_base64(service: Running, api: Api, members: dict[str, Any]) -> None:
+def test_an_answer_is_standard_base64(service: RunningService, api: Api, members: dict[str, Any]) -> None:
     code = api.asked()
-    status, told = ask(service.origin, "POST", f"/rehearsal/requests/{code}/submit", members)
+    status, told = send_request(service.origin, "POST", f"/rehearsal/requests/{code}/submit", members)
     assert (status, told["reason"], list(told["members"])) == (400, "invalid", ["data"])
     assert count(api, code) == 0
 
 
-def test_what_is_not_json_is_refused(service: Running, api: Api) -> None:
+def test_what_is_not_json_is_refused(service: RunningService, api: Api) -> None:
     url = f"{service.origin}/rehearsal/requests/{api.asked()}/open"
     assert httpx.post(url, content=b"{", trust_env=False).status_code == 400
 
 
-def test_the_collect_links_page_spends_nothing(service: Running, api: Api) -> None:
+def test_the_collect_links_page_spends_nothing(service: RunningService, api: Api) -> None:
     code = api.asked(access_counts_left=1)
     for _ in range(3):
         assert httpx.get(link(service, code), trust_env=False).status_code == 200

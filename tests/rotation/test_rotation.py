@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, reset_after, unauthorized
 from support.job import Job
 from support.terminal import Done, Terminal, addresses, opened
@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/rotate-a-key.md"
 class Account:
     """Somebody who types commands, with whatever keys are set at the moment."""
 
-    def __init__(self, place: Path, service: Running, name: str) -> None:
+    def __init__(self, place: Path, service: RunningService, name: str) -> None:
         self.service, self.name = service, name
         self.terminal = Terminal(place, **addresses(service))
         self.port = ("--port", str(service.address.port))
@@ -41,7 +41,7 @@ def key_id(api_key: str) -> str:
     return api_key.partition("_sk_live_")[2].partition(".")[0]
 
 
-def test_a_key_is_rotated_and_nothing_is_lost(extended: Running, tmp_path: Path) -> None:
+def test_a_key_is_rotated_and_nothing_is_lost(extended: RunningService, tmp_path: Path) -> None:
     service = extended
     account = Account(tmp_path, service, "rotating")
     one = account.mint()
@@ -83,7 +83,7 @@ def test_a_key_is_rotated_and_nothing_is_lost(extended: Running, tmp_path: Path)
 
 
 def test_an_entry_of_the_old_key_is_told_of_and_is_to_be_finished_before_it_is_revoked(
-    service: Running, tmp_path: Path
+    service: RunningService, tmp_path: Path
 ) -> None:
     with Faulty((service.address.host, service.address.port), reset_after, then=unauthorized) as server:
         job = Job(tmp_path, service, server.base_url)
@@ -99,7 +99,7 @@ def test_an_entry_of_the_old_key_is_told_of_and_is_to_be_finished_before_it_is_r
         assert (done.code, job.opens(done.out), job.left()) == (0, True, [])
 
 
-def test_the_page_names_the_commands_that_are_tested_here(service: Running, tmp_path: Path) -> None:
+def test_the_page_names_the_commands_that_are_tested_here(service: RunningService, tmp_path: Path) -> None:
     blocks = "".join(re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
     commands = [line.partition("#")[0].split() for line in blocks.splitlines() if line.startswith("sealpipe ")]
     assert len(commands) > 6

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.faulty import Fault, Faulty
 from support.job import Job
@@ -20,13 +20,13 @@ __all__ = ["extended"]
 
 
 @pytest.fixture(scope="session")
-def service() -> Iterator[Running]:
+def service() -> Iterator[RunningService]:
     with start() as running:
         yield running
 
 
 @pytest.fixture
-def proxied(service: Running) -> Iterator[Callable[..., Faulty]]:
+def proxied(service: RunningService) -> Iterator[Callable[..., Faulty]]:
     """Make servers that stand before the service: `proxied(fault, ..., then=fault)`; see `Faulty`."""
     with ExitStack() as stack:
 
@@ -43,12 +43,12 @@ def call_at(request: pytest.FixtureRequest, job: Job) -> Callable[..., Caller]:
 
 
 @pytest.fixture
-def call(call_at: Callable[..., Caller], service: Running) -> Caller:
+def call(call_at: Callable[..., Caller], service: RunningService) -> Caller:
     """A caller that talks to the service directly."""
     return call_at(service.base_url)
 
 
 @pytest.fixture
-def job(service: Running, tmp_path: Path) -> Job:
+def job(service: RunningService, tmp_path: Path) -> Job:
     """A job that talks to the service directly."""
     return Job(tmp_path, service)

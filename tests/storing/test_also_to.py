@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, reset_after, says, unauthorized
 from support.job import Job
 from support.terminal import Done, created, opened
@@ -29,7 +29,7 @@ def dotenv(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines())
 
 
-def test_a_new_password_reaches_the_store_and_the_person(job: Job, service: Running) -> None:
+def test_a_new_password_reaches_the_store_and_the_person(job: Job, service: RunningService) -> None:
     job.terminal.file("x", "OTHER=kept\n")
     done = share(job, *GENERATED, "--also-to", "dotenv:x?mode=merge#PW=Password")
     assert done.code == 0, done
@@ -41,7 +41,7 @@ def test_a_new_password_reaches_the_store_and_the_person(job: Job, service: Runn
     assert job.left() == []
 
 
-def test_any_field_may_be_stored_and_several_places_each_take_theirs(job: Job, service: Running) -> None:
+def test_any_field_may_be_stored_and_several_places_each_take_theirs(job: Job, service: RunningService) -> None:
     job.terminal.file("key.pem", "-----BEGIN-----\nx\n")
     done = share(
         job,
@@ -55,13 +55,13 @@ def test_any_field_may_be_stored_and_several_places_each_take_theirs(job: Job, s
     assert {path.name: path.read_text() for path in (job.terminal.here / "all").iterdir()} == fields
 
 
-def test_one_field_needs_no_selector(job: Job, service: Running) -> None:
+def test_one_field_needs_no_selector(job: Job, service: RunningService) -> None:
     done = share(job, *GENERATED, "--also-to", "file:pw")
     assert (done.code, here(job)) == (0, {"pw": opened(service, done.out)["Password"]})
     assert (job.terminal.here / "pw").stat().st_mode & 0o777 == 0o600
 
 
-def test_two_targets_in_one_place_are_one_write(job: Job, service: Running) -> None:
+def test_two_targets_in_one_place_are_one_write(job: Job, service: RunningService) -> None:
     """Two writes could not both be `create`."""
     both = ("--also-to", "dotenv:x#PW=Password", "--also-to", "dotenv:x#U=User")
     done = share(job, *GENERATED, "-f", "User=text:bob", *both)
@@ -75,7 +75,7 @@ def test_the_environment_names_targets_one_a_line(job: Job) -> None:
     assert (done.code, set(here(job))) == (0, {"a", "b"})
 
 
-def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, service: Running) -> None:
+def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, service: RunningService) -> None:
     done = share(job, *GENERATED, "--also-to", "file:pw", "--output", "json")
     assert opened(service, done.json["link"]) == {"Password": here(job)["pw"]}
     assert "stored in file:pw" in done.err
@@ -139,7 +139,7 @@ def test_a_wrong_target_is_found_before_anything_is_read(job: Job) -> None:
 
 
 @pytest.fixture
-def far(proxied: Callable[..., Faulty], service: Running, tmp_path: Path) -> Callable[..., tuple[Job, Faulty]]:
+def far(proxied: Callable[..., Faulty], service: RunningService, tmp_path: Path) -> Callable[..., tuple[Job, Faulty]]:
     def make(*faults: object, **options: object) -> tuple[Job, Faulty]:
         server = proxied(*faults, **options)
         return Job(tmp_path, service, server.base_url), server
@@ -155,7 +155,7 @@ def test_a_post_that_is_refused_says_what_was_stored(far: Callable[..., tuple[Jo
 
 
 def test_a_post_whose_outcome_is_unknown_says_it_too_and_resume_finishes_that_very_share(
-    far: Callable[..., tuple[Job, Faulty]], service: Running
+    far: Callable[..., tuple[Job, Faulty]], service: RunningService
 ) -> None:
     job, server = far(reset_after, then=unauthorized)
     done = share(job, *GENERATED, "--also-to", "file:pw")
@@ -253,7 +253,7 @@ def test_the_audit_names_the_error_of_a_sink(job: Job) -> None:
     ]
 
 
-def test_the_service_is_told_nothing_of_it(job: Job, service: Running) -> None:
+def test_the_service_is_told_nothing_of_it(job: Job, service: RunningService) -> None:
     before = len(created(service))
     for words in ((), ("--also-to", "file:a-place-of-ours")):
         assert share(job, *GENERATED, *words).code == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site
 from support.job import Job
 from support.terminal import Done, opened
@@ -58,7 +58,7 @@ def slots(job: Job, tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_takes_what_is_shared(job: Job, slots: Path, service: Running) -> None:
+def test_it_takes_what_is_shared(job: Job, slots: Path, service: RunningService) -> None:
     done = job.run(*WORDS)
     assert done.code == 0, done
     new = opened(service, done.out)["Password"]
@@ -83,7 +83,7 @@ def test_what_it_may_have_is_not_stored_again_unasked(job: Job, slots: Path) -> 
 
 
 def test_when_asked_to_it_is_and_what_is_known_to_be_there_is_left_alone(
-    job: Job, slots: Path, service: Running
+    job: Job, slots: Path, service: RunningService
 ) -> None:
     cut_off(job, slots)
     done = job.resume("--resend")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.rotating import FILE, Rotating
 from support.straced import HASH_SEED, Point, first, killing, only
 from support.sweep import MATTER, Sweep, spread
 
 
 @pytest.fixture(scope="session")
-def calls(service: Running, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
+def calls(service: RunningService, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
     """The system calls of one that nobody disturbs."""
     return Sweep(service, job=Rotating).points(tmp_path_factory.mktemp("calls"))
 
@@ -35,13 +35,13 @@ def swept(sweep: Sweep, chosen: list[Point], place: Path) -> None:
 
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM"])
 def test_killed_at_any_call_there_is_one_share_of_what_is_stored_or_nothing(
-    number: str, service: Running, calls: list[Point], tmp_path: Path
+    number: str, service: RunningService, calls: list[Point], tmp_path: Path
 ) -> None:
     swept(Sweep(service, signal=number, job=Rotating), spread(only(calls, MATTER), 14), tmp_path)
 
 
 def test_so_it_is_around_the_moment_of_storing(
-    service: Running, calls: list[Point], renamed: Point, tmp_path: Path
+    service: RunningService, calls: list[Point], renamed: Point, tmp_path: Path
 ) -> None:
     matter = only(calls, MATTER)
     at = matter.index(renamed)
@@ -49,14 +49,14 @@ def test_so_it_is_around_the_moment_of_storing(
 
 
 def test_killed_while_it_stores_resume_may_be_killed_too(
-    service: Running, calls: list[Point], renamed: Point, tmp_path: Path
+    service: RunningService, calls: list[Point], renamed: Point, tmp_path: Path
 ) -> None:
     sweep = Sweep(service, resuming=True, job=Rotating, first=first(calls, "fsync", after=renamed))
     swept(sweep, spread(only(sweep.points(tmp_path / "points"), MATTER), 10), tmp_path)
 
 
 def test_what_is_not_stored_yet_is_listed_and_resume_tells_of_it(
-    service: Running, renamed: Point, tmp_path: Path
+    service: RunningService, renamed: Point, tmp_path: Path
 ) -> None:
     job = Rotating(tmp_path / "job", service)
     assert job.share(under=killing(renamed, tmp_path / "log"), **HASH_SEED).code == -9
@@ -68,7 +68,7 @@ def test_what_is_not_stored_yet_is_listed_and_resume_tells_of_it(
 
 
 def test_a_place_that_fails_meanwhile_keeps_the_entry_and_nothing_is_shared(
-    service: Running, renamed: Point, tmp_path: Path
+    service: RunningService, renamed: Point, tmp_path: Path
 ) -> None:
     job = Rotating(tmp_path / "job", service)
     assert job.share(under=killing(renamed, tmp_path / "log"), **HASH_SEED).code == -9

@@ -16,7 +16,7 @@ from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.steps import Do
 from sealpipe.state.entry import Entry
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.openbao import Bao, dev_server
 from support.requesting import Caller
@@ -48,7 +48,9 @@ def there(bao: Bao) -> tuple[dict[str, Any], int]:
     return found["data"], found["metadata"]["version"]
 
 
-def test_a_rotated_password_is_in_the_store_and_in_the_person_s_link(bao: Bao, job: Job, service: Running) -> None:
+def test_a_rotated_password_is_in_the_store_and_in_the_person_s_link(
+    bao: Bao, job: Job, service: RunningService
+) -> None:
     done = job.run("share", "-f", FIELD, "--also-to", TARGET, VAULT_ADDR=bao.addr, VAULT_TOKEN=bao.root)
     assert done.code == 0, done
     data, version = there(bao)
@@ -57,7 +59,7 @@ def test_a_rotated_password_is_in_the_store_and_in_the_person_s_link(bao: Bao, j
     assert "stored in vault:secret/app/db\n" in done.err
 
 
-def test_from_python_too(bao: Bao, call: Caller, service: Running) -> None:
+def test_from_python_too(bao: Bao, call: Caller, service: RunningService) -> None:
     share = call("share", [FIELD], also_to=[TARGET], expires_in=timedelta(hours=1))
     assert there(bao) == ({"user": "app", "password": opened(service, share.link.reveal())["Password"]}, 2)
     assert share.remarks[-1] == "stored in vault:secret/app/db"
@@ -116,7 +118,7 @@ def resumed(job: Job, folder: Path, *, asynchronous: bool) -> Any:
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["Client", "AsyncClient"])
 def test_resume_shares_what_is_stored_and_stores_it_no_second_time(
-    cut_off: Path, bao: Bao, job: Job, service: Running, *, asynchronous: bool
+    cut_off: Path, bao: Bao, job: Job, service: RunningService, *, asynchronous: bool
 ) -> None:
     before = there(bao)
     share = resumed(job, cut_off, asynchronous=asynchronous)
@@ -133,7 +135,9 @@ def test_what_was_rotated_meanwhile_is_left_alone(cut_off: Path, bao: Bao, job: 
     assert share.remarks == ("already in vault:secret/app/db",)
 
 
-def test_what_was_taken_away_meanwhile_is_stored_again(cut_off: Path, bao: Bao, job: Job, service: Running) -> None:
+def test_what_was_taken_away_meanwhile_is_stored_again(
+    cut_off: Path, bao: Bao, job: Job, service: RunningService
+) -> None:
     bao.call("DELETE", "secret/metadata/app/db")
     share = resumed(job, cut_off, asynchronous=False)
     password = opened(service, share.link.reveal(), "of two words")["Password"]
@@ -141,7 +145,7 @@ def test_what_was_taken_away_meanwhile_is_stored_again(cut_off: Path, bao: Bao, 
 
 
 def test_the_command_line_finishes_what_a_library_call_has_left(
-    cut_off: Path, bao: Bao, job: Job, service: Running
+    cut_off: Path, bao: Bao, job: Job, service: RunningService
 ) -> None:
     job.outbox.parent.mkdir(mode=0o700)
     cut_off.rename(job.outbox)

@@ -8,7 +8,7 @@ from pathlib import Path
 from sealpipe.state import receipt as receipts
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.asking import ASK, codes
 from support.job import Job
 from support.straced import HASH_SEED, Point, killing, only, points, tracing
@@ -68,7 +68,7 @@ class Found:
 class Asking:
     """A request with a receipt, of the credential's key or of a fresh one."""
 
-    service: Running
+    service: RunningService
     words: tuple[str, ...]
 
     def points(self, place: Path) -> list[Point]:

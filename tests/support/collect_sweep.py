@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Exchange, Fault, Faulty
 from support.job import Job, ended
 from support.places import Place, Values
@@ -137,7 +137,7 @@ Makes = Callable[[Job], Place]
 class Sweep:
     """What is swept: a place, and whether the rerun is on another machine, which knows nothing of the first."""
 
-    service: Running
+    service: RunningService
     makes: Makes
     elsewhere: bool = False
     number: int = 2

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.receiver import Receiver
 from support.straced import HASH_SEED, Point, killing, only, points, tracing
@@ -62,7 +62,7 @@ class Found:
 class Delivering:
     """A share that sends its link to a receiver and its passcode to a file, or one to a file and the other there."""
 
-    service: Running
+    service: RunningService
     to_file: bool
 
     def job(self, place: Path) -> Job:

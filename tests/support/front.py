@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.fault_plan import FaultPlan
-from sealpipe_rehearsal.service.log import Log, Seen
-from sealpipe_rehearsal.uvicorn_server import LOOPBACK, Address, Server, config_of, listen
+from sealpipe_rehearsal.service.log import Log, LoggedRequest
+from sealpipe_rehearsal.uvicorn_server import LOOPBACK, Address, Server, listen, make_config
 
 Fault = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ FOR_EVER = 1_000
 class Received:
     """One request as the service's log has it: header names in lower case, the custody part never there."""
 
-    seen: Seen
+    seen: LoggedRequest
 
     @property
     def method(self) -> str:
@@ -51,11 +51,11 @@ class Received:
 class Front:
     """The door. `faults` happen to one request each, `then` to every one after those; `base_url` is for the client."""
 
-    def __init__(self, service: Running, *faults: Fault, then: Fault | None = None) -> None:
+    def __init__(self, service: RunningService, *faults: Fault, then: Fault | None = None) -> None:
         sock = listen(LOOPBACK, 0)
         self.address = Address(*sock.getsockname()[:2])
         behind = replace(service.service, faults=FaultPlan(), log=Log())
-        self._running = _Beside(behind, Server(config_of(behind)), sock)
+        self._running = _Beside(behind, Server(make_config(behind)), sock)
         self.plan(*faults, then=then)
 
     @property
@@ -88,7 +88,7 @@ class Front:
         self.stop()
 
 
-class _Beside(Running):
+class _Beside(RunningService):
     """It ends without closing the store: that is the service's."""
 
     def stop(self) -> None:

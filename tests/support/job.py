@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import PATIENCE, SEALPIPE, Done, Terminal, addresses, opened
 
 
 class Job:
     """`place` is a folder of the test. Keyword arguments make the key. `base_url`: a `Faulty`'s, in between."""
 
-    def __init__(self, place: Path, service: Running, base_url: str | None = None, **key: Any) -> None:
+    def __init__(self, place: Path, service: RunningService, base_url: str | None = None, **key: Any) -> None:
         self.service = service
         self.account = f"account-{secrets.token_hex(8)}"
         self.api_key = service.create_key(account=self.account, **key).reveal()

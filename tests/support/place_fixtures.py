@@ -13,7 +13,7 @@ import pytest
 
 from plugins.aws.moto import Moto, moto
 from plugins.k8s.cluster import Cluster, emulator
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support import places
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
@@ -27,7 +27,7 @@ NAMES = ("vault", "aws-sm", "aws-ssm", "k8s", "github-secret", "gitlab-variable"
 
 
 @pytest.fixture
-def job(service: Running, tmp_path: Path) -> Job:
+def job(service: RunningService, tmp_path: Path) -> Job:
     """For a folder whose conftest has none."""
     return Job(tmp_path, service)
 

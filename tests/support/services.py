@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.terminal import Terminal
 
 
 @pytest.fixture(scope="session")
-def one_service() -> Iterator[Running]:
+def one_service() -> Iterator[RunningService]:
     with start() as running:
         yield running
 
 
 @pytest.fixture
-def service(one_service: Running) -> Running:
+def service(one_service: RunningService) -> RunningService:
     """A rehearsal service that has seen nothing yet."""
     one_service.reset()
     return one_service
 
 
 @pytest.fixture
-def extended(service: Running) -> Iterator[Running]:
+def extended(service: RunningService) -> Iterator[RunningService]:
     """The same with what the specification does not show, as `--extended` offers it."""
     service.service.extended = True
     yield service
@@ -40,6 +40,6 @@ def bare(tmp_path: Path) -> Terminal:
 
 
 @pytest.fixture
-def user(bare: Terminal, service: Running) -> Terminal:
+def user(bare: Terminal, service: RunningService) -> Terminal:
     """A terminal whose settings are at the service, with a key that has every scope and custody `self`."""
     return bare.at(service)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.job import Job
 from support.straced import HASH_SEED, Point, killing, points, tracing
 from support.terminal import Done
@@ -90,7 +90,7 @@ LINK_FILE = "link.txt"
 class Sweep:
     """What is swept: a share (with more options), or the `resume` that follows one killed after its commit."""
 
-    service: Running
+    service: RunningService
     words: tuple[str, ...] = ()
     resuming: bool = False
     signal: str = "SIGKILL"

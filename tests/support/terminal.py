@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.starting import LANG, SEALPIPE, command
 
 ABROAD = {"SEALPIPE_LINK_BASE_URL": "https://share.example"}
@@ -61,7 +61,7 @@ class Terminal:
             **environ,
         }
 
-    def at(self, service: Running, **key: Any) -> Terminal:
+    def at(self, service: RunningService, **key: Any) -> Terminal:
         """Point SEALPIPE_* at a service, with a new key there. Returns itself."""
         self.environ |= addresses(service)
         self.environ["SEALPIPE_API_KEY"] = service.create_key(**key).reveal()
@@ -120,18 +120,18 @@ class Terminal:
         return sorted((self.home / ".local/state/sealpipe/outbox").glob("*"))
 
 
-def addresses(service: Running) -> dict[str, str]:
+def addresses(service: RunningService) -> dict[str, str]:
     """Where a service is, as settings."""
     return {"SEALPIPE_BASE_URL": service.base_url, "SEALPIPE_LINK_BASE_URL": service.link_base_url}
 
 
-def opened(service: Running, link: str, passcode: str | None = None) -> dict[str, str]:
+def opened(service: RunningService, link: str, passcode: str | None = None) -> dict[str, str]:
     """What the recipient of a link sees: label to value."""
     fields = service.recipient().open_link(link.rstrip("\n"), passcode)
     return {field.key: field.value if isinstance(field.value, str) else field.value.reveal() for field in fields}
 
 
-def created(service: Running) -> list[dict[str, Any]]:
+def created(service: RunningService) -> list[dict[str, Any]]:
     """The bodies of every create that the service received."""
     sent = [seen for seen in service.seen() if (seen.method, seen.target) == ("POST", "/v1/shares")]
     return [json.loads(seen.body) for seen in sent]

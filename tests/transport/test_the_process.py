@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal, opened
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="by /proc")
@@ -68,7 +68,7 @@ def exec_source(terminal: Terminal, script: str) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("what", ["environ", "mem", "maps", "auxv"])
-def test_an_exec_child_reads_nothing_of_its_parent(somebody: Terminal, service: Running, what: str) -> None:
+def test_an_exec_child_reads_nothing_of_its_parent(somebody: Terminal, service: RunningService, what: str) -> None:
     script = f"cat /proc/$PPID/{what} 2>/dev/null || echo denied"
     done = run(somebody, "share", "-f", "Seen=exec:look", **exec_source(somebody, script))
     assert done.code == 0, done
@@ -77,7 +77,7 @@ def test_an_exec_child_reads_nothing_of_its_parent(somebody: Terminal, service: 
 
 @pytest.mark.parametrize("name", ["SEALPIPE_API_KEY", "SEALPIPE_API_KEY_PREVIOUS"])
 def test_the_credential_is_no_more_among_the_variables_that_root_reads(
-    user: Terminal, service: Running, name: str
+    user: Terminal, service: RunningService, name: str
 ) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root reads them")

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.test_ci import endpoint
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.act import Repository
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.openbao import Bao, dev_server
@@ -68,7 +68,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def key(service: Running) -> str:
+def key(service: RunningService) -> str:
     return service.create_key().reveal()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from sealpipe import Client
 from sealpipe_rehearsal.people import LinkRefusedError
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.act import Ran, Repository
 from support.mailbox import Mailbox
 from support.openbao import Bao
@@ -34,7 +34,7 @@ Submitter().submit(os.environ["COLLECT_LINK"], {VENDORS!r})
 """
 
 
-def account(service: Running, key: str) -> Client:
+def account(service: RunningService, key: str) -> Client:
     return Client(api_key=key, base_url=service.base_url, link_base_url=service.link_base_url)
 
 
@@ -48,7 +48,7 @@ def mailed(mailbox: Mailbox, ran: Ran) -> str:
 
 @pytest.mark.usefixtures("extended")
 def test_a_link_crosses_jobs_an_answer_reaches_openbao_and_a_failure_ends_what_is_open(
-    repository: Repository, service: Running, bao: Bao, key: str
+    repository: Repository, service: RunningService, bao: Bao, key: str
 ) -> None:
     repository.script("answer", ANSWER)
     ran = repository.run(
@@ -72,7 +72,7 @@ def test_a_link_crosses_jobs_an_answer_reaches_openbao_and_a_failure_ends_what_i
         assert canary not in ran.log
 
 
-def test_docs_a_rehearsal_needs_no_account(repository: Repository, service: Running) -> None:
+def test_docs_a_rehearsal_needs_no_account(repository: Repository, service: RunningService) -> None:
     ran = repository.run("workflow_dispatch", DOCS / "rehearsal.yml", secrets={}, variables={}, environ={})
     assert ran.code == 0, ran.log
     assert re.search(r"created, [\w-]{12}", ran.log), ran.log
@@ -80,7 +80,7 @@ def test_docs_a_rehearsal_needs_no_account(repository: Repository, service: Runn
 
 
 def test_docs_a_link_for_a_contractor_on_release(
-    repository: Repository, service: Running, key: str, mailbox: Mailbox, mail: Mail
+    repository: Repository, service: RunningService, key: str, mailbox: Mailbox, mail: Mail
 ) -> None:
     variables, secrets, own = mail
     ran = repository.run(
@@ -99,7 +99,7 @@ def test_docs_a_link_for_a_contractor_on_release(
 @pytest.mark.usefixtures("extended")
 def test_docs_credentials_from_a_vendor_on_a_schedule(
     repository: Repository,
-    service: Running,
+    service: RunningService,
     key: str,
     mailbox: Mailbox,
     mail: Mail,
@@ -145,7 +145,7 @@ def test_docs_credentials_from_a_vendor_on_a_schedule(
 
 def test_docs_vault_to_recipient_with_the_roles_and_policies_of_the_page(
     repository: Repository,
-    service: Running,
+    service: RunningService,
     key: str,
     mailbox: Mailbox,
     mail: Mail,
@@ -168,7 +168,7 @@ def test_docs_vault_to_recipient_with_the_roles_and_policies_of_the_page(
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_docs_a_link_ends_where_a_later_step_fails(
-    repository: Repository, service: Running, key: str, code: int
+    repository: Repository, service: RunningService, key: str, code: int
 ) -> None:
     repository.script("deploy", f"#!/bin/sh\necho \"$HANDOVER_LINK\" > '{repository.told}'\nexit {code}\n")
     ran = repository.run(
@@ -186,7 +186,7 @@ def test_docs_a_link_ends_where_a_later_step_fails(
         assert opened(service, link) == {"Password": PASSWORD}
 
 
-def test_docs_a_sealed_link_across_jobs(repository: Repository, service: Running, key: str) -> None:
+def test_docs_a_sealed_link_across_jobs(repository: Repository, service: RunningService, key: str) -> None:
     ran = repository.run(
         "workflow_dispatch",
         DOCS / "sealed-link.yml",
@@ -200,7 +200,7 @@ def test_docs_a_sealed_link_across_jobs(repository: Repository, service: Running
 
 
 def test_docs_the_reusable_workflow_hands_on_what_may_cross_jobs(
-    repository: Repository, service: Running, key: str
+    repository: Repository, service: RunningService, key: str
 ) -> None:
     repository.add(ROOT / ".github" / "workflows" / "share.yml")
     ran = repository.run(

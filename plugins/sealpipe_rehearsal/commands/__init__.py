@@ -15,7 +15,7 @@ from sealpipe_rehearsal.commands.links import answer, open_link
 from sealpipe_rehearsal.commands.webhooks import webhook
 
 if TYPE_CHECKING:
-    from sealpipe_rehearsal.running_service import Running
+    from sealpipe_rehearsal.running_service import RunningService
     from sealpipe_rehearsal.uvicorn_server import Address
 
 
@@ -47,13 +47,13 @@ def rehearse(
 
             code = tour(running, as_json=output == "json")
         if faults:
-            from sealpipe_rehearsal.commands.fault_file import tell_unmet
+            from sealpipe_rehearsal.commands.fault_file import report_unused
 
-            tell_unmet(running.faults())
+            report_unused(running.faults())
         if keep:
-            from sealpipe_rehearsal.commands.child_process import go_on
+            from sealpipe_rehearsal.commands.child_process import keep_serving
 
-            go_on(running)
+            keep_serving(running)
     click.get_current_context().exit(code)
 
 
@@ -64,19 +64,19 @@ def rehearsal() -> None:
 
 @rehearsal.command(cls=Command)
 @options("rehearsal", only=("port", "state", "faults", "extended", "signature_header"), common=("service_tag",))
-def serve(port: int, state: str | None, service_tag: str | None, faults: str | None, **more: Any) -> None:
+def serve(port: int, state: str | None, service_tag: str | None, faults: str | None, **settings: Any) -> None:
     """Run the service until it is interrupted. With --state it remembers, across restarts, too."""
     server = _server()
     try:
         file = Path(state) if state else None
-        ended_by = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults), **more)
+        signal_number = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults), **settings)
     except server.StateFileError as error:
         raise SettingError(f"the state file cannot be used: {error}", remedy="name another with --state") from None
     except OSError as error:
         raise SettingError(
             f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", remedy="choose another with --port"
         ) from None
-    click.get_current_context().exit(0 if ended_by == 0 else 128 + ended_by)
+    click.get_current_context().exit(0 if signal_number == 0 else 128 + signal_number)
 
 
 rehearsal.add_command(key)
@@ -93,7 +93,7 @@ def _announce(address: Address) -> None:
     render.print_note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
 
 
-def _start(service_tag: str, faults: str | None, *, extended: bool) -> Running:
+def _start(service_tag: str, faults: str | None, *, extended: bool) -> RunningService:
     server = _server()
     try:
         return server.start(service_tag=service_tag, faults=_plan(faults), extended=extended)  # type: ignore[no-any-return]

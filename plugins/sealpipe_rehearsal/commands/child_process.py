@@ -13,28 +13,28 @@ from pathlib import Path
 
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 
 
-def run_command(running: Running, command: Sequence[str]) -> int:
+def run_command(running: RunningService, command: Sequence[str]) -> int:
     """Run the command with SEALPIPE_* pointing at the service; its exit code, 128+N where signal N ended it."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder))
-        with _held_back() as arrived:
+        with _delay_signals() as signals:
             try:
                 process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's own command, no shell
             except OSError as error:
                 raise UsageError(f"{render.escape(command[0])} cannot be run: {error.strerror}") from None
-        code = _wait(process, arrived)
+        code = _wait_for(process, signals)
     return code if code >= 0 else 128 - code
 
 
-def environment(running: Running, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+def environment(running: RunningService, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """The environment with SEALPIPE_* of the user's replaced: nothing of a rehearsal reaches the real service."""
-    kept = {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
+    inherited = {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
     config = folder / "config.toml"
     config.touch(mode=0o600)
-    return kept | {
+    return inherited | {
         "SEALPIPE_API_KEY": running.create_key().reveal(),
         "SEALPIPE_BASE_URL": running.base_url,
         "SEALPIPE_LINK_BASE_URL": running.link_base_url,
@@ -43,7 +43,7 @@ def environment(running: Running, environ: Mapping[str, str], folder: Path) -> d
     }
 
 
-def go_on(running: Running) -> None:
+def keep_serving(running: RunningService) -> None:
     """Keep serving until interrupted, and tell how to reach it."""
     render.print_note(f"still serving on {running.origin}; interrupt to end it")
     render.print_note(f"  export SEALPIPE_BASE_URL={running.base_url}")
@@ -54,24 +54,24 @@ def go_on(running: Running) -> None:
 
 
 @contextmanager
-def _held_back() -> Iterator[list[int]]:
+def _delay_signals() -> Iterator[list[int]]:
     """Signals that arrive meanwhile, to be raised again: one in the midst of Popen would leave its child to nobody."""
-    arrived: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals: list[int] = []
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             if handler is not signal.SIG_IGN:  # the child inherits that
-                signal.signal(number, lambda number, _: arrived.append(number))
-        yield arrived
+                signal.signal(number, lambda number, _: signals.append(number))
+        yield signals
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def _wait(process: subprocess.Popen[bytes], arrived: Sequence[int]) -> int:
+def _wait_for(process: subprocess.Popen[bytes], signals: Sequence[int]) -> int:
     """Wait for it; what interrupts us interrupts it, too, and it is given the time to end by itself."""
     try:
-        for number in arrived:
+        for number in signals:
             signal.raise_signal(number)
         return process.wait()
     except BaseException as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sealpipe.cli import render
 from sealpipe.errors import SettingError
-from sealpipe_rehearsal.service.fault_parser import FaultPlanError, parse
+from sealpipe_rehearsal.service.fault_parser import FaultPlanError, parse_plan
 from sealpipe_rehearsal.service.fault_plan import Progress
 
 _REMEDY = "the faults and their parameters are in docs/reference/rehearsal.md"
@@ -17,36 +17,40 @@ _REMEDY = "the faults and their parameters are in docs/reference/rehearsal.md"
 
 def read_plan(path: str) -> list[dict[str, object]]:
     """The rows of a TOML file, checked. SettingError names the entry and its line."""
-    shown = render.escape(path)
+    escaped_path = render.escape(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
         plan = tomllib.loads(text)
     except OSError as error:
         raise SettingError(
-            f"the fault plan {shown} cannot be read: {error.strerror}",
+            f"the fault plan {escaped_path} cannot be read: {error.strerror}",
             remedy=f"check the path: it begins at the working directory; {_REMEDY}",
         ) from None
     except ValueError as error:  # not TOML, not UTF-8, or a zero byte in the path
-        said = render.escape(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
-        raise SettingError(f"the fault plan {shown} is not TOML: {said}", remedy=_REMEDY) from None
+        message = render.escape(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        raise SettingError(f"the fault plan {escaped_path} is not TOML: {message}", remedy=_REMEDY) from None
     except RecursionError:
-        raise SettingError(f"the fault plan {shown} is not TOML: it is nested too deeply", remedy=_REMEDY) from None
+        raise SettingError(
+            f"the fault plan {escaped_path} is not TOML: it is nested too deeply", remedy=_REMEDY
+        ) from None
     if list(plan) != ["fault"]:
-        raise SettingError(f"the fault plan {shown} is not [[fault]] entries and nothing else", remedy=_REMEDY)
+        raise SettingError(f"the fault plan {escaped_path} is not [[fault]] entries and nothing else", remedy=_REMEDY)
     rows = plan["fault"]
     try:
-        parse(rows)
+        parse_plan(rows)
     except FaultPlanError as error:
-        place = _line(text, error.number, len(rows) if isinstance(rows, list) else 0)
-        raise SettingError(f"the fault plan {shown}: {place}{render.escape(str(error))}", remedy=_REMEDY) from None
+        position = _line(text, error.number, len(rows) if isinstance(rows, list) else 0)
+        raise SettingError(
+            f"the fault plan {escaped_path}: {position}{render.escape(str(error))}", remedy=_REMEDY
+        ) from None
     return rows  # type: ignore[no-any-return]
 
 
-def tell_unmet(faults: Sequence[Progress]) -> None:
+def report_unused(faults: Sequence[Progress]) -> None:
     """Say which rows of a plan never happened: a fault that was not met has rehearsed nothing."""
     for number, progress in enumerate(faults, 1):
         if progress.applied == 0:
-            row = render.escape(f"{progress.row} ({progress.row.shown.get('when', '*')})")
+            row = render.escape(f"{progress.row} ({progress.row.source.get('when', '*')})")
             render.print_note(f"fault {number} never happened: no request came to it: {row}")
 
 

@@ -15,9 +15,9 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sealpipe_rehearsal.control_client import DoorError
+    from sealpipe_rehearsal.control_client import RehearsalError
 
-EVERY = "all"
+ALL_SCOPES = "all"
 """In place of a scope: every one of them."""
 
 _PLANS = {98: ApiAccessError, 100: KeyAllowanceError}
@@ -33,11 +33,10 @@ def key() -> None:
 @options("rehearsal", only=("port",), common=())
 def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_register: bool, **values: Any) -> None:  # noqa: FBT001
     """Make an API key at the running service; the credential is the result, shown this once."""
-    from sealpipe_rehearsal.control_client import FORM_SCOPES, register_key
-    from sealpipe_rehearsal.control_client import scopes as every_scope
+    from sealpipe_rehearsal.control_client import FORM_SCOPES, list_scopes, register_key
 
-    scopes = tuple(at_door(port, every_scope)) if EVERY in scope else scope or FORM_SCOPES
-    credential = at_door(
+    scopes = tuple(call_service(port, list_scopes)) if ALL_SCOPES in scope else scope or FORM_SCOPES
+    credential = call_service(
         port,
         lambda origin: register_key(
             origin,
@@ -62,7 +61,7 @@ def list_(port: int, **values: Any) -> None:
     """Every key, oldest first; revoked ones stay listed."""
     from sealpipe_rehearsal.control_client import list_keys
 
-    keys = [_told(each) for each in at_door(port, list_keys)]
+    keys = [_with_times(each) for each in call_service(port, list_keys)]
     if values["output"] == "json":
         render.print_json({"keys": keys})
         return
@@ -76,7 +75,7 @@ def revoke(key_id: str, port: int, **values: Any) -> None:
     """Revoke a key: its next call is refused, and its slot is free at once."""
     from sealpipe_rehearsal.control_client import revoke_key
 
-    _tell(at_door(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
+    _print_members(call_service(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
 
 
 @key.command(cls=CodeCommand)
@@ -86,7 +85,7 @@ def grant(key_id: str, port: int, **values: Any) -> None:
     """Approve custody `account` for a key that asked for it, as one of its holder's devices does."""
     from sealpipe_rehearsal.control_client import grant_custody
 
-    _tell(at_door(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
+    _print_members(call_service(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
 
 
 @click.command(cls=Command)
@@ -99,7 +98,9 @@ def account(port: int, account: str, org: str | None, output: str, **changes: An
     name = account if org is None else f"org:{org}"
     given = {_MEMBERS.get(member, member): value for member, value in changes.items() if value is not None}
     given = {member: value == "on" if value in ("on", "off") else value for member, value in given.items()}
-    _tell(at_door(port, lambda origin: set_account(origin, name, at_once=False, **given)), as_json=output == "json")
+    _print_members(
+        call_service(port, lambda origin: set_account(origin, name, at_once=False, **given)), as_json=output == "json"
+    )
 
 
 _MEMBERS = {"rate": "requests_per_minute", "keys": "api_keys"}
@@ -109,13 +110,13 @@ def _origin(port: int) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def at_door(port: int, ask: Callable[[str], Any]) -> Any:
+def call_service(port: int, call: Callable[[str], Any]) -> Any:
     """What the control door at a port answers, or the error that tells the user why not."""
-    from sealpipe_rehearsal.control_client import DoorError
+    from sealpipe_rehearsal.control_client import RehearsalError
 
     try:
-        return ask(_origin(port))
-    except DoorError as error:
+        return call(_origin(port))
+    except RehearsalError as error:
         raise _refused(error, port) from None
     except (AttributeError, KeyError, TypeError):
         raise UsageError(
@@ -123,22 +124,22 @@ def at_door(port: int, ask: Callable[[str], Any]) -> Any:
         ) from None
 
 
-def _refused(error: DoorError, port: int) -> SealpipeError:
-    said = render.escape(str(error))  # whatever answers at that port may have said it
+def _refused(error: RehearsalError, port: int) -> SealpipeError:
+    message = render.escape(str(error))  # whatever answers at that port may have said it
     if error.error_code in _PLANS:
-        return _PLANS[error.error_code](said, status=error.status, error_code=error.error_code)
+        return _PLANS[error.error_code](message, status=error.status, error_code=error.error_code)
     if error.status is None:
-        return UsageError(said, remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
+        return UsageError(message, remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
     if error.status == 404:
-        return UsageError(said, remedy="`sealpipe rehearsal key list` and `webhook list` tell which there are")
-    return UsageError(said)
+        return UsageError(message, remedy="`sealpipe rehearsal key list` and `webhook list` tell which there are")
+    return UsageError(message)
 
 
-def _told(each: Mapping[str, Any]) -> dict[str, Any]:
+def _with_times(each: Mapping[str, Any]) -> dict[str, Any]:
     """A key with its times as text; one that was never used says so."""
     times = {name: value for name, value in each.items() if name.endswith("_at")}
-    told = {name: None if at is None else format_time(datetime.fromtimestamp(at, UTC)) for name, at in times.items()}
-    return {**each, **told, "last_used_at": told["last_used_at"] or "never used"}
+    texts = {name: None if at is None else format_time(datetime.fromtimestamp(at, UTC)) for name, at in times.items()}
+    return {**each, **texts, "last_used_at": texts["last_used_at"] or "never used"}
 
 
 def _line(each: Mapping[str, Any]) -> str:
@@ -147,7 +148,7 @@ def _line(each: Mapping[str, Any]) -> str:
     return "\t".join(render.escape(part) for part in parts)
 
 
-def _tell(members: Mapping[str, Any], *, as_json: bool) -> None:
+def _print_members(members: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         render.print_json(members)
         return

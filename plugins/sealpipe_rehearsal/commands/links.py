@@ -27,7 +27,7 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
     from sealpipe_rehearsal.people import Recipient
 
     address, passcode = _one("--link", link), _passcode(passcode_from)
-    fields = _at_link(lambda: Recipient().open_link(address.strip(), passcode))
+    fields = _use_link(lambda: Recipient().open_link(address.strip(), passcode))
     if values["output"] == "json":
         rows = [{"key": each.key, "value": revealed(each), "type": each.type} for each in fields]
         render.print_json({"fields": rows})
@@ -54,30 +54,33 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
             "that is an access link, which opens the answers: nothing was sent",
             remedy="give the collect link alone: what stands before the #",
         )
-    given = {each.key: revealed(each) for each in resolve(list(field))} if field else {}
-    person, passcode = Submitter(), _passcode(passcode_from)
-    who = {} if passcode is None else {"passcode": passcode}
-    form = _at_link(lambda: person.open_form(collect_link, **who))
+    values_by_label = {each.key: revealed(each) for each in resolve(list(field))} if field else {}
+    submitter, passcode = Submitter(), _passcode(passcode_from)
+    identity = {} if passcode is None else {"passcode": passcode}
+    form = _use_link(lambda: submitter.open_form(collect_link, **identity))
     prompts = [each["item"] for each in form["fields"]]
-    if unknown := [key for key in given if key not in prompts]:
+    if unknown := [key for key in values_by_label if key not in prompts]:
         raise UsageError(
-            f"the request does not ask for {_named(unknown)}", remedy=f"it asks for {_named(prompts)}: use those labels"
+            f"the request does not ask for {_quoted(unknown)}",
+            remedy=f"it asks for {_quoted(prompts)}: use those labels",
         )
-    code = _at_link(lambda: person.fill_in(collect_link, form, given, tag=person.tag(collect_link), **who))
+    code = _use_link(
+        lambda: submitter.fill_in(collect_link, form, values_by_label, tag=submitter.tag(collect_link), **identity)
+    )
     if values["output"] == "json":
         render.print_json({"short_code": code})
     else:
         render.print_lines([render.escape(code)])
 
 
-def _at_link(act: Callable[[], T]) -> T:
-    from sealpipe_rehearsal.control_client import DoorError
+def _use_link(call: Callable[[], T]) -> T:
+    from sealpipe_rehearsal.control_client import RehearsalError
 
     try:
-        return act()
-    except DoorError as error:
-        said = render.escape(str(error))
-        raise UsageError(said, remedy="these commands are for links of `sealpipe rehearsal serve`") from None
+        return call()
+    except RehearsalError as error:
+        message = render.escape(str(error))
+        raise UsageError(message, remedy="these commands are for links of `sealpipe rehearsal serve`") from None
 
 
 def _passcode(reference: str | None) -> str | None:
@@ -94,5 +97,5 @@ def _one(option: str, reference: str) -> str:
     return revealed(fields[0])
 
 
-def _named(labels: Sequence[str]) -> str:
+def _quoted(labels: Sequence[str]) -> str:
     return ", ".join(f'"{render.escape(label)}"' for label in labels)

@@ -8,7 +8,7 @@ import click
 
 from sealpipe.cli import render
 from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
-from sealpipe_rehearsal.commands.keys import at_door
+from sealpipe_rehearsal.commands.keys import call_service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,9 @@ def add(url: str, port: int, account: str, **values: Any) -> None:
     """
     from sealpipe_rehearsal.control_client import add_webhook
 
-    _tell(at_door(port, lambda origin: add_webhook(origin, url, account=account)), as_json=values["output"] == "json")
+    _print_secret(
+        call_service(port, lambda origin: add_webhook(origin, url, account=account)), as_json=values["output"] == "json"
+    )
 
 
 @webhook.command("list", cls=Command)
@@ -41,11 +43,11 @@ def list_(port: int, **values: Any) -> None:
     """Every endpoint, oldest first: id, account, address, and what became of the events for it."""
     from sealpipe_rehearsal.control_client import list_webhooks
 
-    told = at_door(port, list_webhooks)
+    members = call_service(port, list_webhooks)
     if values["output"] == "json":
-        render.print_json(told)
+        render.print_json(members)
         return
-    render.print_lines(map(_line, told["webhooks"]))
+    render.print_lines(map(_line, members["webhooks"]))
 
 
 @webhook.command(cls=CodeCommand)
@@ -55,7 +57,7 @@ def remove(webhook_id: str, port: int, **values: Any) -> None:
     """Send nothing more to an endpoint; its slot is free at once."""
     from sealpipe_rehearsal.control_client import remove_webhook
 
-    at_door(port, lambda origin: remove_webhook(origin, webhook_id))
+    call_service(port, lambda origin: remove_webhook(origin, webhook_id))
     render.print_note(f"removed {render.escape(webhook_id)}")
     if values["output"] == "json":
         render.print_json({"id": webhook_id, "removed": True})
@@ -68,18 +70,20 @@ def rotate(webhook_id: str, port: int, **values: Any) -> None:
     """Give an endpoint a new secret, which is the result. For 24 hours both sign."""
     from sealpipe_rehearsal.control_client import rotate_webhook
 
-    _tell(at_door(port, lambda origin: rotate_webhook(origin, webhook_id)), as_json=values["output"] == "json")
+    _print_secret(
+        call_service(port, lambda origin: rotate_webhook(origin, webhook_id)), as_json=values["output"] == "json"
+    )
 
 
-def _tell(made: Webhook, *, as_json: bool) -> None:
+def _print_secret(hook: Webhook, *, as_json: bool) -> None:
     if as_json:
-        told = {"id": made.id, "url": made.url, "signature_header": made.header, "secret": made.secret.reveal()}
-        render.print_json(told)
+        members = {"id": hook.id, "url": hook.url, "signature_header": hook.header, "secret": hook.secret.reveal()}
+        render.print_json(members)
         return
-    render.print_note(f"{render.escape(made.id)} signs in {render.escape(made.header)}; its secret, this once:")
-    render.print_result(f"{render.escape(made.secret.reveal())}\n")
+    render.print_note(f"{render.escape(hook.id)} signs in {render.escape(hook.header)}; its secret, this once:")
+    render.print_result(f"{render.escape(hook.secret.reveal())}\n")
 
 
 def _line(each: Mapping[str, Any]) -> str:
-    became = ", ".join(f"{number} {state}" for state, number in each["deliveries"].items()) or "nothing sent yet"
-    return "\t".join(render.escape(part) for part in (each["id"], each["account"], each["url"], became))
+    states = ", ".join(f"{number} {state}" for state, number in each["deliveries"].items()) or "nothing sent yet"
+    return "\t".join(render.escape(part) for part in (each["id"], each["account"], each["url"], states))

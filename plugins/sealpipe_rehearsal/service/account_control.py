@@ -12,7 +12,7 @@ from sqlite3 import IntegrityError
 from typing import Any
 
 from .checks import Check, count, matching, p256_point, switch, text
-from .context import Incoming, Service
+from .context import HttpRequest, Service
 from .credentials import (
     CUSTODY_LEVELS,
     EXTENDED_SCOPES,
@@ -22,13 +22,13 @@ from .credentials import (
     SCOPES,
     Key,
     add_key,
-    all_keys,
+    count_active_keys,
     find_key,
-    mark,
-    slots_taken,
+    load_keys,
+    mark_key,
 )
-from .plans import DEFAULT_ACCOUNT, NUMBERS, ORGANIZATION, PLANS, Account, account_of, save_account
-from .responses import Answer, RefusalError, answer, refuse
+from .plans import DEFAULT_ACCOUNT, NUMBERS, ORGANIZATION, PLANS, Account, load_account, save_account
+from .responses import RefusalError, Response, json_response, refuse
 from .rules import Rule, read_object, rejected
 
 _LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
@@ -39,19 +39,19 @@ def one_of(names: Mapping[str, object]) -> Check:
     return lambda value: None if value in list(names) else f"must be one of {', '.join(names)}"
 
 
-def name_of_key(value: object) -> str | None:
+def key_name(value: object) -> str | None:
     """A key's name: up to 256 characters, and at least one."""
     fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME
     return text(value) or (None if fits else f"must have 1 to {MAX_NAME} characters")
 
 
-def name_of_account(value: object) -> str | None:
+def account_name(value: object) -> str | None:
     """An account's or an organisation's name."""
-    taken = isinstance(value, str) and value.startswith(ORGANIZATION)
-    return name_of_key(value) or (f"must not begin with {ORGANIZATION}" if taken else None)
+    is_reserved = isinstance(value, str) and value.startswith(ORGANIZATION)
+    return key_name(value) or (f"must not begin with {ORGANIZATION}" if is_reserved else None)
 
 
-def scopes_of(known: tuple[str, ...]) -> Check:
+def scopes_in(known: tuple[str, ...]) -> Check:
     """A set of known scopes; none at all is allowed, and then every endpoint refuses the key."""
 
     def check(value: object) -> str | None:
@@ -61,31 +61,31 @@ def scopes_of(known: tuple[str, ...]) -> Check:
     return check
 
 
-def number(value: object) -> str | None:
+def number_or_plan(value: object) -> str | None:
     """A number for one account, or `plan` for the plan's own."""
     return None if value == "plan" or not count(value) else "must be a number from 1, or plan"
 
 
-def rate(value: object) -> str | None:
+def number_plan_or_unset(value: object) -> str | None:
     """Requests a minute, `plan`, or `unset`: which is no access at all."""
-    return None if value == "unset" else number(value) and "must be a number from 1, plan or unset"
+    return None if value == "unset" else number_or_plan(value) and "must be a number from 1, plan or unset"
 
 
 _KEY = {
     "key_id": Rule(matching(r"[A-Za-z0-9_-]{16}", "must be 16 characters of base64url"), required=True),
     "auth_sha256": Rule(matching(r"[0-9a-f]{64}", "must be SHA-256 in lower-case hex"), required=True),
-    "name": Rule(name_of_key, required=True),
-    "scopes": Rule(scopes_of(SCOPES)),
+    "name": Rule(key_name, required=True),
+    "scopes": Rule(scopes_in(SCOPES)),
     "custody": Rule(one_of(CUSTODY_LEVELS)),
     "custody_public_key": Rule(p256_point),
-    "account": Rule(name_of_account),
-    "organization": Rule(name_of_account),
+    "account": Rule(account_name),
+    "organization": Rule(account_name),
 }
-_KEY_EXTENDED = {**_KEY, "scopes": Rule(scopes_of(EXTENDED_SCOPES))}
+_KEY_EXTENDED = {**_KEY, "scopes": Rule(scopes_in(EXTENDED_SCOPES))}
 _ACCOUNT = {
     "plan": Rule(one_of(PLANS)),
-    **dict.fromkeys(NUMBERS, Rule(number)),
-    "requests_per_minute": Rule(rate),
+    **dict.fromkeys(NUMBERS, Rule(number_or_plan)),
+    "requests_per_minute": Rule(number_plan_or_unset),
     "view_protection": Rule(switch),
     "zero_knowledge_enrolled": Rule(switch),
     "zero_knowledge_feature": Rule(switch),
@@ -93,19 +93,19 @@ _ACCOUNT = {
 }
 
 
-def members_of(rules: Mapping[str, Rule], incoming: Incoming) -> dict[str, Any]:
-    members = read_object(incoming.body)
+def read_members(rules: Mapping[str, Rule], http_request: HttpRequest) -> dict[str, Any]:
+    members = read_object(http_request.body)
     reasons = rejected(rules, members)
     # Unlike the API, the door belongs to us: a misspelt member is an error.
     reasons |= {name: "is not known here" for name in members if name not in rules}
     if reasons:
-        raise RefusalError(answer(400, {"message": "rejected", "members": reasons}))
+        raise RefusalError(json_response(400, {"message": "rejected", "members": reasons}))
     return {name: value for name, value in members.items() if value is not None}
 
 
-def create_key(service: Service, incoming: Incoming) -> Answer:
+def create_key(service: Service, http_request: HttpRequest) -> Response:
     """POST /rehearsal/keys: as the app's form does it, which starts with `shares:write` and custody `self`."""
-    members = members_of(_KEY_EXTENDED if service.extended else _KEY, incoming)
+    members = read_members(_KEY_EXTENDED if service.extended else _KEY, http_request)
     key = Key(
         key_id=members["key_id"].strip(),
         account=members.get("account", DEFAULT_ACCOUNT),
@@ -122,68 +122,75 @@ def create_key(service: Service, incoming: Incoming) -> Answer:
     )
     with service.store.transaction():
         # What the app asks before it mints: the plan as it is now, not as a call may still see it.
-        plan = account_of(service.store, key.space)
+        plan = load_account(service.store, key.space)
         if not plan.api_access:
             refuse("no_api_access")
-        if slots_taken(service.store, key.account, key.organization) >= plan.limits.api_keys:
+        if count_active_keys(service.store, key.account, key.organization) >= plan.limits.api_keys:
             refuse("key_allowance")
         try:
             add_key(service.store, key)
         except IntegrityError:
-            return answer(409, {"message": "there is a key with this id"})
-    return answer(201, _shown(key))
+            return json_response(409, {"message": "there is a key with this id"})
+    return json_response(201, _key_json(key))
 
 
-def list_keys(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal/keys"""
-    return answer(200, {"keys": [_shown(key) for key in all_keys(service.store)]})
+    return json_response(200, {"keys": [_key_json(key) for key in load_keys(service.store)]})
 
 
-def revoke_key(service: Service, incoming: Incoming, key_id: str) -> Answer:  # noqa: ARG001  # as above
+def revoke_key(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # as above
     """POST /rehearsal/keys/{key_id}/revoke"""
-    return _marked(service, key_id, "revoked", service.clock.timestamp())
+    return _mark(service, key_id, "revoked", service.clock.timestamp())
 
 
-def grant_custody(service: Service, incoming: Incoming, key_id: str) -> Answer:  # noqa: ARG001  # as above
+def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # as above
     """POST /rehearsal/keys/{key_id}/grant: the approval of one of the account holder's devices."""
     key = find_key(service.store, key_id)
     if key is not None and (key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0):
-        return answer(409, {"message": "the key has not asked for custody account, or has no public key registered"})
-    return _marked(service, key_id, "granted", service.clock.timestamp())
+        return json_response(
+            409, {"message": "the key has not asked for custody account, or has no public key registered"}
+        )
+    return _mark(service, key_id, "granted", service.clock.timestamp())
 
 
-def register_custody(service: Service, incoming: Incoming, key_id: str) -> Answer:
+def register_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:
     """POST /rehearsal/keys/{key_id}/custody: raises the effective level of a key that asked for one."""
     rules = {"custody_public_key": Rule(p256_point, required=True)}
-    return _marked(service, key_id, "custody", members_of(rules, incoming)["custody_public_key"])
+    return _mark(service, key_id, "custody", read_members(rules, http_request)["custody_public_key"])
 
 
-def _marked(service: Service, key_id: str, what: str, value: float | str) -> Answer:
-    mark(service.store, key_id, what, value)
+def _mark(service: Service, key_id: str, field: str, value: float | str) -> Response:
+    mark_key(service.store, key_id, field, value)
     key = find_key(service.store, key_id)
-    return answer(404, {"message": "there is no such key"}) if key is None else answer(200, _shown(key))
+    return (
+        json_response(404, {"message": "there is no such key"}) if key is None else json_response(200, _key_json(key))
+    )
 
 
-def set_account(service: Service, incoming: Incoming, name: str) -> Answer:
+def set_account(service: Service, http_request: HttpRequest, name: str) -> Response:
     """POST /rehearsal/accounts/{name}: the members that are given change; `org:NAME` is an organisation.
 
     Calls see it within 30 s, as at the real service, or at once where that is asked for.
     """
-    members = members_of(_ACCOUNT, incoming)
+    members = read_members(_ACCOUNT, http_request)
     at_once = members.pop("at_once", False)
-    given = {name: members.pop(name) for name in NUMBERS if name in members}
+    overrides = {name: members.pop(name) for name in NUMBERS if name in members}
     with service.store.transaction():
-        account: Account = replace(account_of(service.store, name), **members)
-        numbers = {**account.numbers, **{name: None if value == "unset" else value for name, value in given.items()}}
+        account: Account = replace(load_account(service.store, name), **members)
+        numbers = {
+            **account.numbers,
+            **{name: None if value == "unset" else value for name, value in overrides.items()},
+        }
         numbers = {name: value for name, value in numbers.items() if value != "plan"}
         account = replace(account, numbers=numbers)
         save_account(service.store, account)
     if at_once:
-        service.entitlements.forget()
-    return answer(200, asdict(account) | {"limits": asdict(account.limits), "api_access": account.api_access})
+        service.entitlements.clear()
+    return json_response(200, asdict(account) | {"limits": asdict(account.limits), "api_access": account.api_access})
 
 
-def _shown(key: Key) -> dict[str, object]:
+def _key_json(key: Key) -> dict[str, object]:
     return {
         "key_id": key.key_id,
         "account": key.account,

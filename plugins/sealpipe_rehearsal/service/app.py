@@ -14,16 +14,16 @@ from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
 from . import control, faults, gateway, pages, request_link, share_link
-from .context import Incoming, Service
-from .credentials import without_custody_part
-from .fault_exchange import LINE, Exchange
-from .fault_plan import Row
-from .log import Seen
-from .responses import GATEWAY, Answer, answer
+from .context import HttpRequest, Service
+from .credentials import redact_custody_part
+from .fault_exchange import CONNECTION_KEY, Exchange
+from .fault_plan import FaultRow
+from .log import LoggedRequest
+from .responses import GATEWAY, Response, json_response
 
 _logger = logging.getLogger(__name__)
 
@@ -32,11 +32,11 @@ def build(service: Service) -> Starlette:
     """The service as an ASGI application."""
     application = Starlette()
     # Every path and method is ours: a route for all of them would leave out paths with an encoded line break.
-    application.router.default = _Endpoint(service)
+    application.router.default = _Application(service)
     return application
 
 
-class _Endpoint:
+class _Application:
     """Every path and method, as an ASGI application."""
 
     def __init__(self, service: Service) -> None:
@@ -45,106 +45,112 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            body = await _read(request, self._service.max_body)
+            body = await _read_body(request, self._service.max_body)
         except ClientDisconnect:
             return
-        reply: Response | None
+        response: StarletteResponse | None
         if body is None:
-            reply = _response(GATEWAY["too_long"])
-            reply.headers["connection"] = "close"
+            response = _to_starlette(GATEWAY["too_long"])
+            response.headers["connection"] = "close"
         else:
-            reply = await self._answer(_incoming(request, body), request)
-        if reply is not None:  # else a fault has seen to the connection
-            reply.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
-            await reply(scope, receive, send)
+            response = await self._handle(_to_http_request(request, body), request)
+        if response is not None:  # else a fault has seen to the connection
+            response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
+            await response(scope, receive, send)
 
-    async def _answer(self, incoming: Incoming, request: Request) -> Response | None:
-        door, private = _door(incoming)
-        target = pages.without_key(_target(request))
-        fault = self._service.faults.take(incoming.method, incoming.segments[1:]) if _is_api(incoming) else None
-        if not private:
-            self._service.log.request(_seen(self._service, incoming, target, fault))
-        if door is not gateway.handle and (reason := _from_outside(incoming, own_page=not private)):
-            return _response(answer(403, {"message": reason}))
-        if page := pages.find(incoming.method, incoming.segments):
+    async def _handle(self, http_request: HttpRequest, request: Request) -> StarletteResponse | None:
+        handler, is_control = find_handler(http_request)
+        target = pages.redact_key(_raw_target(request))
+        fault = (
+            self._service.faults.next_fault(http_request.method, http_request.segments[1:])
+            if _is_api(http_request)
+            else None
+        )
+        if not is_control:
+            self._service.log.add_request(_log_entry(self._service, http_request, target, fault))
+        if handler is not gateway.handle and (reason := _reject_reason(http_request, from_own_page=not is_control)):
+            return _to_starlette(json_response(403, {"message": reason}))
+        if page := pages.find_file(http_request.method, http_request.segments):
             return pages.page(page, self._service.tag)
         if fault is not None:
-            line = request.scope["state"][LINE]
-            exchange = Exchange(line, lambda: self._carried_out(door, incoming, target), self._service.made_to_fail)
+            connection = request.scope["state"][CONNECTION_KEY]
+            exchange = Exchange(
+                connection, lambda: self._run_handler(handler, http_request, target), self._service.next_call_fails
+            )
             return await faults.apply(fault, exchange)
-        return await self._carried_out(door, incoming, target)
+        return await self._run_handler(handler, http_request, target)
 
-    async def _carried_out(self, door: Door, incoming: Incoming, target: str) -> Response:
+    async def _run_handler(self, handler: PathHandler, http_request: HttpRequest, target: str) -> StarletteResponse:
         try:
-            return _response(await asyncio.to_thread(door, self._service, incoming))
+            return _to_starlette(await asyncio.to_thread(handler, self._service, http_request))
         except Exception:  # whatever broke one call must not break the service
-            _logger.exception("%s %s broke", incoming.method, target.partition("?")[0])
-            return _response(GATEWAY["broken"])
+            _logger.exception("%s %s broke", http_request.method, target.partition("?")[0])
+            return _to_starlette(GATEWAY["broken"])
 
 
-Door = Callable[[Service, Incoming], Answer]
+PathHandler = Callable[[Service, HttpRequest], Response]
 
 
-def _door(incoming: Incoming) -> tuple[Door, bool]:
+def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
     """Who answers a path, and whether it is the private control door, which is not in the log."""
-    match incoming.segments:
+    match http_request.segments:
         case ("v1", *_):
             return gateway.handle, False
         case ("rehearsal", "shares", *_):
-            return _recipient, False
+            return _handle_share_link, False
         case ("rehearsal", "requests", *_):
-            return _submitter, False
+            return _handle_request_link, False
         case ("rehearsal", *_):
             return control.handle, True
-    return _nothing, False
+    return _handle_unknown_path, False
 
 
-def _is_api(incoming: Incoming) -> bool:
+def _is_api(http_request: HttpRequest) -> bool:
     """Whether a request is for /v1: faults happen to nothing else."""
-    return incoming.segments[:1] == ("v1",)
+    return http_request.segments[:1] == ("v1",)
 
 
-def _recipient(service: Service, incoming: Incoming) -> Answer:
-    match incoming.method, incoming.segments[2:]:
+def _handle_share_link(service: Service, http_request: HttpRequest) -> Response:
+    match http_request.method, http_request.segments[2:]:
         case "GET", (code,):
-            return share_link.look(service, code)
+            return share_link.show_state(service, code)
         case "POST", (code, "open"):
-            return share_link.open_share(service, code, incoming)
+            return share_link.open_share(service, code, http_request)
     return GATEWAY["no_route"]
 
 
-def _submitter(service: Service, incoming: Incoming) -> Answer:
-    match incoming.method, incoming.segments[2:]:
+def _handle_request_link(service: Service, http_request: HttpRequest) -> Response:
+    match http_request.method, http_request.segments[2:]:
         case "GET", (code,):
-            return request_link.look(service, code)
+            return request_link.show_state(service, code)
         case "POST", (code, "open"):
-            return request_link.open_form(service, code, incoming)
+            return request_link.open_form(service, code, http_request)
         case "POST", (code, "submit"):
-            return request_link.submit(service, code, incoming)
+            return request_link.submit(service, code, http_request)
         case "GET", (code, "submissions"):
             return request_link.list_submissions(service, code)
     return GATEWAY["no_route"]
 
 
-def _nothing(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # a door like the others
+def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # a door like the others
     return GATEWAY["no_route"]
 
 
-def _from_outside(incoming: Incoming, *, own_page: bool) -> str | None:
+def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | None:
     """Why a request may not use what is outside /v1: it comes from a web page, or under a foreign name.
 
     A page elsewhere can make a browser on this machine send requests to loopback, and a foreign name can be
     made to resolve to it. /v1 needs neither check: there a credential stands before everything.
     """
-    if not incoming.names_loopback():
+    if not http_request.is_to_loopback():
         return "this part of the rehearsal answers on loopback only"
-    origin = incoming.header("origin")
-    if origin is not None and not (own_page and origin == f"http://{incoming.header('host')}"):
+    origin = http_request.header("origin")
+    if origin is not None and not (from_own_page and origin == f"http://{http_request.header('host')}"):
         return "this part of the rehearsal does not answer web pages"
     return None
 
 
-async def _read(request: Request, limit: int) -> bytes | None:
+async def _read_body(request: Request, limit: int) -> bytes | None:
     """The body; None where it is longer than the limit."""
     chunks = []
     size = 0
@@ -156,16 +162,16 @@ async def _read(request: Request, limit: int) -> bytes | None:
     return b"".join(chunks)
 
 
-def _target(request: Request) -> str:
+def _raw_target(request: Request) -> str:
     raw: bytes = request.scope["raw_path"]
     query: bytes = request.scope["query_string"]
     return (raw + b"?" + query if query else raw).decode("latin-1")
 
 
-def _incoming(request: Request, body: bytes) -> Incoming:
+def _to_http_request(request: Request, body: bytes) -> HttpRequest:
     # Split first, then decode: an encoded slash belongs to a short code and separates nothing.
     segments = bytes(request.scope["raw_path"]).decode("latin-1").split("/")[1:]
-    return Incoming(
+    return HttpRequest(
         method=request.method,
         segments=tuple(unquote(segment) for segment in segments),
         query=dict(request.query_params),
@@ -175,14 +181,14 @@ def _incoming(request: Request, body: bytes) -> Incoming:
     )
 
 
-def _seen(service: Service, incoming: Incoming, target: str, fault: Row | None) -> Seen:
+def _log_entry(service: Service, http_request: HttpRequest, target: str, fault: FaultRow | None) -> LoggedRequest:
     headers = tuple(
-        (name, without_custody_part(value) if name == "authorization" else value) for name, value in incoming.headers
+        (name, redact_custody_part(value) if name == "authorization" else value) for name, value in http_request.headers
     )
     applied = None if fault is None else str(fault)
-    return Seen(service.clock.now(), incoming.method, target, headers, incoming.body, applied)
+    return LoggedRequest(service.clock.now(), http_request.method, target, headers, http_request.body, applied)
 
 
-def _response(reply: Answer) -> Response:
-    kind = "application/json" if reply.body else None
-    return Response(reply.body, reply.status, dict(reply.headers), media_type=kind)
+def _to_starlette(response: Response) -> StarletteResponse:
+    media_type = "application/json" if response.body else None
+    return StarletteResponse(response.body, response.status, dict(response.headers), media_type=media_type)

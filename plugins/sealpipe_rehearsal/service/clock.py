@@ -28,13 +28,13 @@ class Clock:
 
     def __init__(self, source: Callable[[], datetime] = system_clock) -> None:
         self._source = source
-        self._ahead = timedelta()
-        self.moved: Callable[[], None] = lambda: None
+        self._offset = timedelta()
+        self.on_advance: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
         """The service's time, in UTC."""
-        return (self._source() + self._ahead).astimezone(UTC)
+        return (self._source() + self._offset).astimezone(UTC)
 
     def timestamp(self) -> float:
         """The service's time, in seconds since 1970."""
@@ -43,16 +43,16 @@ class Clock:
     def advance(self, seconds: float) -> None:
         """Let that much time pass at once. OverflowError where no call could be dated any more."""
         with self._lock:
-            ahead = self._ahead + timedelta(seconds=seconds)
-            if self._source() + ahead > _LATEST:
+            offset = self._offset + timedelta(seconds=seconds)
+            if self._source() + offset > _LATEST:
                 raise OverflowError(f"the clock goes no further than {_LATEST.year}")
-            self._ahead = ahead
-        self.moved()
+            self._offset = offset
+        self.on_advance()
 
     def reset(self) -> None:
         """Back to the source's time."""
         with self._lock:
-            self._ahead = timedelta()
+            self._offset = timedelta()
 
 
 def parse_rfc3339(text: str) -> datetime | None:

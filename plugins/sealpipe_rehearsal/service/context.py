@@ -11,8 +11,8 @@ from .credentials import Key
 from .fault_plan import FaultPlan
 from .idempotency import InFlight
 from .log import Log
-from .plans import Account, Entitlements, Rates
-from .responses import Answer, refuse
+from .plans import Account, Entitlements, RateLimiter
+from .responses import Response, refuse
 from .store import Store
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER
@@ -26,7 +26,7 @@ MOMENTS = ("share.expiring", "requests.listing", "request.ending")
 """Where a call can fail though nothing is wrong with it (specification: Errors, 42 and 11)."""
 
 
-def nothing_happens(moment: str) -> None:
+def ignore_moment(moment: str) -> None:
     """No fault at this moment."""
 
 
@@ -44,12 +44,12 @@ class Service:
     log: Log
     tag: str
     token_bytes: Callable[[int], bytes]
-    at: Callable[[str], None] = nothing_happens
+    on_moment: Callable[[str], None] = ignore_moment
     max_body: int = MAX_BODY
     extended: bool = False
     signature_header: str = SIGNATURE_HEADER
     in_flight: InFlight = field(default_factory=InFlight)
-    rates: Rates = field(default_factory=Rates)
+    rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     entitlements: Entitlements = field(default_factory=Entitlements)
     faults: FaultPlan = field(default_factory=FaultPlan)
     failing: dict[str, int] = field(default_factory=dict)
@@ -57,10 +57,10 @@ class Service:
 
     def __post_init__(self) -> None:
         self.deliverer = Deliverer(self.store, self.clock, self.log, self.signature_header)
-        self.clock.moved = self.deliverer.wake
+        self.clock.on_advance = self.deliverer.wake
 
     @contextmanager
-    def made_to_fail(self) -> Iterator[None]:
+    def next_call_fails(self) -> Iterator[None]:
         """The next call meanwhile that comes to where it could fail does: 500/42 or 500/11."""
         before = dict(self.failing)
         self.failing |= dict.fromkeys(MOMENTS, 1)
@@ -78,7 +78,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Incoming:
+class HttpRequest:
     """A request, read to its end. `segments` is the path, split and then percent-decoded.
 
     Header names are in lower case; `headers` keeps repeated ones. `address` is the sender's.
@@ -96,7 +96,7 @@ class Incoming:
         values = [value for key, value in self.headers if key == name]
         return ", ".join(values) if values else None
 
-    def names_loopback(self) -> bool:
+    def is_to_loopback(self) -> bool:
         """Whether it is to this machine by a name of its own: a foreign name can be made to resolve to loopback."""
         host = self.header("host") or ""
         name, _, port = host.rpartition(":")
@@ -108,10 +108,10 @@ class Call:
     """A request that has passed the gateway's credential check."""
 
     service: Service
-    incoming: Incoming
+    http_request: HttpRequest
     key: Key
     account: Account
     codes: tuple[str, ...] = ()
 
 
-Handler = Callable[[Call], Answer]
+Handler = Callable[[Call], Response]

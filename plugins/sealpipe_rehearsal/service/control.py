@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 from . import account_control, openapi, webhook_control
 from .clock import format_rfc3339
-from .context import Incoming, Service
+from .context import HttpRequest, Service
 from .credentials import EXTENDED_SCOPES, SCOPES
-from .fault_parser import FaultPlanError, parse
-from .responses import Answer, RefusalError, answer
+from .fault_parser import FaultPlanError, parse_plan
+from .responses import RefusalError, Response, json_response
 from .rules import Rule, read_object
 
 
@@ -20,95 +20,95 @@ def seconds(value: object) -> str | None:
     return None if number and 0 <= float(str(value)) <= 1e9 else "must be a number of seconds from 0 to 1e9"
 
 
-def handle(service: Service, incoming: Incoming) -> Answer:
+def handle(service: Service, http_request: HttpRequest) -> Response:
     """Answer a call at the control door."""
-    path = incoming.segments[1:]
+    path = http_request.segments[1:]
     for (method, pattern), handler in _ROUTES.items():
-        if method == incoming.method and len(pattern) == len(path):
+        if method == http_request.method and len(pattern) == len(path):
             pairs = list(zip(pattern, path, strict=True))
             if all(want in ("*", got) for want, got in pairs):
                 names = [got for want, got in pairs if want == "*"]
                 try:
-                    return handler(service, incoming, *names)
+                    return handler(service, http_request, *names)
                 except RefusalError as refused:
-                    return refused.answer
-    return answer(404, {"message": "the control door has no such route"})
+                    return refused.response
+    return json_response(404, {"message": "the control door has no such route"})
 
 
-def about(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal"""
     now = format_rfc3339(service.clock.now())
     scopes = EXTENDED_SCOPES if service.extended else SCOPES
-    told = {"service": "sealpipe rehearsal", "service_tag": service.tag, "now": now}
-    return answer(200, told | {"extended": service.extended, "scopes": list(scopes)})
+    body = {"service": "sealpipe rehearsal", "service_tag": service.tag, "now": now}
+    return json_response(200, body | {"extended": service.extended, "scopes": list(scopes)})
 
 
-def read_openapi(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal/openapi.json: /v1 as an OpenAPI 3.1 document."""
-    return answer(200, openapi.document(extended=service.extended))
+    return json_response(200, openapi.document(extended=service.extended))
 
 
-def advance_clock(service: Service, incoming: Incoming) -> Answer:
+def advance_clock(service: Service, http_request: HttpRequest) -> Response:
     """POST /rehearsal/clock"""
     rules = {"advance_seconds": Rule(seconds, required=True)}
     try:
-        service.clock.advance(account_control.members_of(rules, incoming)["advance_seconds"])
+        service.clock.advance(account_control.read_members(rules, http_request)["advance_seconds"])
     except OverflowError as error:
-        return answer(400, {"message": str(error)})
-    return answer(200, {"now": format_rfc3339(service.clock.now())})
+        return json_response(400, {"message": str(error)})
+    return json_response(200, {"now": format_rfc3339(service.clock.now())})
 
 
-def reset(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
     """POST /rehearsal/reset: forgets all that is stored or known, and the clock's advance."""
     service.store.clear()
     service.log.clear()
     service.clock.reset()
-    service.rates.forget()
-    service.entitlements.forget()
+    service.rate_limiter.clear()
+    service.entitlements.clear()
     service.failing.clear()
     service.faults.set([])
-    return answer(200, {"reset": True})
+    return json_response(200, {"reset": True})
 
 
-def read_faults(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal/faults: every row of the plan, `applied` to how many requests, and how many are `left`."""
-    return answer(200, {"faults": [progress.as_json() for progress in service.faults.progress()]})
+    return json_response(200, {"faults": [progress.as_json() for progress in service.faults.progress()]})
 
 
-def set_faults(service: Service, incoming: Incoming) -> Answer:
+def set_faults(service: Service, http_request: HttpRequest) -> Response:
     """PUT and POST /rehearsal/faults: this plan in place of the one before, or behind it."""
-    members = read_object(incoming.body)
+    members = read_object(http_request.body)
     try:
         if list(members) != ["faults"]:
             raise FaultPlanError("the body is an object with `faults` and nothing else")
-        rows = parse(members["faults"])
+        rows = parse_plan(members["faults"])
     except FaultPlanError as error:
-        return answer(400, {"message": str(error), "fault": error.number})
-    (service.faults.set if incoming.method == "PUT" else service.faults.add)(rows)
-    return read_faults(service, incoming)
+        return json_response(400, {"message": str(error), "fault": error.number})
+    (service.faults.set if http_request.method == "PUT" else service.faults.add)(rows)
+    return read_faults(service, http_request)
 
 
-def clear_faults(service: Service, incoming: Incoming) -> Answer:
+def clear_faults(service: Service, http_request: HttpRequest) -> Response:
     """DELETE /rehearsal/faults"""
     service.faults.set([])
-    return read_faults(service, incoming)
+    return read_faults(service, http_request)
 
 
-def read_log(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal/log"""
-    return answer(
+    return json_response(
         200,
         {
             "requests": [
                 {
-                    "at": format_rfc3339(seen.at),
-                    "method": seen.method,
-                    "target": seen.target,
-                    "headers": [list(pair) for pair in seen.headers],
-                    "body_base64": base64.b64encode(seen.body).decode("ascii"),
-                    "fault": seen.fault,
+                    "at": format_rfc3339(request.at),
+                    "method": request.method,
+                    "target": request.target,
+                    "headers": [list(pair) for pair in request.headers],
+                    "body_base64": base64.b64encode(request.body).decode("ascii"),
+                    "fault": request.fault,
                 }
-                for seen in service.log.seen()
+                for request in service.log.requests()
             ],
             "events": [
                 {"at": format_rfc3339(event.at), "account": event.account, "payload": dict(event.payload)}
@@ -121,8 +121,8 @@ def read_log(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  #
     )
 
 
-_ROUTES: Mapping[tuple[str, tuple[str, ...]], Callable[..., Answer]] = {
-    ("GET", ()): about,
+_ROUTES: Mapping[tuple[str, tuple[str, ...]], Callable[..., Response]] = {
+    ("GET", ()): show_service,
     ("GET", ("openapi.json",)): read_openapi,
     ("POST", ("keys",)): account_control.create_key,
     ("GET", ("keys",)): account_control.list_keys,

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import idempotency
 from .context import Call, Service
-from .responses import Answer, as_json, refuse
+from .responses import Response, as_json, refuse
 from .rules import Rule, read_object, rejected
 
 Members = dict[str, Any]
@@ -17,44 +17,44 @@ Members = dict[str, Any]
 
 def create(
     call: Call,
-    what: str,
+    table: str,
     rules: Mapping[str, Rule],
     *,
-    further: Callable[[Call, Members], Mapping[str, str]],
-    plan: Callable[[Call, Members], None],
-    row: Callable[[Call, Members], Members],
-    told: Callable[[Members], Mapping[str, object]],
-) -> Answer:
+    extra_checks: Callable[[Call, Members], Mapping[str, str]],
+    check_plan: Callable[[Call, Members], None],
+    make_row: Callable[[Call, Members], Members],
+    response_body: Callable[[Members], Mapping[str, object]],
+) -> Response:
     """Create a row of the table `what`. 201 with what is told of it, or 200 with the first answer's very bytes.
 
     `further` gives the reasons that only the key knows; `plan` refuses; `row` makes the values to store.
     """
-    service, incoming = call.service, call.incoming
-    name = idempotency.required(incoming.header("idempotency-key"))
+    service, http_request = call.service, call.http_request
+    name = idempotency.read_key(http_request.header("idempotency-key"))
     now = service.clock.timestamp()
-    with idempotency.claim(service.in_flight, service.store, call.key.key_id, name, incoming.body, now) as claim:
+    with idempotency.claim(service.in_flight, service.store, call.key.key_id, name, http_request.body, now) as claim:
         if claim.replay is not None:
-            return Answer(200, claim.replay)
-        service.at(f"{what}.begun")
-        members = read_object(incoming.body)
-        reasons = rejected(rules, members) | dict(further(call, members))
+            return Response(200, claim.replay)
+        service.on_moment(f"{table}.begun")
+        members = read_object(http_request.body)
+        reasons = rejected(rules, members) | dict(extra_checks(call, members))
         if reasons:
             refuse("validation", reasons)
         members = {name: members.get(name) for name in rules}
         with service.store.transaction():
-            plan(call, members)
+            check_plan(call, members)
             values = {"space": call.key.space, "owner": call.key.account, "key_id": call.key.key_id, "created_at": now}
-            values = insert(service, what, values | row(call, members))
-            stored = as_json(told(values))
-            claim.record(service.store, stored, now)
-        service.at(f"{what}.committed")
-    return Answer(201, stored)
+            values = insert(service, table, values | make_row(call, members))
+            body = as_json(response_body(values))
+            claim.record(service.store, body, now)
+        service.on_moment(f"{table}.committed")
+    return Response(201, body)
 
 
-def insert(service: Service, what: str, values: Members) -> Members:
+def insert(service: Service, table: str, values: Members) -> Members:
     """Store a row under a short code that nobody has; the row with its code."""
     names = ("short_code", *values)
-    statement = f"INSERT INTO {what} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"  # noqa: S608  # column names of this package
+    statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"  # noqa: S608  # column names of this package
     while True:
         code = base64.urlsafe_b64encode(service.token_bytes(9)).decode("ascii")
         try:

@@ -29,11 +29,11 @@ MAX_NAME = 256
 FORM_SCOPES, FORM_CUSTODY = ("shares:write",), "self"
 """What the key-creation form starts with."""
 
-WITHHELD = "[custody part withheld]"
+CUSTODY_PLACEHOLDER = "[custody part withheld]"
 
 _KEY_ID = r"[A-Za-z0-9_-]{16}"
 _AUTH_PART = r"[A-Za-z0-9_-]{43}"
-_NOBODYS_HASH = hashlib.sha256(b"").hexdigest()
+_DUMMY_HASH = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Presented:
+class PresentedCredential:
     """A credential as it arrived. The custody part is not kept; only that there was a third part."""
 
     key_id: str
@@ -79,7 +79,7 @@ class Presented:
     three_parts: bool
 
 
-def read_bearer(header: str, tag: str) -> Presented | None:
+def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
     """The credential in an Authorization header; None where it has not the form of one."""
     prefix = f"Bearer {tag}_sk_live_"
     if not header.startswith(prefix):
@@ -90,21 +90,21 @@ def read_bearer(header: str, tag: str) -> Presented | None:
         return None
     if not dot and not re.fullmatch(_AUTH_PART, auth_secret):
         return None
-    return Presented(key_id, auth_secret, three_parts=bool(dot))
+    return PresentedCredential(key_id, auth_secret, three_parts=bool(dot))
 
 
-def without_custody_part(header: str) -> str:
+def redact_custody_part(header: str) -> str:
     """The header as it may be logged: a third part never stays anywhere."""
     key_id, first, rest = header.partition(".")
     auth_secret, second, custody = rest.partition(".")
-    return f"{key_id}{first}{auth_secret}{second}{WITHHELD}" if custody else header
+    return f"{key_id}{first}{auth_secret}{second}{CUSTODY_PLACEHOLDER}" if custody else header
 
 
 def secret_matches(key: Key | None, auth_secret: str) -> bool:
     """Compare in constant time, for an unknown key too."""
-    sent = hashlib.sha256(auth_secret.encode("utf-8", "surrogateescape")).hexdigest()
-    known = _NOBODYS_HASH if key is None else key.auth_sha256
-    return hmac.compare_digest(sent, known) and key is not None
+    sent_hash = hashlib.sha256(auth_secret.encode("utf-8", "surrogateescape")).hexdigest()
+    known_hash = _DUMMY_HASH if key is None else key.auth_sha256
+    return hmac.compare_digest(sent_hash, known_hash) and key is not None
 
 
 def find_key(store: Store, key_id: str) -> Key | None:
@@ -113,12 +113,12 @@ def find_key(store: Store, key_id: str) -> Key | None:
     return None if row is None else _key(row)
 
 
-def all_keys(store: Store) -> list[Key]:
+def load_keys(store: Store) -> list[Key]:
     """Every key, oldest first; revoked ones stay listed."""
     return [_key(row) for row in store.rows("SELECT * FROM keys ORDER BY created_at, rowid", {})]
 
 
-def slots_taken(store: Store, account: str, organization: str | None) -> int:
+def count_active_keys(store: Store, account: str, organization: str | None) -> int:
     """How much of a key allowance is used. A revoked key takes no slot."""
     rows = store.rows(
         """SELECT COUNT(*) FROM keys WHERE revoked_at IS NULL
@@ -139,7 +139,7 @@ def add_key(store: Store, key: Key) -> None:
 
 
 # Each happens to a key once or again and again; the first compromise and the first revocation count.
-_MARKS = {
+_UPDATES = {
     "used": "UPDATE keys SET last_used_at = :value WHERE key_id = :key_id",
     # Revoking also removes the key's account-custody envelope.
     "revoked": "UPDATE keys SET revoked_at = :value, granted_at = NULL WHERE key_id = :key_id AND revoked_at IS NULL",
@@ -150,9 +150,9 @@ _MARKS = {
 }
 
 
-def mark(store: Store, key_id: str, what: str, value: float | str) -> None:
+def mark_key(store: Store, key_id: str, field: str, value: float | str) -> None:
     """Record that a key was used, revoked, compromised (a time), or its custody key registered."""
-    store.change(_MARKS[what], {"key_id": key_id, "value": value})
+    store.change(_UPDATES[field], {"key_id": key_id, "value": value})
 
 
 def _key(row: Row) -> Key:

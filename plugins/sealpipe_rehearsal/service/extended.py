@@ -15,9 +15,9 @@ from sqlite3 import Row
 
 from . import listing
 from .clock import format_rfc3339, parse_rfc3339
-from .context import Call, Incoming, Service
+from .context import Call, HttpRequest, Service
 from .listing import read_limit
-from .responses import Answer, as_json, refuse
+from .responses import Response, as_json, refuse
 from .rules import FIELD_TYPES, NOTIFY_ON
 
 SCOPE = "audit:read"
@@ -31,20 +31,20 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _FIND = "SELECT number, short_code FROM shares WHERE short_code = :code AND space = :space"
 _PAGE = """SELECT * FROM accesses WHERE share = :share AND number < :before AND accessed BETWEEN :since AND :until
            ORDER BY number DESC LIMIT :limit"""
-_KEEP = """INSERT INTO accesses
+_INSERT = """INSERT INTO accesses
            (share, accessed, accessed_at, accessed_ip, platform, user_agent, failed_passcode, signed_in)
            VALUES (:share, :now, :at, :ip, :platform, :agent, :failed, 0)"""
 
 
-def record(service: Service, share: Row, incoming: Incoming, *, failed: bool) -> None:
+def record(service: Service, share: Row, http_request: HttpRequest, *, failed: bool) -> None:
     """Write down that somebody opened a share, or had a wrong passcode; nobody is signed in here."""
     if not service.extended:
         return
     now = service.clock.now()
-    agent = incoming.header("user-agent")
-    values = {"share": share["number"], "now": now.timestamp(), "at": format_rfc3339(now), "ip": incoming.address}
+    agent = http_request.header("user-agent")
+    values = {"share": share["number"], "now": now.timestamp(), "at": format_rfc3339(now), "ip": http_request.address}
     values |= {"platform": platform(agent or ""), "agent": agent, "failed": failed}
-    service.store.change(_KEEP, values)
+    service.store.change(_INSERT, values)
 
 
 def platform(user_agent: str) -> str:
@@ -52,14 +52,14 @@ def platform(user_agent: str) -> str:
     return next((name for part, name in _PLATFORMS.items() if part in user_agent), "unknown")
 
 
-def access_log(call: Call) -> Answer:
+def access_log(call: Call) -> Response:
     """GET /v1/shares/{shortCode}/access-log: newest first, no further back than the plan keeps it."""
     share = call.service.store.row(_FIND, {"code": call.codes[0], "space": call.key.space})
     if share is None:
         refuse("share_not_found")
-    query = call.incoming.query
+    query = call.http_request.query
     now = call.service.clock.now().replace(microsecond=0)
-    since, until, before = _bounds(query)
+    since, until, before = _read_bounds(query)
     days = call.account.limits.access_log_days
     oldest = now - timedelta(days=days)
     since, until = max(since or oldest, oldest), min(until or now, now)
@@ -68,26 +68,26 @@ def access_log(call: Call) -> Answer:
     end = until.timestamp() + (1 if until == now else 0)
     values = {"share": share["number"], "before": before, "since": since.timestamp(), "until": end}
     rows = call.service.store.rows(_PAGE, values | {"limit": limit + 1})
-    told = {
+    body = {
         "short_code": share["short_code"],
         "entries": [_entry(row) for row in rows[:limit]],
-        "next_cursor": _cursor(rows[limit - 1]["number"]) if len(rows) > limit else None,
+        "next_cursor": _make_cursor(rows[limit - 1]["number"]) if len(rows) > limit else None,
         "retention_days": days,
         "effective_from": format_rfc3339(since),
         "effective_to": format_rfc3339(until),
     }
-    return tagged(call, told)
+    return respond_with_etag(call, body)
 
 
 def _entry(row: Row) -> dict[str, object]:
-    told: dict[str, object] = {name: row[name] for name in ("accessed_at", "accessed_ip", "platform", "user_agent")}
-    return told | {name: bool(row[name]) for name in ("failed_passcode", "signed_in")}
+    body: dict[str, object] = {name: row[name] for name in ("accessed_at", "accessed_ip", "platform", "user_agent")}
+    return body | {name: bool(row[name]) for name in ("failed_passcode", "signed_in")}
 
 
-def _bounds(query: Mapping[str, str]) -> tuple[datetime | None, datetime | None, int]:
+def _read_bounds(query: Mapping[str, str]) -> tuple[datetime | None, datetime | None, int]:
     """From when, to when, and before which entry; refused with 19 where they are none."""
     times = {name: parse_rfc3339(query[name]) for name in ("from", "to") if name in query}
-    before = _before(query["cursor"]) if query.get("cursor") else 2**62
+    before = _read_cursor(query["cursor"]) if query.get("cursor") else 2**62
     reasons = {name: "must be an RFC 3339 time" for name, moment in times.items() if moment is None}
     if before is None:
         reasons["cursor"] = "must be a next_cursor of this log"
@@ -99,11 +99,11 @@ def _bounds(query: Mapping[str, str]) -> tuple[datetime | None, datetime | None,
     return since, until, before
 
 
-def _cursor(number: int) -> str:
+def _make_cursor(number: int) -> str:
     return base64.urlsafe_b64encode(str(number).encode("ascii")).decode("ascii")
 
 
-def _before(cursor: str) -> int | None:
+def _read_cursor(cursor: str) -> int | None:
     try:
         number = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):
@@ -115,14 +115,14 @@ NO_LIMIT = -1
 API_VERSION = "1"
 
 
-def capabilities(call: Call) -> Answer:
+def capabilities(call: Call) -> Response:
     """GET /v1/capabilities: no scope is needed; -1 is no limit."""
     key, account, service = call.key, call.account, call.service
     limits = account.limits
     with service.store.transaction():
-        listing.settle(service)
+        listing.mark_expired(service)
         live = listing.count(service, "shares", key.space)["live"]
-    told = {
+    body = {
         "api_version": API_VERSION,
         "key": {
             "key_id": key.key_id,
@@ -149,13 +149,15 @@ def capabilities(call: Call) -> Answer:
         "field_types": list(FIELD_TYPES),
         "notify_on_events": list(NOTIFY_ON),
     }
-    return tagged(call, told)
+    return respond_with_etag(call, body)
 
 
-def tagged(call: Call, value: object) -> Answer:
+def respond_with_etag(call: Call, value: object) -> Response:
     """The value with its ETag, or 304 where the caller has that very one."""
     body = as_json(value)
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    known = [each.strip().removeprefix("W/") for each in (call.incoming.header("if-none-match") or "").split(",")]
+    known_tags = [
+        each.strip().removeprefix("W/") for each in (call.http_request.header("if-none-match") or "").split(",")
+    ]
     headers = (("etag", tag), ("cache-control", "private, no-cache"))
-    return Answer(304, b"", headers) if tag in known or "*" in known else Answer(200, body, headers)
+    return Response(304, b"", headers) if tag in known_tags or "*" in known_tags else Response(200, body, headers)

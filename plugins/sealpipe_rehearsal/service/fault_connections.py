@@ -18,40 +18,40 @@ async def reset(exchange: Exchange) -> None:
 
 async def close(exchange: Exchange) -> None:
     """The end, in good order."""
-    exchange.ends_with()
+    exchange.end_with()
 
 
 async def refuse(exchange: Exchange, seconds: float) -> None:
     """RST, and nobody listens for a while."""
-    exchange.line.refuse(seconds)
+    exchange.connection.refuse(seconds)
     exchange.reset()
 
 
 async def hang(exchange: Exchange) -> None:
     """Nothing."""
-    exchange.line.take()
-    await exchange.line.gone()
+    exchange.connection.take_over()
+    await exchange.connection.wait_closed()
 
 
-async def passes(exchange: Exchange) -> Response:
+async def no_fault(exchange: Exchange) -> Response:
     """Nothing."""
-    return await exchange.answer()
+    return await exchange.response()
 
 
 async def delay(exchange: Exchange, seconds: float) -> Response | None:
     """Time, then all is well."""
-    return None if await exchange.line.gone(seconds) else await exchange.answer()
+    return None if await exchange.connection.wait_closed(seconds) else await exchange.response()
 
 
 async def garbage(exchange: Exchange, text: str, base64: str) -> None:
     """Bytes that are not HTTP."""
-    exchange.ends_with(content(text, base64))
+    exchange.end_with(content(text, base64))
 
 
 async def interim(exchange: Exchange) -> Response:
     """Two answers that announce the real one."""
-    exchange.line.write(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
-    return await exchange.answer()
+    exchange.connection.write(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+    return await exchange.response()
 
 
 async def drip_head(exchange: Exchange, every: float) -> None:
@@ -66,19 +66,21 @@ async def drip_body(exchange: Exchange, every: float) -> None:
 
 
 async def _drip(exchange: Exchange, data: bytes, every: float) -> None:
-    exchange.line.take()
-    exchange.line.write(data)
-    while not await exchange.line.gone(every):
-        exchange.line.write(b"d")
+    exchange.connection.take_over()
+    exchange.connection.write(data)
+    while not await exchange.connection.wait_closed(every):
+        exchange.connection.write(b"d")
 
 
 async def endless(exchange: Exchange) -> None:
     """A body without an end, as fast as it goes."""
-    exchange.line.take()
-    exchange.line.write(b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
-    while not await exchange.line.gone(0):
-        exchange.line.write(b"%x\r\n" % _CHUNK + b" " * _CHUNK + b"\r\n")
-        await exchange.line.drained()
+    exchange.connection.take_over()
+    exchange.connection.write(
+        b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    while not await exchange.connection.wait_closed(0):
+        exchange.connection.write(b"%x\r\n" % _CHUNK + b" " * _CHUNK + b"\r\n")
+        await exchange.connection.drain()
 
 
 def content(text: str, base64: str) -> bytes:

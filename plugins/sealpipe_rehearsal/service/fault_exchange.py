@@ -8,19 +8,19 @@ from typing import Protocol
 
 from starlette.responses import Response
 
-LINE = "sealpipe_rehearsal.line"
+CONNECTION_KEY = "sealpipe_rehearsal.line"
 """Where in an ASGI scope's `state` the request's `Line` is."""
 
 _REASONS = {200: "OK", 201: "Created"}
 
 
-class Line(Protocol):
+class RawConnection(Protocol):
     """The connection that a request came over. Whoever serves the application provides it; for its event loop alone."""
 
     def write(self, data: bytes) -> None:
         """Send bytes past the HTTP server."""
 
-    def take(self) -> None:
+    def take_over(self) -> None:
         """From here on the HTTP server says nothing more in answer to this request."""
 
     def close(self) -> None:
@@ -29,10 +29,10 @@ class Line(Protocol):
     def reset(self) -> None:
         """Cut the connection with an RST."""
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until the client has taken most of what was written, or is gone."""
 
-    async def gone(self, seconds: float | None = None) -> bool:
+    async def wait_closed(self, seconds: float | None = None) -> bool:
         """Wait until the client is gone, or for so many seconds; whether it is gone."""
 
     def refuse(self, seconds: float) -> None:
@@ -44,31 +44,31 @@ class Exchange:
 
     def __init__(
         self,
-        line: Line,
+        connection: RawConnection,
         handle: Callable[[], Awaitable[Response]],
-        made_to_fail: Callable[[], AbstractContextManager[None]],
+        next_call_fails: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self.line = line
-        self.made_to_fail = made_to_fail
+        self.connection = connection
+        self.next_call_fails = next_call_fails
         self._handle = handle
-        self._answer: Response | None = None
+        self._response: Response | None = None
 
-    async def answer(self) -> Response:
+    async def response(self) -> Response:
         """The service's own answer; the request is carried out when this is first called, and once."""
-        if self._answer is None:
-            self._answer = await self._handle()
-        return self._answer
+        if self._response is None:
+            self._response = await self._handle()
+        return self._response
 
-    def ends_with(self, data: bytes = b"") -> None:
+    def end_with(self, data: bytes = b"") -> None:
         """These bytes, HTTP or not, then the end of the connection."""
-        self.line.take()
-        self.line.write(data)
-        self.line.close()
+        self.connection.take_over()
+        self.connection.write(data)
+        self.connection.close()
 
     def reset(self) -> None:
         """No answer: the connection is cut."""
-        self.line.take()
-        self.line.reset()
+        self.connection.take_over()
+        self.connection.reset()
 
 
 def head_of(response: Response) -> bytes:

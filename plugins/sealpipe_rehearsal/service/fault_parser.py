@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from . import fault_checks as checks
-from .fault_plan import ALWAYS, ANY, Pattern, Row, is_placeholder
+from .fault_plan import ALWAYS, ANY, FaultRow, Pattern, is_placeholder
 from .faults import FAULTS, Fault
 from .gateway import ROUTES
 
-KNOWN = dict.fromkeys([*((route.method, route.path) for route in ROUTES), ("POST", ("mcp",))])
+KNOWN_ROUTES = dict.fromkeys([*((route.method, route.path) for route in ROUTES), ("POST", ("mcp",))])
 """Every route under /v1, by method and path."""
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -29,7 +29,7 @@ class FaultPlanError(ValueError):
         self.number = number
 
 
-def parse(entries: object) -> list[Row]:
+def parse_plan(entries: object) -> list[FaultRow]:
     """The rows of a plan: an array of tables. Raises FaultPlanError for the first that is wrong."""
     if not isinstance(entries, list | tuple):
         raise FaultPlanError("a plan is an array of tables")
@@ -44,7 +44,7 @@ def parse(entries: object) -> list[Row]:
     return rows
 
 
-def _row(entry: object) -> Row:
+def _row(entry: object) -> FaultRow:
     if not isinstance(entry, Mapping) or not all(isinstance(name, str) for name in entry):
         raise FaultPlanError("must be a table")
     name = entry.get("fault")
@@ -53,46 +53,46 @@ def _row(entry: object) -> Row:
     fault = FAULTS.get(name)
     if fault is None:
         _unknown(name, FAULTS, "is no fault")
-    given = {key: value for key, value in entry.items() if key not in _COMMON}
-    for key in given:
+    parameters = {key: value for key, value in entry.items() if key not in _COMMON}
+    for key in parameters:
         if key not in fault.parameters:
             _unknown(key, [*_COMMON, *fault.parameters], f"is no member of the fault {name}")
     for key, check in _COMMON.items():
         if key in entry and (reason := check(entry[key])):
             raise FaultPlanError(f"`{key}` {reason}")
     times = entry.get("times", 1)
-    row = Row(
+    row = FaultRow(
         pattern=_pattern(entry.get("when", ANY)),
         fault=name,
         after_commit=_after_commit(name, fault, entry),
         times=None if times == ALWAYS else times,
         skip=entry.get("skip", 0),
-        parameters={key: _value(key, fault, given) for key in fault.parameters},
-        shown=dict(entry),
+        parameters={key: _value(key, fault, parameters) for key in fault.parameters},
+        source=dict(entry),
     )
     try:
-        json.dumps(row.shown, allow_nan=False)
+        json.dumps(row.source, allow_nan=False)
     except (TypeError, ValueError, RecursionError):  # TOML has times and infinities
         raise FaultPlanError("has a value that cannot be told in JSON") from None
     return row
 
 
-def _value(key: str, fault: Fault, given: Mapping[str, object]) -> object:
+def _value(key: str, fault: Fault, parameters: Mapping[str, object]) -> object:
     parameter = fault.parameters[key]
-    if key not in given:
+    if key not in parameters:
         if parameter.default is ...:
             raise FaultPlanError(f"`{key}` is missing: {parameter.help}")
         return parameter.default
-    if reason := parameter.check(given[key]):
+    if reason := parameter.check(parameters[key]):
         raise FaultPlanError(f"`{key}` {reason}")
-    return given[key]
+    return parameters[key]
 
 
 def _after_commit(name: str, fault: Fault, entry: Mapping[str, object]) -> bool:
-    given = entry.get("after_commit")
-    if fault.spoils and given is False:
+    parameters = entry.get("after_commit")
+    if fault.changes_response and parameters is False:
         raise FaultPlanError(f"{name} spoils the service's own answer, so that it always comes after the commit")
-    return fault.spoils or bool(given)
+    return fault.changes_response or bool(parameters)
 
 
 def _pattern(when: str) -> Pattern:
@@ -107,13 +107,13 @@ def _pattern(when: str) -> Pattern:
     if not re.fullmatch(r"(/[^/\s]+)+", route) or route.startswith("/v1/"):
         raise FaultPlanError(f"`when`: {route[:60]!a} is no route; write it without /v1, as in /shares/*")
     pattern = Pattern(method, tuple(route.split("/")[1:]))
-    if not any(_means(pattern, *known) for known in KNOWN):
-        routes = [f"{known_method} /{'/'.join(path)}" for known_method, path in KNOWN]
+    if not any(_can_match(pattern, *known) for known in KNOWN_ROUTES):
+        routes = [f"{known_method} /{'/'.join(path)}" for known_method, path in KNOWN_ROUTES]
         _unknown(f"{method} {route}", routes, "is no route of the service")
     return pattern
 
 
-def _means(pattern: Pattern, method: str, path: Iterable[str]) -> bool:
+def _can_match(pattern: Pattern, method: str, path: Iterable[str]) -> bool:
     # What stands for any code in a route is met by whatever stands there in the pattern.
     wanted = pattern.path or ()
     filled = tuple(want if is_placeholder(got) else got for want, got in zip(wanted, path, strict=False))

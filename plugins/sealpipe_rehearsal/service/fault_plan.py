@@ -34,7 +34,7 @@ def is_placeholder(segment: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Row:
+class FaultRow:
     """One row of a plan, checked. `times` None is always; `skip` requests of its kind pass it by first.
 
     `shown` is the row as somebody wrote it, `parameters` what its fault is called with.
@@ -46,7 +46,7 @@ class Row:
     times: int | None
     skip: int
     parameters: Mapping[str, object]
-    shown: Mapping[str, object]
+    source: Mapping[str, object]
 
     def __str__(self) -> str:
         return f"{self.fault} {'after' if self.after_commit else 'before'} the commit"
@@ -56,13 +56,13 @@ class Row:
 class Progress:
     """A row, to how many requests it has happened, and to how many it still will (None: to all)."""
 
-    row: Row
+    row: FaultRow
     applied: int
     left: int | None
 
     def as_json(self) -> dict[str, object]:
         """The members that the control door shows."""
-        return {**self.row.shown, "applied": self.applied, "left": ALWAYS if self.left is None else self.left}
+        return {**self.row.source, "applied": self.applied, "left": ALWAYS if self.left is None else self.left}
 
 
 class FaultPlan:
@@ -70,32 +70,32 @@ class FaultPlan:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rows: list[Row] = []
-        self._met: list[int] = []
+        self._rows: list[FaultRow] = []
+        self._matches: list[int] = []
         self._applied: list[int] = []
 
-    def set(self, rows: Iterable[Row]) -> None:
+    def set(self, rows: Iterable[FaultRow]) -> None:
         """This plan in place of the one before."""
         new = list(rows)
         with self._lock:
-            self._rows, self._met, self._applied = new, [0] * len(new), [0] * len(new)
+            self._rows, self._matches, self._applied = new, [0] * len(new), [0] * len(new)
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[FaultRow]) -> None:
         """These rows behind those that are there."""
         new = list(rows)
         with self._lock:
             self._rows += new
-            self._met += [0] * len(new)
+            self._matches += [0] * len(new)
             self._applied += [0] * len(new)
 
-    def take(self, method: str, path: tuple[str, ...]) -> Row | None:
+    def next_fault(self, method: str, path: tuple[str, ...]) -> FaultRow | None:
         """The fault for this request: of the first row that means it, is past its `skip` and has times left."""
         with self._lock:
             for number, row in enumerate(self._rows):
                 if self._applied[number] == row.times or not row.pattern.matches(method, path):
                     continue
-                self._met[number] += 1
-                if self._met[number] > row.skip:
+                self._matches[number] += 1
+                if self._matches[number] > row.skip:
                     self._applied[number] += 1
                     return row
         return None

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from starlette.responses import Response
 
 from . import fault_checks as checks
-from . import fault_connections as lines
-from . import fault_responses as answers
+from . import fault_connections as connections
+from . import fault_responses as responses
 from .fault_exchange import Exchange
-from .fault_plan import Row
+from .fault_plan import FaultRow
 
-ELSEWHERE = "http://localhost:1/v1"
+REDIRECT_TARGET = "http://localhost:1/v1"
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Fault:
     run: Callable[..., Awaitable[Response | None]]
     help: str
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    spoils: bool = False
+    changes_response: bool = False
 
 
-async def apply(row: Row, exchange: Exchange) -> Response | None:
+async def apply(row: FaultRow, exchange: Exchange) -> Response | None:
     """Let a row of a plan happen to a request."""
     if row.after_commit:
-        await exchange.answer()
+        await exchange.response()
     return await FAULTS[row.fault].run(exchange, **row.parameters)
 
 
@@ -54,57 +54,65 @@ _EVERY = Parameter(checks.seconds, "seconds between two bytes", 0.2)
 _STATUS = Parameter(checks.status, "HTTP status")
 
 FAULTS: Mapping[str, Fault] = {
-    "pass": Fault(lines.passes, "Nothing goes wrong: one that passes, in a plan that tells request after request."),
-    "reset": Fault(lines.reset, "The connection is cut with an RST."),
-    "close": Fault(lines.close, "The connection ends without an answer."),
+    "pass": Fault(
+        connections.no_fault, "Nothing goes wrong: one that passes, in a plan that tells request after request."
+    ),
+    "reset": Fault(connections.reset, "The connection is cut with an RST."),
+    "close": Fault(connections.close, "The connection ends without an answer."),
     "refuse": Fault(
-        lines.refuse,
+        connections.refuse,
         "The connection is cut, and new ones are refused for a while; the control door's, too.",
         {"seconds": Parameter(checks.seconds, "for how long", 1)},
     ),
-    "hang": Fault(lines.hang, "Not a byte comes back."),
+    "hang": Fault(connections.hang, "Not a byte comes back."),
     "delay": Fault(
-        lines.delay, "Time passes, then all goes on as usual.", {"seconds": Parameter(checks.seconds, "for how long")}
+        connections.delay,
+        "Time passes, then all goes on as usual.",
+        {"seconds": Parameter(checks.seconds, "for how long")},
     ),
     "garbage": Fault(
-        lines.garbage,
+        connections.garbage,
         "Bytes that are not HTTP, then the end.",
         {"text": Parameter(checks.text, "text to send", "SSH-2.0-OpenSSH_9.2\r\n"), "base64": _BYTES},
     ),
-    "interim": Fault(lines.interim, "102 and 103 before the real answer."),
-    "drip-head": Fault(lines.drip_head, "A head without an end, byte by byte.", {"every": _EVERY}),
-    "drip-body": Fault(lines.drip_body, "A body that does not end, byte by byte.", {"every": _EVERY}),
-    "endless": Fault(lines.endless, "A body without an end, as fast as it goes."),
-    "half-head": Fault(answers.half_head, "Half of the answer's head, then the end.", spoils=True),
-    "half-body": Fault(answers.half_body, "The head and half of the body, then the end.", spoils=True),
-    "bad-json": Fault(answers.bad_json, "Half of the JSON, with a length that fits it.", spoils=True),
-    "empty-body": Fault(answers.empty_body, "The status, and no body.", spoils=True),
-    "body": Fault(answers.body, "The status with another body.", {"text": _TEXT, "base64": _BYTES}, spoils=True),
+    "interim": Fault(connections.interim, "102 and 103 before the real answer."),
+    "drip-head": Fault(connections.drip_head, "A head without an end, byte by byte.", {"every": _EVERY}),
+    "drip-body": Fault(connections.drip_body, "A body that does not end, byte by byte.", {"every": _EVERY}),
+    "endless": Fault(connections.endless, "A body without an end, as fast as it goes."),
+    "half-head": Fault(responses.half_head, "Half of the answer's head, then the end.", changes_response=True),
+    "half-body": Fault(responses.half_body, "The head and half of the body, then the end.", changes_response=True),
+    "bad-json": Fault(responses.bad_json, "Half of the JSON, with a length that fits it.", changes_response=True),
+    "empty-body": Fault(responses.empty_body, "The status, and no body.", changes_response=True),
+    "body": Fault(
+        responses.body, "The status with another body.", {"text": _TEXT, "base64": _BYTES}, changes_response=True
+    ),
     "oversize": Fault(
-        answers.oversize,
+        responses.oversize,
         "The right JSON behind many blanks.",
         {"size": Parameter(checks.size, "bytes of the body", 2 * 1024 * 1024)},
-        spoils=True,
+        changes_response=True,
     ),
     "members": Fault(
-        answers.members,
+        responses.members,
         "The JSON object with other members.",
         {
             "change": Parameter(checks.table, "members to set", {}),
             "drop": Parameter(checks.texts, "members to leave out", []),
         },
-        spoils=True,
+        changes_response=True,
     ),
-    "gzip": Fault(answers.gzipped, "The right answer in an encoding that nobody asked for.", spoils=True),
+    "gzip": Fault(responses.gzipped, "The right answer in an encoding that nobody asked for.", changes_response=True),
     "answer": Fault(
-        answers.answer, "Another answer.", {"status": _STATUS, "text": _TEXT, "base64": _BYTES, "headers": _HEADERS}
+        responses.replace_response,
+        "Another answer.",
+        {"status": _STATUS, "text": _TEXT, "base64": _BYTES, "headers": _HEADERS},
     ),
     "html": Fault(
-        answers.html, "A proxy's page.", {"status": Parameter(checks.status, "HTTP status", 502), "headers": _HEADERS}
+        responses.html, "A proxy's page.", {"status": Parameter(checks.status, "HTTP status", 502), "headers": _HEADERS}
     ),
-    "fail": Fault(answers.fail, "The service could not do it: 500/42 or 500/11, where it has that to say."),
+    "fail": Fault(responses.fail, "The service could not do it: 500/42 or 500/11, where it has that to say."),
     "error": Fault(
-        answers.error,
+        responses.error,
         "A refusal in the service's envelope: 500/42, 500/11, 409/106, 409/105 ...",
         {
             "status": _STATUS,
@@ -115,17 +123,17 @@ FAULTS: Mapping[str, Fault] = {
         },
     ),
     "rate-limit": Fault(
-        answers.rate_limit,
+        responses.rate_limit,
         "429/107.",
         {"retry_after": Parameter(checks.retry_after, "Retry-After, sense or not; without it, no such header", None)},
     ),
-    "unauthorized": Fault(answers.unauthorized, "The gateway's 401."),
+    "unauthorized": Fault(responses.unauthorized, "The gateway's 401."),
     "redirect": Fault(
-        answers.redirect,
+        responses.redirect,
         "Another address.",
         {
             "status": Parameter(checks.number(300, 399), "HTTP status", 307),
-            "location": Parameter(checks.header_value, "where to", ELSEWHERE),
+            "location": Parameter(checks.header_value, "where to", REDIRECT_TARGET),
         },
     ),
 }

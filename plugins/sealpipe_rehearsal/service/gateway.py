@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import extended, mcp, requests, shares
-from .context import Call, Handler, Incoming, Service
-from .credentials import find_key, mark, read_bearer, secret_matches
+from .context import Call, Handler, HttpRequest, Service
+from .credentials import find_key, mark_key, parse_bearer, secret_matches
 from .log import Note
-from .responses import Answer, RefusalError, refuse, refuse_at_gateway
+from .responses import RefusalError, Response, refuse, refuse_at_gateway
 
 CODE = "{shortCode}"
 
@@ -53,8 +53,8 @@ ROUTES = (
 # JSON-RPC, where each tool has a scope of its own; the protocol has two more methods on that path.
 MCP_ROUTES = (
     Route("POST", ("mcp",), None, mcp.post),
-    Route("GET", ("mcp",), None, mcp.not_offered),
-    Route("DELETE", ("mcp",), None, mcp.not_offered),
+    Route("GET", ("mcp",), None, mcp.method_not_allowed),
+    Route("DELETE", ("mcp",), None, mcp.method_not_allowed),
 )
 # Not in the specification (gaps: newer endpoints).
 EXTENDED_ROUTES = (
@@ -63,62 +63,62 @@ EXTENDED_ROUTES = (
 )
 
 
-def handle(service: Service, incoming: Incoming) -> Answer:
+def handle(service: Service, http_request: HttpRequest) -> Response:
     """Answer a call under /v1."""
     try:
-        call = _authenticated(service, incoming)
-        route, codes = _routed(incoming, extended=service.extended)
+        call = _authenticate(service, http_request)
+        route, codes = _find_route(http_request, extended=service.extended)
         for check in CHECKS:
             check(call, route)
-        return route.handler(Call(service, incoming, call.key, call.account, codes))
+        return route.handler(Call(service, http_request, call.key, call.account, codes))
     except RefusalError as refused:
-        return refused.answer
+        return refused.response
 
 
-def _authenticated(service: Service, incoming: Incoming) -> Call:
+def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     """The credential, checked anew on every call: revoking takes effect on the next one."""
-    header = incoming.header("authorization")
+    header = http_request.header("authorization")
     if header is None:
         refuse_at_gateway("no_authorization")
-    presented = read_bearer(header, service.tag)
-    if presented is None:
+    credential = parse_bearer(header, service.tag)
+    if credential is None:
         refuse_at_gateway("not_usable")
-    key = find_key(service.store, presented.key_id)
-    matches = secret_matches(key, presented.auth_secret)
-    if presented.three_parts:
+    key = find_key(service.store, credential.key_id)
+    matches = secret_matches(key, credential.auth_secret)
+    if credential.three_parts:
         if key is not None:
             # Recorded, and left usable in its two parts: revoking is its owner's to do, once a
             # replacement is in place. Kept even where the auth secret was wrong: the custody part was out.
-            mark(service.store, key.key_id, "compromised", service.clock.timestamp())
-            service.log.note(Note(service.clock.now(), "key.compromised", key.key_id))
+            mark_key(service.store, key.key_id, "compromised", service.clock.timestamp())
+            service.log.add_note(Note(service.clock.now(), "key.compromised", key.key_id))
         refuse_at_gateway("not_usable")
     if key is None or not matches or key.revoked_at is not None:
         refuse_at_gateway("not_usable")
     now = service.clock.timestamp()
-    account = service.entitlements.of(service.store, key.space, now)
+    account = service.entitlements.get(service.store, key.space, now)
     if not account.api_access:
         refuse_at_gateway("not_usable")
-    mark(service.store, key.key_id, "used", now)
-    return Call(service, incoming, key, account)
+    mark_key(service.store, key.key_id, "used", now)
+    return Call(service, http_request, key, account)
 
 
-def _routed(incoming: Incoming, *, extended: bool) -> tuple[Route, tuple[str, ...]]:
+def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tuple[str, ...]]:
     for route in (*ROUTES, *MCP_ROUTES, *(EXTENDED_ROUTES if extended else ())):
-        codes = route.codes(incoming.method, incoming.segments[1:])
+        codes = route.codes(http_request.method, http_request.segments[1:])
         # An empty code names nothing; only DELETE has a refusal of its own for it.
         if codes is not None and (all(codes) or route.method == "DELETE"):
             return route, codes
     return refuse_at_gateway("no_route")
 
 
-def _rate(call: Call, _: Route) -> None:
+def _check_rate(call: Call, _: Route) -> None:
     per_minute = call.account.limits.requests_per_minute or 0
-    wait = call.service.rates.take(call.key.key_id, per_minute, call.service.clock.timestamp())
+    wait = call.service.rate_limiter.take(call.key.key_id, per_minute, call.service.clock.timestamp())
     if wait:
         refuse("rate_limited", headers=(("retry-after", str(wait)),))
 
 
-def _scope(call: Call, route: Route) -> None:
+def _check_scope(call: Call, route: Route) -> None:
     if route.scope is None:
         return
     if route.scope not in call.key.scopes:
@@ -126,4 +126,4 @@ def _scope(call: Call, route: Route) -> None:
 
 
 # After the credential, before the handler: which itself goes on with idempotency, validation, plan.
-CHECKS: tuple[Callable[[Call, Route], None], ...] = (_rate, _scope)
+CHECKS: tuple[Callable[[Call, Route], None], ...] = (_check_rate, _check_scope)

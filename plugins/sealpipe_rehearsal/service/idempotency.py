@@ -48,7 +48,7 @@ class Claim:
         )
 
 
-def required(header: str | None) -> str:
+def read_key(header: str | None) -> str:
     """The header's value, refused with 104 where it is missing or blank."""
     name = (header or "").strip(" \t")
     if not name:
@@ -68,10 +68,10 @@ def claim(in_flight: InFlight, store: Store, key_id: str, name: str, body: bytes
     # The marker is asked before the record: a call writes its record before it drops its marker, so
     # whoever finds no marker here finds the record, or there never was one.
     with in_flight.lock:
-        running = in_flight.bodies.get(slot)
-        if running is not None:
-            refuse("idempotency_in_flight" if running == body_sha256 else "idempotency_other_body")
-        replay = _finished(store, key_id, name, body_sha256, now)
+        body_in_flight = in_flight.bodies.get(slot)
+        if body_in_flight is not None:
+            refuse("idempotency_in_flight" if body_in_flight == body_sha256 else "idempotency_other_body")
+        replay = _find_replay(store, key_id, name, body_sha256, now)
         if replay is None:
             in_flight.bodies[slot] = body_sha256
     try:
@@ -82,7 +82,7 @@ def claim(in_flight: InFlight, store: Store, key_id: str, name: str, body: bytes
                 del in_flight.bodies[slot]
 
 
-def _finished(store: Store, key_id: str, name: str, body_sha256: str, now: float) -> bytes | None:
+def _find_replay(store: Store, key_id: str, name: str, body_sha256: str, now: float) -> bytes | None:
     row = store.row(
         """SELECT body_sha256, answer FROM idempotency
            WHERE key_id = :key_id AND name = :name AND created_at > :oldest""",

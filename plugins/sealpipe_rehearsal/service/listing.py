@@ -16,57 +16,57 @@ from .context import Call, Service
 from .log import Note
 
 TABLES = ("shares", "requests")
-_SETTLE = {
-    what: f"UPDATE {what} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND expires <= :now"  # noqa: S608  # names from above
-    for what in TABLES
+_MARK_EXPIRED = {
+    table: f"UPDATE {table} SET ended_at = expires, ended_by = 'time' WHERE ended_at IS NULL AND expires <= :now"  # noqa: S608  # names from above
+    for table in TABLES
 }
 _TO_NOTIFY = """SELECT short_code, notify_on FROM shares
                 WHERE ended_at IS NULL AND expires <= :now AND notify_on IS NOT NULL"""
 _LISTS = {
-    (what, state): f"""SELECT * FROM {what} WHERE space = :space AND ended_at IS {test}
+    (table, state): f"""SELECT * FROM {table} WHERE space = :space AND ended_at IS {test}
                        ORDER BY {order} DESC LIMIT :limit OFFSET :offset"""  # noqa: S608  # names from above and here
-    for what in TABLES
+    for table in TABLES
     for state, test, order in (("live", "NULL", "number"), ("ended", "NOT NULL", "ended_at DESC, number"))
 }
 _COUNT = "SELECT live, ended FROM counts WHERE what = :what AND space = :space"
 
 
-def settle(service: Service) -> None:
+def mark_expired(service: Service) -> None:
     """Mark what has ended by time."""
     now = service.clock.timestamp()
     for row in service.store.rows(_TO_NOTIFY, {"now": now}):
         notify(service, row, "expired")
-    for statement in _SETTLE.values():
+    for statement in _MARK_EXPIRED.values():
         service.store.change(statement, {"now": now})
 
 
-def count(service: Service, what: str, space: str) -> dict[str, int]:
+def count(service: Service, table: str, space: str) -> dict[str, int]:
     """How many of a space are `live` and how many `ended`, once settled."""
-    row = service.store.row(_COUNT, {"what": what, "space": space})
+    row = service.store.row(_COUNT, {"what": table, "space": space})
     return {"live": row["live"], "ended": row["ended"]} if row is not None else {"live": 0, "ended": 0}
 
 
-def page(call: Call, what: str) -> tuple[list[Row], dict[str, int]]:
+def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
     """A page of the list and its figures: newest first, or with `status=expired` what ended last first.
 
     The specification has no `status`: a service that is not `extended` passes it by.
     """
-    query = call.incoming.query
+    query = call.http_request.query
     state = "ended" if call.service.extended and query.get("status") == "expired" else "live"
-    wanted: Page = read_page(query)
+    requested: Page = read_page(query)
     with call.service.store.transaction():
-        settle(call.service)
-        total = count(call.service, what, call.key.space)[state]
+        mark_expired(call.service)
+        total = count(call.service, table, call.key.space)[state]
         rows = call.service.store.rows(
-            _LISTS[what, state], {"space": call.key.space, "limit": wanted.limit, "offset": wanted.offset}
+            _LISTS[table, state], {"space": call.key.space, "limit": requested.limit, "offset": requested.offset}
         )
-    return rows, wanted.figures(total)
+    return rows, requested.pagination(total)
 
 
-def notify(service: Service, share: Row, what: str) -> None:
+def notify(service: Service, share: Row, table: str) -> None:
     """Tell a share's owner what became of it, where `notify_on` names that. No mail leaves here: it is a note."""
-    if what in json.loads(share["notify_on"] or "[]"):
-        service.log.note(Note(service.clock.now(), "owner.notified", f"{share['short_code']} {what}"))
+    if table in json.loads(share["notify_on"] or "[]"):
+        service.log.add_note(Note(service.clock.now(), "owner.notified", f"{share['short_code']} {table}"))
 
 
 DEFAULT_LIMIT = 25
@@ -90,7 +90,7 @@ class Page:
         """How many items come before it."""
         return (self.page - 1) * self.limit
 
-    def figures(self, total: int) -> dict[str, int]:
+    def pagination(self, total: int) -> dict[str, int]:
         """The pagination object. No items are no pages."""
         return {
             "page": self.page,

@@ -13,7 +13,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Seen:
+class LoggedRequest:
     """One request as the service received it. `target` is the raw path with its query.
 
     The header that authorises and the body are not in its repr: that goes into the output of failing tests.
@@ -59,32 +59,34 @@ class Log:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._seen: deque[Seen] = deque()
+        self._requests: deque[LoggedRequest] = deque()
         self._events: deque[Event] = deque(maxlen=max_entries)
         self._notes: deque[Note] = deque(maxlen=max_entries)
 
-    def request(self, seen: Seen) -> None:
+    def add_request(self, request: LoggedRequest) -> None:
         """Keep a request."""
         with self._lock:
-            self._seen.append(seen)
-            self._bytes += len(seen.body)
-            while len(self._seen) > self._max_entries or (self._bytes > self._max_bytes and len(self._seen) > 1):
-                self._bytes -= len(self._seen.popleft().body)
+            self._requests.append(request)
+            self._bytes += len(request.body)
+            while len(self._requests) > self._max_entries or (
+                self._bytes > self._max_bytes and len(self._requests) > 1
+            ):
+                self._bytes -= len(self._requests.popleft().body)
 
-    def event(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Keep an event."""
         with self._lock:
             self._events.append(event)
 
-    def note(self, note: Note) -> None:
+    def add_note(self, note: Note) -> None:
         """Keep a note."""
         with self._lock:
             self._notes.append(note)
 
-    def seen(self) -> list[Seen]:
+    def requests(self) -> list[LoggedRequest]:
         """The requests, oldest first."""
         with self._lock:
-            return list(self._seen)
+            return list(self._requests)
 
     def events(self) -> list[Event]:
         """The events, oldest first."""
@@ -100,5 +102,5 @@ class Log:
         """Forget all of it."""
         with self._lock:
             self._bytes = 0
-            for kept in (self._seen, self._events, self._notes):
-                kept.clear()
+            for entries in (self._requests, self._events, self._notes):
+                entries.clear()

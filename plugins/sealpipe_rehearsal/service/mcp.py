@@ -9,53 +9,55 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from . import mcp_messages
-from .context import Call, Incoming
-from .mcp_messages import BATCHING, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
-from .responses import Answer, RefusalError, answer
+from .context import Call, HttpRequest
+from .mcp_messages import BATCH_REVISION, INVALID_REQUEST, PARSE_ERROR, REFUSED, REVISIONS, error
+from .responses import RefusalError, Response, json_response
 from .rules import read_json
 
 _JSON, _STREAM = "application/json", "text/event-stream"
 
 
-def post(call: Call) -> Answer:
+def post(call: Call) -> Response:
     """A message, or in the first revision a batch of them."""
-    revision = _checked(call.incoming)
-    message = _read(call.incoming.body)
-    if isinstance(message, list) and revision == BATCHING:
+    revision = _check_headers(call.http_request)
+    message = _read(call.http_request.body)
+    if isinstance(message, list) and revision == BATCH_REVISION:
         return _batch(call, message)
     response = mcp_messages.respond(call, message)
     if response is None:
-        return Answer(202, b"")
+        return Response(202, b"")
     # What is no request at all has no id to answer to: then the status tells it, too.
-    refused = response["id"] is None
-    return answer(400 if refused else 200, response)
+    has_no_id = response["id"] is None
+    return json_response(400 if has_no_id else 200, response)
 
 
-def not_offered(call: Call) -> Answer:  # noqa: ARG001  # a handler like the others
+def method_not_allowed(call: Call) -> Response:  # noqa: ARG001  # a handler like the others
     """GET and DELETE: there is no stream to listen to, and no session to end."""
-    return _refused(405, "only POST: there are no streams and no sessions here", (("allow", "POST"),)).answer
+    return _http_error(405, "only POST: there are no streams and no sessions here", (("allow", "POST"),)).response
 
 
-def _batch(call: Call, messages: list[Any]) -> Answer:
+def _batch(call: Call, messages: list[Any]) -> Response:
     if not messages:
         _refuse(400, INVALID_REQUEST, "a batch has at least one message")
     if any(isinstance(each, dict) and each.get("method") == "initialize" for each in messages):
         _refuse(400, INVALID_REQUEST, "initialize is no part of a batch")
     responses = [response for each in messages if (response := mcp_messages.respond(call, each)) is not None]
-    return answer(200, responses) if responses else Answer(202, b"")
+    return json_response(200, responses) if responses else Response(202, b"")
 
 
-def _checked(incoming: Incoming) -> str:
+def _check_headers(http_request: HttpRequest) -> str:
     """The revision that a message is of, once its headers are what the protocol wants."""
-    own = (None, f"http://{incoming.header('host')}") if incoming.names_loopback() else (None,)
-    if incoming.header("origin") not in own:
-        raise _refused(403, "this endpoint does not answer the pages of others")
-    if _kind(incoming.header("content-type") or "") != _JSON:
-        raise _refused(415, f"the content type of a message is {_JSON}")
-    accepted = {_kind(part) for part in (incoming.header("accept") or "").split(",")}
+    allowed_origins = (None, f"http://{http_request.header('host')}") if http_request.is_to_loopback() else (None,)
+    if http_request.header("origin") not in allowed_origins:
+        raise _http_error(403, "this endpoint does not answer the pages of others")
+    if _kind(http_request.header("content-type") or "") != _JSON:
+        raise _http_error(415, f"the content type of a message is {_JSON}")
+    accepted = {_kind(part) for part in (http_request.header("accept") or "").split(",")}
     if not all(accepted & {kind, kind.partition("/")[0] + "/*", "*/*"} for kind in (_JSON, _STREAM)):
-        raise _refused(406, f"a client accepts both {_JSON} and {_STREAM}")
-    revision = incoming.header("mcp-protocol-version") or BATCHING  # what a message without the header counts as
+        raise _http_error(406, f"a client accepts both {_JSON} and {_STREAM}")
+    revision = (
+        http_request.header("mcp-protocol-version") or BATCH_REVISION
+    )  # what a message without the header counts as
     if revision not in REVISIONS:
         _refuse(400, INVALID_REQUEST, f"this revision of the protocol is not spoken here, but {', '.join(REVISIONS)}")
     return revision
@@ -69,13 +71,13 @@ def _read(body: bytes) -> Any:
 
 
 def _refuse(status: int, code: int, message: str) -> NoReturn:
-    raise RefusalError(answer(status, error(None, code, message)))
+    raise RefusalError(json_response(status, error(None, code, message)))
 
 
-def _refused(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> RefusalError:
+def _http_error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> RefusalError:
     """For what HTTP itself has a status: the body is there for people."""
-    told = answer(status, error(None, REFUSED, message))
-    return RefusalError(Answer(told.status, told.body, headers))
+    response = json_response(status, error(None, REFUSED, message))
+    return RefusalError(Response(response.status, response.body, headers))
 
 
 def _kind(header: str) -> str:

@@ -11,70 +11,74 @@ from urllib.parse import quote, urlencode
 from . import requests, shares, webhooks
 from .clock import rfc3339_at
 from .context import Call
-from .responses import Answer, answer, as_json
+from .responses import Response, as_json, json_response
 
 Arguments = Mapping[str, Any]
 
 NO_WEBHOOK = "There is no such webhook endpoint"
 
 
-def list_shares(call: Call, arguments: Arguments) -> Answer:
+def list_shares(call: Call, arguments: Arguments) -> Response:
     """GET /v1/shares."""
     query = {name: str(value) for name, value in arguments.items() if value is not None}
-    return shares.list_shares(replace(call, incoming=replace(call.incoming, query=query)))
+    return shares.list_shares(replace(call, http_request=replace(call.http_request, query=query)))
 
 
-def get_share(call: Call, arguments: Arguments) -> Answer:
+def get_share(call: Call, arguments: Arguments) -> Response:
     """GET /v1/shares/{shortCode}."""
     return shares.show(replace(call, codes=(arguments["short_code"],)))
 
 
-def expire_share(call: Call, arguments: Arguments) -> Answer:
+def expire_share(call: Call, arguments: Arguments) -> Response:
     """DELETE /v1/shares/{shortCode}, with its event."""
     return shares.delete(replace(call, codes=(arguments["short_code"],)))
 
 
-def share_stats(call: Call, arguments: Arguments) -> Answer:  # noqa: ARG001  # one shape for the table
+def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # one shape for the table
     """GET /v1/stats."""
     return shares.show_stats(call)
 
 
-def create_share_via_browser(call: Call, arguments: Arguments) -> Answer:
+def create_share_via_browser(call: Call, arguments: Arguments) -> Response:
     """Where a person goes to write the share. The rehearsal itself has no page there."""
-    given = {name: str(value) for name, value in arguments.items() if value is not None}
-    query = f"?{urlencode(given, quote_via=quote)}" if given else ""
-    return answer(200, {"url": f"{_links(call)}/new{query}", "message": "Open this address and write the share there."})
+    parameters = {name: str(value) for name, value in arguments.items() if value is not None}
+    query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
+    return json_response(
+        200, {"url": f"{_link_base(call)}/new{query}", "message": "Open this address and write the share there."}
+    )
 
 
-def request_secret_from(call: Call, arguments: Arguments) -> Answer:
+def request_secret_from(call: Call, arguments: Arguments) -> Response:
     """POST /v1/requests under an idempotency key of its own, and the link to pass on."""
     key = ("idempotency-key", f"mcp-{call.service.token_bytes(16).hex()}")
-    headers = (*(pair for pair in call.incoming.headers if pair[0] != key[0]), key)
-    incoming = replace(call.incoming, headers=headers, body=as_json(dict(arguments)))
-    made = requests.create(replace(call, incoming=incoming))
-    told = json.loads(made.body)
-    return answer(made.status, told | {"collect_link": f"{_links(call)}/r/{quote(told['short_code'], safe='')}"})
+    headers = (*(pair for pair in call.http_request.headers if pair[0] != key[0]), key)
+    http_request = replace(call.http_request, headers=headers, body=as_json(dict(arguments)))
+    response = requests.create(replace(call, http_request=http_request))
+    created = json.loads(response.body)
+    return json_response(
+        response.status, created | {"collect_link": f"{_link_base(call)}/r/{quote(created['short_code'], safe='')}"}
+    )
 
 
-def list_webhooks(call: Call, arguments: Arguments) -> Answer:  # noqa: ARG001  # one shape for the table
+def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # one shape for the table
     """The endpoints of the account whose key it is, and those of nobody else."""
-    own = webhooks.of_account(call.service.store, call.key.account)
-    return answer(200, {"webhooks": [_shown(call, endpoint) for endpoint in own]})
+    endpoints = webhooks.endpoints_of(call.service.store, call.key.account)
+    return json_response(200, {"webhooks": [_endpoint_json(call, endpoint) for endpoint in endpoints]})
 
 
-def rotate_webhook_secret(call: Call, arguments: Arguments) -> Answer:
+def rotate_webhook_secret(call: Call, arguments: Arguments) -> Response:
     """A new secret for one of them."""
     service, name = call.service, arguments["webhook_id"]
     endpoint = webhooks.find(service.store, name)
     if endpoint is None or endpoint.account != call.key.account:
-        return answer(404, {"message": NO_WEBHOOK})
+        return json_response(404, {"message": NO_WEBHOOK})
     rotated = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
     if rotated is None:  # removed in this very moment
-        return answer(404, {"message": NO_WEBHOOK})
-    return answer(200, _shown(call, rotated) | {"secret": rotated.secret})
+        return json_response(404, {"message": NO_WEBHOOK})
+    return json_response(200, _endpoint_json(call, rotated) | {"secret": rotated.secret})
 
 
-def _shown(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]:
+def _endpoint_json(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]:
     return {
         "id": endpoint.id,
         "url": endpoint.url,
@@ -83,6 +87,6 @@ def _shown(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]:
     }
 
 
-def _links(call: Call) -> str:
+def _link_base(call: Call) -> str:
     """What links start with, at the address by which the service was called."""
-    return f"http://{call.incoming.header('host')}/s"
+    return f"http://{call.http_request.header('host')}/s"

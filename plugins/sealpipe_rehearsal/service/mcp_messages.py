@@ -10,7 +10,7 @@ from .context import Call
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 """Those that are spoken, newest first."""
-BATCHING = REVISIONS[-1]
+BATCH_REVISION = REVISIONS[-1]
 """The one that has batches, and that a message is of which names none."""
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
@@ -28,28 +28,28 @@ class MessageError(Exception):  # it is an answer, not an error of the program
         self.code = code
 
 
-def error(number: object, code: int, message: str) -> Message:
+def error(message_id: object, code: int, message: str) -> Message:
     """An error response; the id is null where none could be read."""
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+    return {"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": message}}
 
 
 def respond(call: Call, message: object) -> Message | None:
     """The response to a message; None for what has none: notifications, and responses to what we never asked."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return error(None, INVALID_REQUEST, "a message is an object with jsonrpc 2.0")
-    method, number = message.get("method"), message.get("id")
+    method, message_id = message.get("method"), message.get("id")
     if "method" not in message and "id" in message and ("result" in message) != ("error" in message):
         return None
     if not isinstance(method, str):
         return error(None, INVALID_REQUEST, "a request names its method")
     if "id" not in message:
         return None
-    if not isinstance(number, str | int) or isinstance(number, bool):
+    if not isinstance(message_id, str | int) or isinstance(message_id, bool):
         return error(None, INVALID_REQUEST, "the id of a request is a string or an integer")
     try:
-        return {"jsonrpc": "2.0", "id": number, "result": _result(call, method, message.get("params", {}))}
+        return {"jsonrpc": "2.0", "id": message_id, "result": _result(call, method, message.get("params", {}))}
     except MessageError as wrong:
-        return error(number, wrong.code, str(wrong))
+        return error(message_id, wrong.code, str(wrong))
 
 
 def _result(call: Call, method: str, params: object) -> Params:
@@ -62,11 +62,11 @@ def _result(call: Call, method: str, params: object) -> Params:
 
 
 def _initialize(call: Call, params: Params) -> Params:
-    asked = params.get("protocolVersion")
-    if not isinstance(asked, str) or not isinstance(params.get("clientInfo"), dict):
+    requested = params.get("protocolVersion")
+    if not isinstance(requested, str) or not isinstance(params.get("clientInfo"), dict):
         raise MessageError(INVALID_PARAMS, "initialize takes protocolVersion, capabilities and clientInfo")
     return {
-        "protocolVersion": asked if asked in REVISIONS else REVISIONS[0],
+        "protocolVersion": requested if requested in REVISIONS else REVISIONS[0],
         "capabilities": {"tools": {}},
         "serverInfo": {"name": f"{call.service.tag}-rehearsal", "title": "Secret sharing, rehearsed", "version": "1"},
         "instructions": "No tool reads what a share or a submission holds. Each tool needs a scope of the API key.",
@@ -77,13 +77,13 @@ def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # one shape fo
     return {}
 
 
-def _list(call: Call, params: Params) -> Params:  # noqa: ARG001  # as above
+def _list_tools(call: Call, params: Params) -> Params:  # noqa: ARG001  # as above
     if params.get("cursor") is not None:
         raise MessageError(INVALID_PARAMS, "there is one page of tools, and no cursor")
-    return {"tools": [tool.told() for tool in mcp_tools.TOOLS]}
+    return {"tools": [tool.describe() for tool in mcp_tools.TOOLS]}
 
 
-def _call(call: Call, params: Params) -> Params:
+def _call_tool(call: Call, params: Params) -> Params:
     name, arguments = params.get("name"), params.get("arguments")
     tool = next((each for each in mcp_tools.TOOLS if each.name == name), None)
     if tool is None:
@@ -98,6 +98,6 @@ def _call(call: Call, params: Params) -> Params:
 _METHODS: Mapping[str, Callable[[Call, Params], Params]] = {
     "initialize": _initialize,
     "ping": _ping,
-    "tools/list": _list,
-    "tools/call": _call,
+    "tools/list": _list_tools,
+    "tools/call": _call_tool,
 }

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import mcp_handlers as work
+from . import mcp_handlers as handlers
 from .checks import SCHEMAS, count, filled_text, rfc3339, text
 from .context import Call
-from .responses import Answer, RefusalError, as_json
+from .responses import RefusalError, Response, as_json
 from .rules import REQUEST, Rule, rejected
 
 Arguments = Mapping[str, Any]
@@ -27,12 +27,12 @@ class Tool:
     name: str
     scope: str
     description: str
-    work: Callable[[Call, Arguments], Answer]
+    handler: Callable[[Call, Arguments], Response]
     arguments: Mapping[str, Rule] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, bool] = field(default_factory=dict)
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """The tool as tools/list has it."""
         properties = {
             name: {**SCHEMAS[rule.check], **({"description": self.about[name]} if name in self.about else {})}
@@ -57,22 +57,22 @@ def run(call: Call, tool: Tool, arguments: Arguments) -> dict[str, Any]:
     if reasons := rejected(tool.arguments, arguments) | unknown:
         return _failed(f"{tool.name}: {_reasons(reasons)}")
     try:
-        done = tool.work(call, arguments)
+        response = tool.handler(call, arguments)
     except RefusalError as refused:
-        done = refused.answer
-    told = json.loads(done.body)
-    if done.status >= 300:
-        code = f" (error_code {told['error_code']})" if "error_code" in told else ""
-        return _failed(f"{tool.name}: {told['message']}{code}")
-    return {"content": _text(as_json(told).decode("utf-8")), "structuredContent": told}
+        response = refused.response
+    result = json.loads(response.body)
+    if response.status >= 300:
+        code = f" (error_code {result['error_code']})" if "error_code" in result else ""
+        return _failed(f"{tool.name}: {result['message']}{code}")
+    return {"content": _text(as_json(result).decode("utf-8")), "structuredContent": result}
 
 
-def _failed(said: str) -> dict[str, Any]:
-    return {"content": _text(said), "isError": True}
+def _failed(message: str) -> dict[str, Any]:
+    return {"content": _text(message), "isError": True}
 
 
-def _text(said: str) -> list[dict[str, str]]:
-    return [{"type": "text", "text": said}]
+def _text(message: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": message}]
 
 
 def _reasons(reasons: Mapping[str, str]) -> str:
@@ -80,8 +80,8 @@ def _reasons(reasons: Mapping[str, str]) -> str:
 
 
 _READS = {"readOnlyHint": True}
-_MAKES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
-_ENDS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
+_CREATES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
+_DELETES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
 
 _CODE = {"short_code": Rule(filled_text, required=True)}
 _ABOUT_CODE = {"short_code": "The share's short code: opaque, as the list has it."}
@@ -92,7 +92,7 @@ TOOLS = (
         "list_shares",
         "shares:read",
         "The shares that can still be opened, newest first: metadata only.",
-        work.list_shares,
+        handlers.list_shares,
         {"page": Rule(count), "limit": Rule(count)},
         _ABOUT_PAGES,
         _READS,
@@ -101,7 +101,7 @@ TOOLS = (
         "get_share",
         "shares:read",
         "One share's short code and expiry. Spends no view.",
-        work.get_share,
+        handlers.get_share,
         _CODE,
         _ABOUT_CODE,
         _READS,
@@ -110,14 +110,14 @@ TOOLS = (
         "list_webhooks",
         "shares:read",
         "The webhook endpoints that get this account's events, without their secrets.",
-        work.list_webhooks,
+        handlers.list_webhooks,
         hints=_READS,
     ),
     Tool(
         "create_share_via_browser",
         "shares:write",
         "An address at which a person writes and seals a share in the browser: no secret passes through here.",
-        work.create_share_via_browser,
+        handlers.create_share_via_browser,
         {
             "title": Rule(text),
             "description": Rule(text),
@@ -125,31 +125,31 @@ TOOLS = (
             "access_counts_left": Rule(count),
         },
         {"expired_at": "When it expires.", "access_counts_left": "How often it may be viewed."},
-        _MAKES,
+        _CREATES,
     ),
     Tool(
         "expire_share",
         "shares:write",
         "Ends a share at once. Its link stops working; there is no way back.",
-        work.expire_share,
+        handlers.expire_share,
         _CODE,
         _ABOUT_CODE,
-        _ENDS,
+        _DELETES,
     ),
     Tool(
         "rotate_webhook_secret",
         "shares:write",
         "Gives a webhook endpoint a new secret, shown this once; the old one signs beside it for 24 hours.",
-        work.rotate_webhook_secret,
+        handlers.rotate_webhook_secret,
         {"webhook_id": Rule(filled_text, required=True)},
         {"webhook_id": "The endpoint's id, as list_webhooks has it."},
-        _ENDS,
+        _DELETES,
     ),
     Tool(
         "request_secret_from",
         "requests:write",
         "Makes a link at which somebody fills in secrets, sealed in their browser to a public key of yours.",
-        work.request_secret_from,
+        handlers.request_secret_from,
         REQUEST,
         {
             "title": "What the person at the link reads first.",
@@ -158,13 +158,13 @@ TOOLS = (
             "expired_at": "When the link stops working: 30 days from now where it is left out.",
             "max_submission": "How many answers it takes.",
         },
-        _MAKES,
+        _CREATES,
     ),
     Tool(
         "share_stats",
         "stats:read",
         "How many shares there are, and how often they were viewed in 14 days.",
-        work.share_stats,
+        handlers.share_stats,
         hints=_READS,
     ),
 )

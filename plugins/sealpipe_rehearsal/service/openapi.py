@@ -17,23 +17,23 @@ from .context import Handler
 from .listing import DEFAULT_LIMIT, MAX_LIMIT
 from .openapi_schemas import (
     CAPABILITIES,
-    FIGURE,
+    COUNT,
     JSON,
     LOG,
     LOG_QUERY,
     TEXT,
     TIME,
-    a_page,
-    arrays,
+    array_of,
+    object_with,
     or_null,
-    strict,
+    page_of,
 )
 from .responses import GATEWAY, REFUSALS
 from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 
 
 @dataclass(frozen=True)
-class Described:
+class HandlerSpec:
     """What a handler answers, by status; the refusals of its own; the rules of its body; whether it has pages."""
 
     answers: Mapping[int, Schema]
@@ -44,42 +44,42 @@ class Described:
 
 
 _CREATES = ("validation", "idempotency_key_missing", "idempotency_other_body", "idempotency_in_flight")
-_SHARE = strict(short_code=TEXT, expired_at=or_null(TIME))
-_NEW_SHARE = strict(short_code=TEXT, expired_at=or_null(TIME), custody={"enum": ["none", "stored", "failed"]})
-_REQUEST = strict(short_code=TEXT, expired_at=or_null(TIME), public_key=or_null(TEXT))
-_NEW_REQUEST = strict(short_code=TEXT, expired_at=TIME, public_key=TEXT)
-_ENDED_REQUEST = strict(short_code=TEXT, expired_at={"type": "null"})
-_SUBMISSION = strict(short_code=TEXT, data=TEXT, created_at=TIME, encryption_type={"const": ENCRYPTION_TYPE})
-_DAYS = arrays(strict(date={"type": "string", "format": "date"}, count=FIGURE))
-_STATS = strict(
-    shares=strict(active=FIGURE, expired=FIGURE, total_viewed=FIGURE),
+_SHARE = object_with(short_code=TEXT, expired_at=or_null(TIME))
+_NEW_SHARE = object_with(short_code=TEXT, expired_at=or_null(TIME), custody={"enum": ["none", "stored", "failed"]})
+_REQUEST = object_with(short_code=TEXT, expired_at=or_null(TIME), public_key=or_null(TEXT))
+_NEW_REQUEST = object_with(short_code=TEXT, expired_at=TIME, public_key=TEXT)
+_ENDED_REQUEST = object_with(short_code=TEXT, expired_at={"type": "null"})
+_SUBMISSION = object_with(short_code=TEXT, data=TEXT, created_at=TIME, encryption_type={"const": ENCRYPTION_TYPE})
+_DAYS = array_of(object_with(date={"type": "string", "format": "date"}, count=COUNT))
+_STATS = object_with(
+    shares=object_with(active=COUNT, expired=COUNT, total_viewed=COUNT),
     daily_views={**_DAYS, "minItems": shares.DAYS, "maxItems": shares.DAYS},
 )
 
-HANDLERS: Mapping[Handler, Described] = {
-    shares.create: Described(
+HANDLERS: Mapping[Handler, HandlerSpec] = {
+    shares.create: HandlerSpec(
         {201: _NEW_SHARE, 200: _NEW_SHARE}, (*_CREATES, "no_view_protection", "quota_used_up"), SHARE
     ),
-    shares.list_shares: Described({200: a_page("shares", _SHARE)}, paged=True),
-    shares.show: Described({200: _SHARE}, ("share_not_found",)),
-    shares.delete: Described(
-        {200: strict(success={"const": True}, message={"const": "ok"})},
+    shares.list_shares: HandlerSpec({200: page_of("shares", _SHARE)}, paged=True),
+    shares.show: HandlerSpec({200: _SHARE}, ("share_not_found",)),
+    shares.delete: HandlerSpec(
+        {200: object_with(success={"const": True}, message={"const": "ok"})},
         ("no_short_code", "share_not_found", "share_not_expired"),
     ),
-    requests.create: Described({201: _NEW_REQUEST, 200: _NEW_REQUEST}, _CREATES, REQUEST),
-    requests.list_requests: Described({200: a_page("requests", _REQUEST)}, ("request_failed",), paged=True),
-    requests.show: Described({200: {"anyOf": [_REQUEST, _ENDED_REQUEST]}}, ("request_not_found",)),
-    requests.submissions: Described(
-        {200: strict(submissions=arrays(_SUBMISSION), count=FIGURE, skipped_not_end_to_end_encrypted=FIGURE)},
+    requests.create: HandlerSpec({201: _NEW_REQUEST, 200: _NEW_REQUEST}, _CREATES, REQUEST),
+    requests.list_requests: HandlerSpec({200: page_of("requests", _REQUEST)}, ("request_failed",), paged=True),
+    requests.show: HandlerSpec({200: {"anyOf": [_REQUEST, _ENDED_REQUEST]}}, ("request_not_found",)),
+    requests.submissions: HandlerSpec(
+        {200: object_with(submissions=array_of(_SUBMISSION), count=COUNT, skipped_not_end_to_end_encrypted=COUNT)},
         ("request_not_found",),
     ),
-    requests.delete: Described(
-        {200: strict(short_code=TEXT, outcome={"enum": ["expired", "deleted"]})},
+    requests.delete: HandlerSpec(
+        {200: object_with(short_code=TEXT, outcome={"enum": ["expired", "deleted"]})},
         ("no_short_code", "request_not_found", "request_failed"),
     ),
-    shares.show_stats: Described({200: _STATS}),
-    extended.access_log: Described({200: LOG}, ("validation", "share_not_found"), query=LOG_QUERY),
-    extended.capabilities: Described({200: CAPABILITIES}),
+    shares.show_stats: HandlerSpec({200: _STATS}),
+    extended.access_log: HandlerSpec({200: LOG}, ("validation", "share_not_found"), query=LOG_QUERY),
+    extended.capabilities: HandlerSpec({200: CAPABILITIES}),
 }
 
 _EVERY_CALL = ("no_authorization", "not_usable", "too_long", "broken", "rate_limited", "scope_missing")
@@ -105,10 +105,10 @@ def document(*, extended: bool = False) -> dict[str, Any]:
     """The document, without the tools (they are JSON-RPC). Its server is `/v1`, beside wherever it was read from."""
     paths: dict[str, dict[str, Any]] = {}
     for route in (*gateway.ROUTES, *(gateway.EXTENDED_ROUTES if extended else ())):
-        described = HANDLERS[route.handler]
-        if extended and described.body is SHARE:
-            described = replace(described, body=SHARE_EXTENDED)
-        operation = _operation(route, described, [*_PAGING, *([_STATUS] if extended else [])])
+        spec = HANDLERS[route.handler]
+        if extended and spec.body is SHARE:
+            spec = replace(spec, body=SHARE_EXTENDED)
+        operation = _operation(route, spec, [*_PAGING, *([_STATUS] if extended else [])])
         paths.setdefault("/" + "/".join(route.path), {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -123,18 +123,18 @@ def document(*, extended: bool = False) -> dict[str, Any]:
     }
 
 
-def _operation(route: gateway.Route, described: Described, paging: list[dict[str, Any]]) -> dict[str, Any]:
-    coded = gateway.CODE in route.path
-    answers, refusals = described.answers, described.refusals
-    if route.method == "DELETE" and not coded:
+def _operation(route: gateway.Route, spec: HandlerSpec, paging: list[dict[str, Any]]) -> dict[str, Any]:
+    has_code = gateway.CODE in route.path
+    answers, refusals = spec.answers, spec.refusals
+    if route.method == "DELETE" and not has_code:
         answers, refusals = {}, ("no_short_code",)  # the specification's: not a bulk delete
-    elif coded:
+    elif has_code:
         refusals = (*refusals, "no_route")  # a code that is empty
     parameters = [
-        *([_CODE] if coded else []),
-        *([_IDEMPOTENCY_KEY] if described.body else []),
-        *(paging if described.paged else []),
-        *({"name": name, "in": "query", "schema": schema} for name, schema in described.query.items()),
+        *([_CODE] if has_code else []),
+        *([_IDEMPOTENCY_KEY] if spec.body else []),
+        *(paging if spec.paged else []),
+        *({"name": name, "in": "query", "schema": schema} for name, schema in spec.query.items()),
     ]
     operation: dict[str, Any] = {
         "operationId": "_".join([route.method.lower(), *(part.strip("{}") for part in route.path)]),
@@ -147,8 +147,8 @@ def _operation(route: gateway.Route, described: Described, paging: list[dict[str
     }
     if parameters:
         operation["parameters"] = parameters
-    if described.body:
-        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": _body(described.body)}}}
+    if spec.body:
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": _body(spec.body)}}}
     return operation
 
 
@@ -165,7 +165,7 @@ def _body(rules: Mapping[str, Rule]) -> Schema:
 
 def _refusal(name: str) -> Schema:
     if name in GATEWAY:
-        return strict(**dict.fromkeys(json.loads(GATEWAY[name].body), TEXT))
+        return object_with(**dict.fromkeys(json.loads(GATEWAY[name].body), TEXT))
     members: dict[str, Schema] = {
         "success": {"const": False},
         "message": TEXT,
@@ -173,7 +173,7 @@ def _refusal(name: str) -> Schema:
     }
     if name == "validation":
         members["additional_data"] = {"type": "object", "additionalProperties": TEXT}
-    return strict(**members)
+    return object_with(**members)
 
 
 def _refusals(names: Iterable[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .rules import FIELD_TYPES, NOTIFY_ON
 JSON = "application/json"
 TEXT: Schema = SCHEMAS[filled_text]
 TIME: Schema = SCHEMAS[rfc3339]
-FIGURE: Schema = {"type": "integer", "minimum": 0}
+COUNT: Schema = {"type": "integer", "minimum": 0}
 
 
 def or_null(schema: Schema) -> Schema:
@@ -20,25 +20,25 @@ def or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def strict(**members: Schema) -> Schema:
+def object_with(**members: Schema) -> Schema:
     """An object with these members, all of them and no other."""
     return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
 
 
-def arrays(schema: Schema) -> Schema:
+def array_of(schema: Schema) -> Schema:
     """An array of those."""
     return {"type": "array", "items": schema}
 
 
-def a_page(name: str, item: Schema) -> Schema:
+def page_of(name: str, item: Schema) -> Schema:
     """An answer of a list."""
     at_least_one = {"type": "integer", "minimum": 1}
     limit = {**at_least_one, "maximum": MAX_LIMIT}
-    figures = strict(page=at_least_one, limit=limit, total_pages=FIGURE, total=FIGURE)
-    return strict(**{name: arrays(item), "pagination": figures})
+    figures = object_with(page=at_least_one, limit=limit, total_pages=COUNT, total=COUNT)
+    return object_with(**{name: array_of(item), "pagination": figures})
 
 
-_ACCESS = strict(
+_ACCESS = object_with(
     accessed_at=TIME,
     accessed_ip=TEXT,
     platform=TEXT,
@@ -46,11 +46,11 @@ _ACCESS = strict(
     failed_passcode={"type": "boolean"},
     signed_in={"type": "boolean"},
 )
-LOG = strict(
+LOG = object_with(
     short_code=TEXT,
-    entries=arrays(_ACCESS),
+    entries=array_of(_ACCESS),
     next_cursor=or_null(TEXT),
-    retention_days=FIGURE,
+    retention_days=COUNT,
     effective_from=TIME,
     effective_to=TIME,
 )
@@ -62,19 +62,19 @@ LOG_QUERY: Mapping[str, Schema] = {
 }
 _OR_NONE: Schema = {"type": "integer", "minimum": extended.NO_LIMIT}
 _LIMITS = ("max_shares", "remaining_shares", "max_fields", "max_days_access_logs", "max_api_keys", "max_webhooks")
-CAPABILITIES = strict(
+CAPABILITIES = object_with(
     api_version=TEXT,
-    key=strict(
+    key=object_with(
         key_id=TEXT,
-        scopes=arrays(TEXT),
+        scopes=array_of(TEXT),
         custody_level={"enum": [0, 1, 2]},
         organization_id=or_null(TEXT),
-        rate_limit_rpm=FIGURE,
+        rate_limit_rpm=COUNT,
     ),
-    plan=strict(code=TEXT, name=TEXT),
-    limits=strict(**dict.fromkeys(_LIMITS, _OR_NONE)),
+    plan=object_with(code=TEXT, name=TEXT),
+    limits=object_with(**dict.fromkeys(_LIMITS, _OR_NONE)),
     features={"type": "object", "additionalProperties": {"type": "boolean"}},
     sharing_policy={"type": "null"},
-    field_types=arrays({"enum": [*FIELD_TYPES]}),
-    notify_on_events=arrays({"enum": [*NOTIFY_ON]}),
+    field_types=array_of({"enum": [*FIELD_TYPES]}),
+    notify_on_events=array_of({"enum": [*NOTIFY_ON]}),
 )

@@ -45,7 +45,7 @@ _TAG = b"{{service_tag}}"
 _ENCODED_HASH = re.compile("%(?:25)*23")
 
 
-def find(method: str, segments: tuple[str, ...]) -> str | None:
+def find_file(method: str, segments: tuple[str, ...]) -> str | None:
     """The file that answers a request: a link's page, the origin's, or a part of one; None where there is none."""
     if method not in ("GET", "HEAD"):
         return None
@@ -67,7 +67,7 @@ def page(name: str, tag: str) -> Response:
     return Response(body, media_type=_TYPES[Path(name).suffix], headers=dict(HEADERS))
 
 
-def without_key(target: str) -> str:
+def redact_key(target: str) -> str:
     """A link's path for the log: what stands behind `%23` may be a key whose `#` a program has encoded, or two have."""
     found = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
     return f"{target[: found.end()]}..." if found else target

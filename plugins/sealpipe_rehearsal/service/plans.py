@@ -79,7 +79,7 @@ class Account:
         return self.zero_knowledge_enrolled and self.zero_knowledge_feature
 
 
-def account_of(store: Store, name: str) -> Account:
+def load_account(store: Store, name: str) -> Account:
     """The account as it is now, with the defaults where nobody set anything."""
     row = store.row("SELECT * FROM accounts WHERE name = :name", {"name": name})
     if row is None:
@@ -108,27 +108,27 @@ class Entitlements:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[float, Account]] = {}
+        self._cached: dict[str, tuple[float, Account]] = {}
 
-    def of(self, store: Store, name: str, now: float) -> Account:
+    def get(self, store: Store, name: str, now: float) -> Account:
         """The account, at most 30 s old."""
         with self._lock:
-            known = self._known.get(name)
-            if known is None or not 0 <= now - known[0] < CACHE_SECONDS:
-                known = self._known[name] = now, account_of(store, name)
-            return known[1]
+            cached = self._cached.get(name)
+            if cached is None or not 0 <= now - cached[0] < CACHE_SECONDS:
+                cached = self._cached[name] = now, load_account(store, name)
+            return cached[1]
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Look everything up anew."""
         with self._lock:
-            self._known.clear()
+            self._cached.clear()
 
 
 _ROUNDING = 6
 """Digits after the point that count: who waits as long as Retry-After says must not meet another 429 by 1e-16."""
 
 
-class Rates:
+class RateLimiter:
     """One bucket a key, full at first. It holds the burst and fills at the sustained rate."""
 
     def __init__(self) -> None:
@@ -137,16 +137,16 @@ class Rates:
 
     def take(self, key_id: str, per_minute: int, now: float) -> int:
         """Take one call; 0 where there was one, else the whole seconds after which there is one again."""
-        burst, a_second = float(per_minute * BURST), per_minute / 60
+        burst, per_second = float(per_minute * BURST), per_minute / 60
         with self._lock:
-            held, at = self._buckets.get(key_id, (burst, now))
+            tokens, updated_at = self._buckets.get(key_id, (burst, now))
             # A clock that was set back must not take anything away.
-            held = min(burst, held + max(0.0, now - at) * a_second)
-            allowed = round(held, _ROUNDING) >= 1
-            self._buckets[key_id] = held - allowed, now
-        return 0 if allowed else max(1, math.ceil(round((1 - held) / a_second, _ROUNDING)))
+            tokens = min(burst, tokens + max(0.0, now - updated_at) * per_second)
+            allowed = round(tokens, _ROUNDING) >= 1
+            self._buckets[key_id] = tokens - allowed, now
+        return 0 if allowed else max(1, math.ceil(round((1 - tokens) / per_second, _ROUNDING)))
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Fill every bucket."""
         with self._lock:
             self._buckets.clear()

@@ -15,29 +15,29 @@ from typing import Any
 from . import listing, requests
 from .checks import filled_text, standard_base64, switch
 from .clock import format_rfc3339
-from .context import Incoming, Service
+from .context import HttpRequest, Service
 from .creation import insert
-from .responses import Answer, RefusalError, answer
+from .responses import RefusalError, Response, json_response
 from .rules import ENCRYPTION_TYPE, Rule, read_object, rejected
-from .share_link import proves
+from .share_link import matches_hash
 
 _NOT_FOUND = {"reason": "not-found", "message": "there is no such request"}
-_WHO = {
+_IDENTITY = {
     "passcode": Rule(filled_text),
     "signed_in_as": Rule(filled_text),
     "mfa": Rule(switch),
     "from_ip": Rule(filled_text),
 }
-_SENT = {**_WHO, "data": Rule(standard_base64, required=True), "encryption_type": Rule(filled_text)}
+_SUBMISSION = {**_IDENTITY, "data": Rule(standard_base64, required=True), "encryption_type": Rule(filled_text)}
 _SPEND = "UPDATE requests SET access_counts_left = access_counts_left - 1 WHERE number = :number"
 
 
-def look(service: Service, code: str) -> Answer:
+def show_state(service: Service, code: str) -> Response:
     """GET /rehearsal/requests/{code}: whether it takes anything, and wants a passcode. Spends nothing."""
     row = _find(service, code)
     if row is None:
-        return answer(404, _NOT_FOUND)
-    return _closed(service, row) or answer(
+        return json_response(404, _NOT_FOUND)
+    return _end_response(service, row) or json_response(
         200,
         {
             "short_code": code,
@@ -48,104 +48,108 @@ def look(service: Service, code: str) -> Answer:
     )
 
 
-def open_form(service: Service, code: str, incoming: Incoming) -> Answer:
+def open_form(service: Service, code: str, http_request: HttpRequest) -> Response:
     """POST /rehearsal/requests/{code}/open: the form, for who may see it. Spends an access."""
 
-    def show(row: Row, _: Mapping[str, Any]) -> Answer:
+    def show(row: Row, _: Mapping[str, Any]) -> Response:
         if row["access_counts_left"] is not None:
             if row["access_counts_left"] < 1:
-                return answer(410, {"reason": "accesses", "message": "the form was opened as often as it may be"})
+                return json_response(
+                    410, {"reason": "accesses", "message": "the form was opened as often as it may be"}
+                )
             service.store.change(_SPEND, {"number": row["number"]})
         form = {name: row[name] for name in ("short_code", "title", "description", "public_key", "expired_at")}
-        return answer(200, form | {"fields": json.loads(row["fields"])})
+        return json_response(200, form | {"fields": json.loads(row["fields"])})
 
-    return _admitted(service, code, incoming, _WHO, show)
+    return _admit(service, code, http_request, _IDENTITY, show)
 
 
-def submit(service: Service, code: str, incoming: Incoming) -> Answer:
+def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
     """POST /rehearsal/requests/{code}/submit: what was filled in, sealed."""
 
-    def keep(row: Row, members: Mapping[str, Any]) -> Answer:
+    def store_submission(row: Row, members: Mapping[str, Any]) -> Response:
         values = {
             "request": row["number"],
             "created_at": format_rfc3339(service.clock.now()),
             "encryption_type": members.get("encryption_type") or ENCRYPTION_TYPE,
             "data": members["data"],
         }
-        return answer(201, {"short_code": insert(service, "submissions", values)["short_code"]})
+        return json_response(201, {"short_code": insert(service, "submissions", values)["short_code"]})
 
-    return _admitted(service, code, incoming, _SENT, keep)
+    return _admit(service, code, http_request, _SUBMISSION, store_submission)
 
 
-def list_submissions(service: Service, code: str) -> Answer:
+def list_submissions(service: Service, code: str) -> Response:
     """GET /rehearsal/requests/{code}/submissions: what was sent, sealed as it is, of an expired request too."""
-    listing.settle(service)
+    listing.mark_expired(service)
     row = service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
     if row is None:
-        return answer(404, _NOT_FOUND)
-    sealed = requests.sealed_to(service, row)
-    told = {name: row[name] for name in ("short_code", "title", "public_key", "max_submission")}
-    ends = row["expired_at"] if row["ended_at"] is None else None
+        return json_response(404, _NOT_FOUND)
+    sealed = requests.sealed_submissions(service, row)
+    body = {name: row[name] for name in ("short_code", "title", "public_key", "max_submission")}
+    expired_at = row["expired_at"] if row["ended_at"] is None else None
     received = sealed["count"] + sealed["skipped_not_end_to_end_encrypted"]
-    return answer(200, {**told, **sealed, "expired_at": ends, "received": received})
+    return json_response(200, {**body, **sealed, "expired_at": expired_at, "received": received})
 
 
-def _admitted(
+def _admit(
     service: Service,
     code: str,
-    incoming: Incoming,
+    http_request: HttpRequest,
     rules: Mapping[str, Rule],
-    then: Callable[[Row, Mapping[str, Any]], Answer],
-) -> Answer:
+    handle: Callable[[Row, Mapping[str, Any]], Response],
+) -> Response:
     try:
-        members = read_object(incoming.body)
+        members = read_object(http_request.body)
     except RefusalError as refused:
-        return refused.answer
+        return refused.response
     if reasons := rejected(rules, members):
-        return answer(400, {"reason": "invalid", "message": "rejected", "members": reasons})
+        return json_response(400, {"reason": "invalid", "message": "rejected", "members": reasons})
     with service.store.transaction():
         row = _find(service, code)
         if row is None:
-            return answer(404, _NOT_FOUND)
-        return _closed(service, row) or _kept_out(row, members) or then(row, members)
+            return json_response(404, _NOT_FOUND)
+        return _end_response(service, row) or _refuse_submitter(row, members) or handle(row, members)
 
 
 def _find(service: Service, code: str) -> Row | None:
-    listing.settle(service)
+    listing.mark_expired(service)
     return service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
 
 
-def _closed(service: Service, row: Row) -> Answer | None:
+def _end_response(service: Service, row: Row) -> Response | None:
     if row["ended_at"] is not None:
-        return answer(410, {"reason": "expired", "message": "the request has expired"})
+        return json_response(410, {"reason": "expired", "message": "the request has expired"})
     if row["max_submission"] is not None:
-        had = service.store.rows("SELECT COUNT(*) FROM submissions WHERE request = :number", {"number": row["number"]})
-        if had[0][0] >= row["max_submission"]:
-            return answer(410, {"reason": "full", "message": "the request has all the answers that it takes"})
+        received = service.store.rows(
+            "SELECT COUNT(*) FROM submissions WHERE request = :number", {"number": row["number"]}
+        )
+        if received[0][0] >= row["max_submission"]:
+            return json_response(410, {"reason": "full", "message": "the request has all the answers that it takes"})
     return None
 
 
-def _kept_out(row: Row, members: Mapping[str, Any]) -> Answer | None:
+def _refuse_submitter(row: Row, members: Mapping[str, Any]) -> Response | None:
     """The first of the request's conditions that whoever is there does not meet."""
     email = str(members.get("signed_in_as") or "")
     address = str(members.get("from_ip") or "127.0.0.1")
     domains = json.loads(row["restricted_domain"] or "[]")
     conditions = {
-        "passcode": row["passcode_sha256"] is None or proves(members.get("passcode"), row["passcode_sha256"]),
+        "passcode": row["passcode_sha256"] is None or matches_hash(members.get("passcode"), row["passcode_sha256"]),
         "login": not row["requires_login"] or bool(email),
         "mfa": not row["requires_mfa"] or members.get("mfa") is True,
         "domain": not domains or email.rpartition("@")[2].lower() in [domain.lower() for domain in domains],
         "address": not row["ip_whitelist"] or _within(address, json.loads(row["ip_whitelist"])),
     }
-    for reason, met in conditions.items():
-        if not met:
-            return answer(403, {"reason": reason, "message": f"this request is not open to you: {reason}"})
+    for reason, is_met in conditions.items():
+        if not is_met:
+            return json_response(403, {"reason": reason, "message": f"this request is not open to you: {reason}"})
     return None
 
 
 def _within(address: str, networks: list[str]) -> bool:
     try:
-        here = ipaddress.ip_address(address)
-        return any(here in ipaddress.ip_network(network, strict=False) for network in networks)
+        sender = ipaddress.ip_address(address)
+        return any(sender in ipaddress.ip_network(network, strict=False) for network in networks)
     except ValueError:
         return False

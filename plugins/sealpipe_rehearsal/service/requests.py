@@ -11,41 +11,47 @@ from typing import Any
 from . import creation, listing
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, Service
-from .responses import Answer, answer, refuse
+from .responses import Response, json_response, refuse
 from .rules import ENCRYPTION_TYPE, REQUEST
 from .shares import sha256_hex
 
 DEFAULT_EXPIRY = timedelta(days=30)
 
 
-def create(call: Call) -> Answer:
+def create(call: Call) -> Response:
     """POST /v1/requests: the same idempotency as shares."""
     return creation.create(
-        call, "requests", REQUEST, further=lambda _, __: {}, plan=lambda _, __: None, row=_row, told=_told
+        call,
+        "requests",
+        REQUEST,
+        extra_checks=lambda _, __: {},
+        check_plan=lambda _, __: None,
+        make_row=_row,
+        response_body=_response_body,
     )
 
 
-def list_requests(call: Call) -> Answer:
+def list_requests(call: Call) -> Response:
     """GET /v1/requests: the active ones, newest first (see `listing.page`)."""
     call.service.fail_at("requests.listing", "request_failed")
-    rows, figures = listing.page(call, "requests")
-    return answer(200, {"requests": [_item(row) for row in rows], "pagination": figures})
+    rows, pagination = listing.page(call, "requests")
+    return json_response(200, {"requests": [_item(row) for row in rows], "pagination": pagination})
 
 
-def show(call: Call) -> Answer:
+def show(call: Call) -> Response:
     """GET /v1/requests/{shortCode}: changes nothing. Of one that has ended, the public key is left out."""
-    row = _owned(call)
+    row = _find_owned(call)
     if row["ended_at"] is None:
-        return answer(200, _item(row))
-    return answer(200, {"short_code": row["short_code"], "expired_at": None})
+        return json_response(200, _item(row))
+    return json_response(200, {"short_code": row["short_code"], "expired_at": None})
 
 
-def submissions(call: Call) -> Answer:
+def submissions(call: Call) -> Response:
     """GET /v1/requests/{shortCode}/submissions: oldest first; what is not end-to-end encrypted is counted only."""
-    return answer(200, sealed_to(call.service, _owned(call)))
+    return json_response(200, sealed_submissions(call.service, _find_owned(call)))
 
 
-def sealed_to(service: Service, request: Row) -> dict[str, Any]:
+def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
     """What was sent to a request, oldest first, and how much of it was skipped."""
     rows = service.store.rows(
         "SELECT * FROM submissions WHERE request = :number ORDER BY number", {"number": request["number"]}
@@ -59,13 +65,13 @@ def sealed_to(service: Service, request: Row) -> dict[str, Any]:
     return {"submissions": sealed, "count": len(sealed), "skipped_not_end_to_end_encrypted": skipped}
 
 
-def delete(call: Call) -> Answer:
+def delete(call: Call) -> Response:
     """DELETE /v1/requests/{shortCode}: an active one expires; one that has expired is gone for good, with all."""
     if not call.codes or not call.codes[0]:
         refuse("no_short_code")
     service = call.service
     with service.store.transaction():
-        row = _owned(call)
+        row = _find_owned(call)
         service.fail_at("request.ending", "request_failed")
         values = {"number": row["number"], "now": service.clock.timestamp()}
         if row["ended_at"] is None:
@@ -77,13 +83,13 @@ def delete(call: Call) -> Answer:
             outcome = "deleted"
             service.store.change("DELETE FROM submissions WHERE request = :number", values)
             service.store.change("DELETE FROM requests WHERE number = :number", values)
-    service.at("request.ended")
-    return answer(200, {"short_code": row["short_code"], "outcome": outcome})
+    service.on_moment("request.ended")
+    return json_response(200, {"short_code": row["short_code"], "outcome": outcome})
 
 
-def _owned(call: Call) -> Row:
+def _find_owned(call: Call) -> Row:
     """The request of that code, settled. Whose it is comes before everything else about it."""
-    listing.settle(call.service)
+    listing.mark_expired(call.service)
     row = call.service.store.row(
         "SELECT * FROM requests WHERE short_code = :code AND space = :space",
         {"code": call.codes[0], "space": call.key.space},
@@ -104,8 +110,8 @@ def _item(row: Row) -> dict[str, str | None]:
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
     """The request's columns. The passcode is the one secret that arrives in clear here; its hash stays."""
-    given = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
-    expires = given or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
+    requested = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
+    expires = requested or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
     # Of a prompt no more is kept than these two; the vendor's SDK tells what a type is that was left out.
     prompts = [{"item": each["item"], "type": each.get("type") or "text"} for each in members["fields"]]
     values = {**members, "fields": prompts}
@@ -122,5 +128,5 @@ def _row(call: Call, members: creation.Members) -> creation.Members:
     )
 
 
-def _told(values: creation.Members) -> Mapping[str, object]:
+def _response_body(values: creation.Members) -> Mapping[str, object]:
     return {name: values[name] for name in ("short_code", "expired_at", "public_key")}

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What goes back: status, JSON bytes, further headers."""
 
     status: int
@@ -25,9 +25,9 @@ def as_json(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
-def answer(status: int, value: object) -> Answer:
+def json_response(status: int, value: object) -> Response:
     """A bare JSON value as the answer (specification: Response envelopes)."""
-    return Answer(status, as_json(value))
+    return Response(status, as_json(value))
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,23 @@ REFUSALS: Mapping[str, Refusal] = {
 
 # The gateway stands before the service and does not speak its envelope. All causes for which a credential
 # is not usable share ONE answer, so that nobody learns from it which key ids exist.
-GATEWAY: Mapping[str, Answer] = {
-    "no_authorization": answer(401, {"message": "Unauthorized"}),
-    "not_usable": answer(403, {"Message": "User is not authorized to access this resource with an explicit deny"}),
-    "no_route": answer(404, {"message": "Not Found"}),
-    "broken": answer(500, {"message": "Internal Server Error"}),
-    "too_long": answer(413, {"message": "Request Too Long"}),
+GATEWAY: Mapping[str, Response] = {
+    "no_authorization": json_response(401, {"message": "Unauthorized"}),
+    "not_usable": json_response(
+        403, {"Message": "User is not authorized to access this resource with an explicit deny"}
+    ),
+    "no_route": json_response(404, {"message": "Not Found"}),
+    "broken": json_response(500, {"message": "Internal Server Error"}),
+    "too_long": json_response(413, {"message": "Request Too Long"}),
 }
 
 
 class RefusalError(Exception):  # it is an answer, not an error of the program
     """Ends the handling of a call with this answer."""
 
-    def __init__(self, refused_with: Answer) -> None:
-        super().__init__(refused_with.status)
-        self.answer = refused_with
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
 
 
 def refuse(
@@ -86,7 +88,7 @@ def refuse(
     envelope: dict[str, object] = {"success": False, "message": row.message, "error_code": row.error_code}
     if additional_data is not None:
         envelope["additional_data"] = dict(additional_data)
-    raise RefusalError(Answer(row.status, as_json(envelope), headers))
+    raise RefusalError(Response(row.status, as_json(envelope), headers))
 
 
 def refuse_at_gateway(name: str) -> NoReturn:

@@ -10,13 +10,13 @@ import hmac
 from sqlite3 import Row
 
 from . import extended, listing
-from .context import Incoming, Service
-from .responses import Answer, RefusalError, answer
+from .context import HttpRequest, Service
+from .responses import RefusalError, Response, json_response
 from .rules import read_object
-from .shares import sha256_hex, viewed
+from .shares import count_view, sha256_hex
 
 _NOT_FOUND = {"reason": "not-found", "message": "there is no such share"}
-_ENDED = {
+_END_MESSAGES = {
     "deleted": "the share was expired by its sender",
     "views": "all views of the share are used up",
     "attempts": "all passcode attempts of the share are used up",
@@ -36,15 +36,15 @@ WHERE number = :number
 """
 
 
-def look(service: Service, code: str) -> Answer:
+def show_state(service: Service, code: str) -> Response:
     """GET /rehearsal/shares/{code}: whether it can be opened and wants a passcode. Spends nothing."""
     row = _find(service, code)
     if row is None:
-        return answer(404, _NOT_FOUND)
-    if ended := _ended(service, row):
-        return ended
+        return json_response(404, _NOT_FOUND)
+    if end_response := _end_response(service, row):
+        return end_response
     wanted = row["passcode_verifier_sha256"] is not None
-    return answer(
+    return json_response(
         200,
         {
             "short_code": row["short_code"],
@@ -56,26 +56,26 @@ def look(service: Service, code: str) -> Answer:
     )
 
 
-def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
+def open_share(service: Service, code: str, http_request: HttpRequest) -> Response:
     """POST /rehearsal/shares/{code}/open: the ciphertext, for who proves the token and the verifier."""
     try:
-        members = read_object(incoming.body)
+        members = read_object(http_request.body)
     except RefusalError as refused:
-        return refused.answer
+        return refused.response
     with service.store.transaction():
         row = _find(service, code)
         # Who cannot prove the token learns nothing, not even that the share is there.
-        if row is None or not proves(members.get("access_token"), row["access_token_sha256"]):
-            return answer(404, _NOT_FOUND)
-        if ended := _ended(service, row):
-            return ended
+        if row is None or not matches_hash(members.get("access_token"), row["access_token_sha256"]):
+            return json_response(404, _NOT_FOUND)
+        if end_response := _end_response(service, row):
+            return end_response
         spend = {"number": row["number"], "now": service.clock.timestamp()}
         wanted = row["passcode_verifier_sha256"]
-        if wanted is not None and not proves(members.get("passcode_verifier"), wanted):
+        if wanted is not None and not matches_hash(members.get("passcode_verifier"), wanted):
             service.store.change(_SPEND_ATTEMPT, spend)
-            extended.record(service, row, incoming, failed=True)
+            extended.record(service, row, http_request, failed=True)
             listing.notify(service, row, "denied")
-            return answer(
+            return json_response(
                 403,
                 {
                     "reason": "passcode-wrong" if members.get("passcode_verifier") else "passcode-required",
@@ -85,10 +85,10 @@ def open_share(service: Service, code: str, incoming: Incoming) -> Answer:
             )
         if row["access_counts_left"] is not None:
             service.store.change(_SPEND_VIEW, spend)
-        viewed(service, row["space"])
-        extended.record(service, row, incoming, failed=False)
+        count_view(service, row["space"])
+        extended.record(service, row, http_request, failed=False)
         listing.notify(service, row, "viewed")
-    return answer(200, _content(row))
+    return json_response(200, _content(row))
 
 
 def _content(row: Row) -> dict[str, object]:
@@ -109,18 +109,18 @@ def _find(service: Service, code: str) -> Row | None:
     return service.store.row("SELECT * FROM shares WHERE short_code = :code", {"code": code})
 
 
-def _ended(service: Service, row: Row) -> Answer | None:
-    by = row["ended_by"]
-    if by is None and row["expires"] is not None and row["expires"] <= service.clock.timestamp():
-        by = "time"
-    return None if by is None else answer(410, {"reason": by, "message": _ENDED[by]})
+def _end_response(service: Service, row: Row) -> Response | None:
+    reason = row["ended_by"]
+    if reason is None and row["expires"] is not None and row["expires"] <= service.clock.timestamp():
+        reason = "time"
+    return None if reason is None else json_response(410, {"reason": reason, "message": _END_MESSAGES[reason]})
 
 
-def proves(sent: object, sha256: str) -> bool:
+def matches_hash(value: object, sha256: str) -> bool:
     """Whether what was sent has that SHA-256 (hex), compared in constant time."""
-    if not isinstance(sent, str):
+    if not isinstance(value, str):
         return False
     try:
-        return hmac.compare_digest(sha256_hex(sent), sha256)
+        return hmac.compare_digest(sha256_hex(value), sha256)
     except UnicodeEncodeError:
         return False

@@ -12,26 +12,34 @@ from . import creation, listing, webhooks
 from .clock import format_rfc3339, parse_rfc3339
 from .context import Call, Service
 from .log import Event
-from .responses import Answer, answer, refuse
+from .responses import Response, json_response, refuse
 from .rules import SHARE, SHARE_EXTENDED
 
 PASSCODE_ATTEMPTS = 5
 DAYS = 14
 
 
-def create(call: Call) -> Answer:
+def create(call: Call) -> Response:
     """POST /v1/shares."""
     rules = SHARE_EXTENDED if call.service.extended else SHARE
-    return creation.create(call, "shares", rules, further=_wrap, plan=_plan, row=_row, told=_told)
+    return creation.create(
+        call,
+        "shares",
+        rules,
+        extra_checks=_check_wrap,
+        check_plan=_check_plan,
+        make_row=_row,
+        response_body=_response_body,
+    )
 
 
-def list_shares(call: Call) -> Answer:
+def list_shares(call: Call) -> Response:
     """GET /v1/shares: newest first, without what is no longer usable (see `listing.page`)."""
-    rows, figures = listing.page(call, "shares")
-    return answer(200, {"shares": [_metadata(row) for row in rows], "pagination": figures})
+    rows, pagination = listing.page(call, "shares")
+    return json_response(200, {"shares": [_metadata(row) for row in rows], "pagination": pagination})
 
 
-def show(call: Call) -> Answer:
+def show(call: Call) -> Response:
     """GET /v1/shares/{shortCode}: two members; spends no view. A deleted share is not there any more."""
     row = call.service.store.row(
         """SELECT short_code, expired_at FROM shares
@@ -40,17 +48,17 @@ def show(call: Call) -> Answer:
     )
     if row is None:
         refuse("share_not_found")
-    return answer(200, _metadata(row))
+    return json_response(200, _metadata(row))
 
 
-def delete(call: Call) -> Answer:
+def delete(call: Call) -> Response:
     """DELETE /v1/shares/{shortCode}: ends it at once. Whatever ended before, in any way, is 404."""
     code = call.codes[0] if call.codes else ""
     if not code:
         refuse("no_short_code")
     service = call.service
     with service.store.transaction():
-        listing.settle(service)
+        listing.mark_expired(service)
         row = service.store.row(
             """SELECT number, owner, short_code, notify_on FROM shares
                WHERE short_code = :code AND space = :space AND ended_at IS NULL""",
@@ -66,25 +74,25 @@ def delete(call: Call) -> Answer:
         # The owner's endpoints get the event, whoever of a team made the call.
         payload = {"event": "share.deleted", "short_code": code}
         listing.notify(service, row, "deleted")
-        queued = webhooks.queue_event(service.store, row["owner"], payload, service.clock.timestamp())
-    service.at("delete.committed")
-    service.log.event(Event(service.clock.now(), row["owner"], payload))
-    if queued:
+        is_queued = webhooks.queue_event(service.store, row["owner"], payload, service.clock.timestamp())
+    service.on_moment("delete.committed")
+    service.log.add_event(Event(service.clock.now(), row["owner"], payload))
+    if is_queued:
         service.deliverer.wake()
-    return answer(200, {"success": True, "message": "ok"})
+    return json_response(200, {"success": True, "message": "ok"})
 
 
-def show_stats(call: Call) -> Answer:
+def show_stats(call: Call) -> Response:
     """How many shares are active and have ended, how often any was viewed, and the views of 14 days, oldest first."""
     service, space = call.service, call.key.space
     with service.store.transaction():
-        listing.settle(service)
+        listing.mark_expired(service)
         shares = listing.count(service, "shares", space)
         rows = service.store.rows("SELECT day, count FROM views WHERE space = :space", {"space": space})
     views = {row["day"]: row["count"] for row in rows}
     today = service.clock.now().date()
     days = [(today - timedelta(days=ago)).isoformat() for ago in reversed(range(DAYS))]
-    return answer(
+    return json_response(
         200,
         {
             "shares": {"active": shares["live"], "expired": shares["ended"], "total_viewed": sum(views.values())},
@@ -93,7 +101,7 @@ def show_stats(call: Call) -> Answer:
     )
 
 
-def viewed(service: Service, space: str) -> None:
+def count_view(service: Service, space: str) -> None:
     """Count a view, on the day that it is by the service's clock (UTC)."""
     service.store.change(
         """INSERT INTO views VALUES (:space, :day, 1)
@@ -111,18 +119,18 @@ def _metadata(row: Row) -> dict[str, str | None]:
     return {"short_code": row["short_code"], "expired_at": row["expired_at"]}
 
 
-def _wrap(call: Call, members: creation.Members) -> dict[str, str]:
+def _check_wrap(call: Call, members: creation.Members) -> dict[str, str]:
     if members.get("item_key_wrap") is not None and call.key.custody_level == 0:
         return {"item_key_wrap": "is not accepted from a key whose custody level is none"}
     return {}
 
 
-def _plan(call: Call, members: creation.Members) -> None:
+def _check_plan(call: Call, members: creation.Members) -> None:
     limits = call.account.limits
     if members["passcode_verifier"] is not None and not limits.view_protection:
         refuse("no_view_protection")
     if limits.shares is not None:
-        listing.settle(call.service)
+        listing.mark_expired(call.service)
         if listing.count(call.service, "shares", call.key.space)["live"] >= limits.shares:
             refuse("quota_used_up")
 
@@ -147,5 +155,5 @@ def _row(call: Call, members: creation.Members) -> creation.Members:
     }
 
 
-def _told(values: creation.Members) -> Mapping[str, object]:
+def _response_body(values: creation.Members) -> Mapping[str, object]:
     return {name: values[name] for name in ("short_code", "expired_at", "custody")}

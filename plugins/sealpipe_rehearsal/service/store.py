@@ -45,20 +45,20 @@ class Store:
                 path.chmod(0o600)  # SQLite gives its journal the mode of the file that it belongs to
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._adopt()
+            self._create_tables()
         except sqlite3.Error as error:
             self._connection.close()
             raise StateFileError(f"{path}: {error}") from error
 
     def _check_version(self) -> None:
         version, tables = (
-            self._connection.execute(question).fetchone()[0]
-            for question in ("PRAGMA user_version", "SELECT COUNT(*) FROM sqlite_master")
+            self._connection.execute(query).fetchone()[0]
+            for query in ("PRAGMA user_version", "SELECT COUNT(*) FROM sqlite_master")
         )
         if tables and version != VERSION:
             raise sqlite3.DatabaseError("it is of another version of the rehearsal, or of something else")
 
-    def _adopt(self) -> None:
+    def _create_tables(self) -> None:
         self._connection.executescript(SCRIPT)
 
     def rows(self, statement: str, values: Values) -> list[sqlite3.Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_TABLES_OF_ROWS = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS accounts (
     name TEXT PRIMARY KEY,
     plan TEXT NOT NULL,
@@ -142,7 +142,7 @@ CREATE TABLE IF NOT EXISTS idempotency (
 
 # What shares and requests have in common: found newest first and by when they end, and counted as they change,
 # so that a page of 20,000 costs what a page of ten does.
-_EACH = """
+_SHARES_AND_REQUESTS = """
 CREATE INDEX IF NOT EXISTS {what}_live ON {what} (space, number) WHERE ended_at IS NULL;
 CREATE INDEX IF NOT EXISTS {what}_ended ON {what} (space, ended_at, number) WHERE ended_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS {what}_due ON {what} (expires) WHERE ended_at IS NULL AND expires IS NOT NULL;
@@ -170,8 +170,8 @@ TABLES = (
 """Every one of them, in an order in which they can be emptied."""
 
 SCRIPT = (
-    _TABLES_OF_ROWS
-    + "".join(_EACH.format(what=what) for what in ("shares", "requests"))
+    _TABLES
+    + "".join(_SHARES_AND_REQUESTS.format(what=what) for what in ("shares", "requests"))
     + f"PRAGMA user_version = {VERSION};"
 )
 """What makes all of it, where it is not there."""

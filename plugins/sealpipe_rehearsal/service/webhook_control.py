@@ -3,58 +3,61 @@
 from __future__ import annotations
 
 from . import webhooks
-from .account_control import members_of, name_of_account
+from .account_control import account_name, read_members
 from .clock import rfc3339_at
-from .context import Incoming, Service
+from .context import HttpRequest, Service
 from .plans import DEFAULT_ACCOUNT
-from .responses import Answer, answer
+from .responses import Response, json_response
 from .rules import Rule
-from .webhook_deliveries import Delivery
+from .webhook_deliveries import WebhookDelivery
 
-_RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(name_of_account)}
-_NONE = answer(404, {"message": "there is no such webhook endpoint"})
+_RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(account_name)}
+_NOT_FOUND = json_response(404, {"message": "there is no such webhook endpoint"})
 
 
-def list_all(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # one shape for the table
+def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
     """GET /rehearsal/webhooks: every endpoint, without its secret, and what became of what it was sent."""
     counts: dict[str, dict[str, int]] = {}
     for delivery in service.deliverer.all():
-        of_one = counts.setdefault(delivery.webhook, {})
-        of_one[delivery.state] = of_one.get(delivery.state, 0) + 1
-    shown = [_shown(service, each) | {"deliveries": counts.get(each.id, {})} for each in webhooks.every(service.store)]
-    return answer(200, {"webhooks": shown, "signature_header": service.signature_header})
+        by_state = counts.setdefault(delivery.webhook, {})
+        by_state[delivery.state] = by_state.get(delivery.state, 0) + 1
+    endpoints = [
+        _endpoint_json(service, each) | {"deliveries": counts.get(each.id, {})}
+        for each in webhooks.all_endpoints(service.store)
+    ]
+    return json_response(200, {"webhooks": endpoints, "signature_header": service.signature_header})
 
 
-def add(service: Service, incoming: Incoming) -> Answer:
+def add(service: Service, http_request: HttpRequest) -> Response:
     """POST /rehearsal/webhooks: the secret is in the answer, this once."""
-    members = members_of(_RULES, incoming)
+    members = read_members(_RULES, http_request)
     account, now = members.get("account", DEFAULT_ACCOUNT), service.clock.timestamp()
     try:
-        made = webhooks.add(
+        endpoint = webhooks.add(
             service.store, account, members["url"], service.token_bytes(9), service.token_bytes(32), now
         )
     except webhooks.CapacityError as error:
-        return answer(403, {"message": str(error)})
-    return answer(201, _with_secret(service, made))
+        return json_response(403, {"message": str(error)})
+    return json_response(201, _with_secret(service, endpoint))
 
 
-def remove(service: Service, incoming: Incoming, name: str) -> Answer:  # noqa: ARG001  # as above
+def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # as above
     """DELETE /rehearsal/webhooks/{id}: nothing more is sent there."""
-    return answer(200, {"id": name, "removed": True}) if webhooks.remove(service.store, name) else _NONE
+    return json_response(200, {"id": name, "removed": True}) if webhooks.remove(service.store, name) else _NOT_FOUND
 
 
-def rotate(service: Service, incoming: Incoming, name: str) -> Answer:  # noqa: ARG001  # as above
+def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # as above
     """POST /rehearsal/webhooks/{id}/rotate: a new secret, in the answer this once; both sign for 24 hours."""
     endpoint = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
-    return _NONE if endpoint is None else answer(200, _with_secret(service, endpoint))
+    return _NOT_FOUND if endpoint is None else json_response(200, _with_secret(service, endpoint))
 
 
-def deliveries(service: Service, incoming: Incoming) -> Answer:  # noqa: ARG001  # as above
+def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # as above
     """GET /rehearsal/webhooks/deliveries: each, with its attempts and what the last of them was answered."""
-    return answer(200, {"deliveries": [_told(each) for each in service.deliverer.all()]})
+    return json_response(200, {"deliveries": [_delivery_json(each) for each in service.deliverer.all()]})
 
 
-def _shown(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
+def _endpoint_json(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
     return {
         "id": endpoint.id,
         "account": endpoint.account,
@@ -66,10 +69,10 @@ def _shown(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
 
 
 def _with_secret(service: Service, endpoint: webhooks.Endpoint) -> dict[str, object]:
-    return _shown(service, endpoint) | {"secret": endpoint.secret, "signature_header": service.signature_header}
+    return _endpoint_json(service, endpoint) | {"secret": endpoint.secret, "signature_header": service.signature_header}
 
 
-def _told(delivery: Delivery) -> dict[str, object]:
+def _delivery_json(delivery: WebhookDelivery) -> dict[str, object]:
     return {
         "webhook": delivery.webhook,
         "body": delivery.body.decode("utf-8"),

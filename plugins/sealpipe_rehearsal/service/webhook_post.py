@@ -15,41 +15,41 @@ READ_SECONDS = 10.0
 TOTAL_SECONDS = 10.0
 
 
-class Post:
+class WebhookPost:
     """An attempt. `cut` ends it from any thread, so that who waits for it goes on."""
 
     def __init__(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
         self._target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         self._body, self._headers = body, dict(headers)
-        self._cut = False
+        self._aborted = False
         host = parts.hostname or ""
         # Without a port http.client would look for one in the host, and take the end of an IPv6 address for it.
         self._connection = (
-            http.client.HTTPSConnection(host, parts.port or 443, timeout=READ_SECONDS, context=_trust())
+            http.client.HTTPSConnection(host, parts.port or 443, timeout=READ_SECONDS, context=_tls_context())
             if parts.scheme == "https"
             else http.client.HTTPConnection(host, parts.port or 80, timeout=READ_SECONDS)
         )
 
     def send(self) -> int | str:
         """The status that was answered, or in a word why there was none. Raises nothing."""
-        timer = threading.Timer(TOTAL_SECONDS, self.cut)
+        timer = threading.Timer(TOTAL_SECONDS, self.abort)
         timer.daemon = True
         timer.start()
         try:
             self._connection.request("POST", self._target, self._body, self._headers)
             status = self._connection.getresponse().status
             # Headers that were cut off look like headers that have ended.
-            return TimeoutError.__name__ if self._cut else status
+            return TimeoutError.__name__ if self._aborted else status
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a host that cannot be encoded
             return type(error).__name__
         finally:
             timer.cancel()
             self._connection.close()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End it now, whatever it waits for."""
-        self._cut = True
+        self._aborted = True
         sock = self._connection.sock
         if sock is not None:
             with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ class Post:
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     # Not ssl.create_default_context: that one obeys SSLKEYLOGFILE.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()

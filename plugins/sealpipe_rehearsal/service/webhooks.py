@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sqlite3 import Row
 from urllib.parse import urlsplit
 
-from .plans import account_of
+from .plans import load_account
 from .responses import as_json
 from .store import Store
 
@@ -80,13 +80,13 @@ def endpoint_url(value: object) -> str | None:
 
 def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: float) -> Endpoint:
     """A new endpoint, with its id from `token` and a secret of 32 bytes. CapacityError where the plan has none."""
-    limits = account_of(store, account).limits  # the plan as it is now, not as a call may still see it
+    limits = load_account(store, account).limits  # the plan as it is now, not as a call may still see it
     with store.transaction():
-        taken = len(of_account(store, account))
+        used = len(endpoints_of(store, account))
         allowed = limits.webhooks if limits.api_access else 0
-        if taken >= allowed:
+        if used >= allowed:
             raise CapacityError(f"the plan has room for {allowed} webhook endpoints")
-        endpoint = Endpoint(f"wh_{_text(token)}", account, url, now, new_secret(secret))
+        endpoint = Endpoint(f"wh_{_base64url(token)}", account, url, now, new_secret(secret))
         store.change(
             "INSERT INTO webhooks (id, account, url, created_at, secret) VALUES (:id, :account, :url, :now, :secret)",
             {"id": endpoint.id, "account": account, "url": url, "now": now, "secret": endpoint.secret},
@@ -96,15 +96,15 @@ def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: 
 
 def new_secret(random: bytes) -> str:
     """A secret as it is shown, once, and as it signs."""
-    return f"whsec_{_text(random)}"
+    return f"whsec_{_base64url(random)}"
 
 
-def every(store: Store) -> list[Endpoint]:
+def all_endpoints(store: Store) -> list[Endpoint]:
     """All endpoints, oldest first."""
     return [_endpoint(row) for row in store.rows("SELECT * FROM webhooks ORDER BY number", {})]
 
 
-def of_account(store: Store, account: str) -> list[Endpoint]:
+def endpoints_of(store: Store, account: str) -> list[Endpoint]:
     """An account's endpoints, oldest first."""
     rows = store.rows("SELECT * FROM webhooks WHERE account = :account ORDER BY number", {"account": account})
     return [_endpoint(row) for row in rows]
@@ -132,11 +132,11 @@ def remove(store: Store, name: str) -> bool:
         return store.change("DELETE FROM webhooks WHERE id = :id", {"id": name}) == 1
 
 
-KEPT = 2_000
+MAX_FINISHED = 2_000
 """How many deliveries that are over stay to be looked at."""
 
-_QUEUE = "INSERT INTO deliveries (webhook, body, created_at, due) VALUES (:webhook, :body, :now, :now)"
-_FORGET = """
+_INSERT_DELIVERY = "INSERT INTO deliveries (webhook, body, created_at, due) VALUES (:webhook, :body, :now, :now)"
+_DELETE_OLD_DELIVERIES = """
 DELETE FROM deliveries WHERE due IS NULL AND number <= (SELECT MAX(number) FROM deliveries) - :kept
 """
 
@@ -146,12 +146,12 @@ def queue_event(store: Store, account: str, payload: Mapping[str, object], now: 
 
     Webhooks share the API's plan entitlement: without it nothing is sent.
     """
-    endpoints = of_account(store, account)
-    if not endpoints or not account_of(store, account).api_access:
+    endpoints = endpoints_of(store, account)
+    if not endpoints or not load_account(store, account).api_access:
         return False
     for endpoint in endpoints:
-        store.change(_QUEUE, {"webhook": endpoint.id, "body": as_json(dict(payload)), "now": now})
-    store.change(_FORGET, {"kept": KEPT})
+        store.change(_INSERT_DELIVERY, {"webhook": endpoint.id, "body": as_json(dict(payload)), "now": now})
+    store.change(_DELETE_OLD_DELIVERIES, {"kept": MAX_FINISHED})
     return True
 
 
@@ -160,7 +160,7 @@ def _endpoint(row: Row) -> Endpoint:
     return Endpoint(**{name: row[name] for name in names})
 
 
-def _text(random: bytes) -> str:
+def _base64url(random: bytes) -> str:
     return base64.urlsafe_b64encode(random).decode("ascii").rstrip("=")
 
 

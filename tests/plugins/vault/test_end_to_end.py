@@ -17,7 +17,7 @@ from leaks.needles import Detector
 from leaks.watching import watch
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import Front, answer, error
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.openbao import Bao
 from support.terminal import SEALPIPE, Terminal, opened
 
@@ -70,7 +70,7 @@ def _stored(bao: Bao) -> None:
 
 @pytest.mark.parametrize("method", ["token", "approle", "jwt", "userpass"])
 def test_one_line_hands_a_secret_over(
-    method: str, request: pytest.FixtureRequest, bao: Bao, user: Terminal, service: Running
+    method: str, request: pytest.FixtureRequest, bao: Bao, user: Terminal, service: RunningService
 ) -> None:
     login: dict[str, str] = request.getfixturevalue(method)
     done = user.sealpipe("share", "-f", FIELD, VAULT_ADDR=bao.addr, **login)
@@ -79,7 +79,7 @@ def test_one_line_hands_a_secret_over(
 
 
 def test_a_named_store_of_the_config_file_is_another_vault(
-    approle: dict[str, str], bao: Bao, user: Terminal, service: Running
+    approle: dict[str, str], bao: Bao, user: Terminal, service: RunningService
 ) -> None:
     secret_id = user.file("secret-id", approle["VAULT_SECRET_ID"] + "\n")
     config = user.file(

@@ -11,7 +11,7 @@ from plugins.vault.conftest import Registries
 from plugins.vault.seen import read, values
 from sealpipe.flows.resolve.fetch import Cache, earliest_expiry
 from sealpipe.wire.field import Field
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.openbao import Bao
 from support.redis import PASSWORD, logs_in, redis
 from support.terminal import Terminal, opened
@@ -100,7 +100,7 @@ def test_a_token_whose_end_or_uses_we_cannot_vouch_for_is_remarked_on(bao: Bao, 
 
 
 def test_a_share_ends_with_the_lease_that_is_in_it_and_says_so(
-    database: int, bao: Bao, user: Terminal, service: Running
+    database: int, bao: Bao, user: Terminal, service: RunningService
 ) -> None:
     vault = {"VAULT_ADDR": bao.addr, **login_by_approle(bao, "share", token_ttl="30m")}
     done = user.sealpipe("share", "-f", REF, "--expires-in", "72h", "--output", "json", **vault)
@@ -129,7 +129,7 @@ def test_a_dry_run_tells_the_end_that_the_share_would_have(bao: Bao, user: Termi
     assert "asked for without an end" in done.json["remarks"][0]
 
 
-def test_what_is_lent_for_less_than_a_minute_is_not_shared(bao: Bao, user: Terminal, service: Running) -> None:
+def test_what_is_lent_for_less_than_a_minute_is_not_shared(bao: Bao, user: Terminal, service: RunningService) -> None:
     words = ["share", "-f", "vault:database/creds/hasty#password", "--output", "json"]
     done = user.sealpipe(*words, VAULT_ADDR=bao.addr, VAULT_TOKEN=bao.root)
     assert done.code == 14, done

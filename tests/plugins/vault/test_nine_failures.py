@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.testing.contract import FaultyServer
-from sealpipe_rehearsal.running_service import Running
+from sealpipe_rehearsal.running_service import RunningService
 from support.intercepting import Intercepting
 from support.openbao import Bao, server
 from support.terminal import Terminal, created
@@ -61,7 +61,7 @@ def failures(bao: Bao, user: Terminal, tmp_path: Path) -> Iterator[dict[str, tup
 
 
 def test_each_names_the_reference_the_reason_and_the_next_step_and_no_value(
-    failures: dict[str, tuple[str, dict[str, str]]], user: Terminal, service: Running
+    failures: dict[str, tuple[str, dict[str, str]]], user: Terminal, service: RunningService
 ) -> None:
     reasons, remedies = set(), set()
     for name, (reference, environ) in failures.items():
