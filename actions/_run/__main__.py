@@ -1,6 +1,6 @@
 """`python -I actions/_run COMMAND`: what the composite actions call. A folder, because `-I` hides a script's own.
 
-The standard library's is all that it needs: `sealpipe.ci_systems` and `sealpipe.log_commands`, which it shares with the
+The standard library's is all that it needs: `sealpipe.ci_systems` and `sealpipe.ci_systems`, which it shares with the
 command line, come from this checkout, whatever sealpipe is installed, and import nothing else.
 """
 

@@ -5,7 +5,7 @@ Everything below is imported when it is first used: `import sealpipe` loads no n
 
 from __future__ import annotations
 
-from sealpipe._version import __version__ as __version__
+__version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as typing's own: importing typing would be most of what `sealpipe --version` costs
 if TYPE_CHECKING:

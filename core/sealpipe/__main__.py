@@ -16,16 +16,16 @@ _NEVER_LOADED = ("trio", "httpx._main")
 def main() -> None:
     """Run the command line. The version is told without loading it: scripts ask for it first of all."""
     if sys.argv[1:] == ["--version"]:
-        from sealpipe._version import __version__
+        from sealpipe import __version__
 
         sys.stdout.write(f"sealpipe {__version__}\n")
         return
-    from sealpipe.cli.process import harden
+    from sealpipe.cli.context import harden
 
     harden()
     leave_out()
     gc.set_threshold(_OBJECTS)
-    from sealpipe.cli.main import run
+    from sealpipe.cli import run
 
     code = run(sys.argv[1:])
     gc.freeze()  # the interpreter's last collection has nothing to look through

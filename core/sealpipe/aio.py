@@ -8,12 +8,12 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
-from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.api import Answer, Failure, Operation, Resend
 from sealpipe.calls.table import Calls, make_method, sign_as_method
+from sealpipe.flows import Do, Flow, Send, Tell, Wait
 from sealpipe.flows.journal import JournaledLink
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.aio import AsyncNetwork
 from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, well_called

@@ -9,12 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
-from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.api import Answer, Failure, Operation
 from sealpipe.calls.table import Calls, make_method
 from sealpipe.errors import UsageError
+from sealpipe.flows import Do, Flow, Send, Tell, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.network import Network
 from sealpipe.secret import strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, well_called

@@ -1,6 +1,6 @@
 """What a run is configured with: the environment, the two config files and the credential, each read once.
 
-Options come on top of it: click takes its defaults from `Config.user` (`cli/main.py`), as the pydantic-settings model
+Options come on top of it: click takes its defaults from `Config.user` (`cli`), as the pydantic-settings model
 does (`settings_model.py`).
 """
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sealpipe.errors import SettingError
+from sealpipe import setting_values
+from sealpipe.errors import PolicyError, SettingError, UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
 OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins")
@@ -59,7 +61,7 @@ def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
         elif not isinstance(value, dict):
             yield Flaw((name,), _of_kind(path, name, "a table", f"write [{name}], followed by its settings"))
         else:
-            yield from _table(path, name, value)
+            yield from _command_flaws(path, name, value)
 
 
 def without_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def without_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any
     }
 
 
-def _table(path: Path, command: str, table: Mapping[str, Any]) -> Iterator[Flaw]:
+def _command_flaws(path: Path, command: str, table: Mapping[str, Any]) -> Iterator[Flaw]:
     inner = {setting.name: setting for setting in COMMANDS[command]}
     for name, value in table.items():
         if name in inner:
@@ -128,3 +130,86 @@ def _near_inner(name: str, inner: Mapping[str, Setting]) -> str:
     if near := get_close_matches(name, inner, 1):
         return f"did you mean {near[0]}?"
     return f"the command has {', '.join(sorted(inner))}" if inner else "the command has no settings"
+
+
+_TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name certificates to trust in place of the system's."""
+
+
+SYSTEM: Final = "system"
+"""In place of a CA file: only the system's certificates."""
+
+
+def _path(text: str) -> str:
+    if text == SYSTEM:
+        return text
+    if not Path(text).is_absolute():
+        raise SettingError("the path is not absolute")
+    return os.path.normpath(text)
+
+
+_FIXED: Final[Mapping[str, Callable[[str], str]]] = {
+    "base_url": setting_values.parse_base_url,
+    "link_base_url": setting_values.parse_link_base_url,
+    "ca_file": _path,
+}
+
+
+def enforce_service(
+    machine: Mapping[str, Any], given: Mapping[str, str | None], environ: Mapping[str, str]
+) -> dict[str, str | None]:
+    """Return base URL, link base URL and CA file: as `given`, completed with what the machine fixes.
+
+    Raises PolicyError where something else is given, SettingError where the table is wrong.
+    """
+    found = {**given}
+    for name, fixed in _table(machine).items():
+        value = given.get(name)
+        if value and _same(name, value) != fixed:
+            raise PolicyError(
+                f"this machine fixes {name} to {fixed}, but a different value is set",
+                remedy=f"unset SEALPIPE_{name.upper()}, and remove {name} from the config file and the call",
+            )
+        found[name] = None if name == "ca_file" and fixed == SYSTEM else fixed
+    if "ca_file" in _table(machine):
+        for variable in _TRUST:
+            if environ.get(variable) and environ[variable] != found["ca_file"]:
+                raise PolicyError(
+                    f"this machine fixes ca_file, but {variable} names other certificates",
+                    remedy=f"unset {variable}",
+                )
+    return found
+
+
+def _same(name: str, value: str) -> str:
+    """As the machine's own is spelled; what is none of its kind is told later, by who reads it."""
+    try:
+        return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100 - links stay
+    except UsageError:
+        return value
+
+
+def _table(machine: Mapping[str, Any]) -> dict[str, str]:
+    enforce = machine.get("enforce", {})
+    table = enforce.get("service", {}) if isinstance(enforce, Mapping) else {}
+    if not isinstance(table, Mapping):
+        raise SettingError("the machine's enforce.service is not a table", remedy="write [enforce.service]")
+    found = {}
+    for name, value in table.items():
+        if name not in _FIXED:
+            known = ", ".join(_FIXED)
+            raise SettingError(
+                f"the machine's enforce.service sets {name[:40]!r}, which is not a setting",
+                remedy=f"choose from {known}",
+            )
+        why = "the value is not a string"
+        if isinstance(value, str):
+            try:
+                found[name] = _FIXED[name](value)
+                continue
+            except UsageError as error:
+                why = error.message
+        raise SettingError(
+            f"the machine's enforce.service.{name}: {why}", remedy="ask this machine's administrator to correct it"
+        )
+    return found

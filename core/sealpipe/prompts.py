@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sealpipe.errors import UsageError
-from sealpipe.wire.field import TYPES
+from sealpipe.wire.fields import TYPES
 
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_LENGTH: Final = 500

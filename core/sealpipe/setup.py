@@ -14,13 +14,13 @@ from sealpipe.flows.session import Session, open_session
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
-from sealpipe.registry.policy import read_policy_hooks
+from sealpipe.registry.hooks import read_policy_hooks
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.secret_scan import CustodyGate
 from sealpipe.times import as_seconds
 
 if TYPE_CHECKING:
-    from sealpipe.flows.steps import Flow
+    from sealpipe.flows import Flow
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
@@ -79,10 +79,10 @@ def replace_file(path: Path, content: bytes, was: bytes | None) -> bool:
 
 def open_fields(references: Sequence[str], plugins: Registry) -> Flow[list[Field]]:
     """The flow that resolves references: what `resolve` and `aresolve` drive."""
-    from sealpipe.flows.resolve import fetch
+    from sealpipe.flows.resolve import resolve
     from sealpipe.reference import parse_field
 
-    return fetch.resolve([parse_field(reference) for reference in references], lambda: plugins)
+    return resolve([parse_field(reference) for reference in references], lambda: plugins)
 
 
 class ClientSetup:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe.plugin import NotConfiguredError, Outgoing, VetoError, file_flaw, hookimpl
-from sealpipe.plugin.policy import ACTIONS
+from sealpipe.plugin.outgoing import ACTIONS
 
 LISTS = ("sources", "sinks", "recipients", "tools")
 """What a machine's policy has to name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from sealpipe import Client
-from sealpipe.api.operation import Operation
+from sealpipe.api import Operation
 from sealpipe.flows.retry import Budget, call
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-from sealpipe.api.operation import Answer
+from sealpipe.api import Answer
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 
 

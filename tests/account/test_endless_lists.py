@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sealpipe import ProtocolError
+from sealpipe.api import Answer
 from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog
 from sealpipe.api.models import Page, Pagination
-from sealpipe.api.operation import Answer
+from sealpipe.flows import Flow
 from sealpipe.flows.paging import PAGES, LogWalk, Walk
-from sealpipe.flows.steps import Flow
 from support.faulty import Faulty, says
 from support.terminal import Terminal
 

@@ -8,11 +8,11 @@ import time
 import httpcore
 import pytest
 
-from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.api import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import service_error
 from sealpipe.credential import Credential
 from sealpipe.http.exchange import AnswerBuffer
-from sealpipe.http.redaction import Redactor
+from sealpipe.http.network import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.ci_logs import commands
 from support.faulty import Fault, Faulty, envelope, says

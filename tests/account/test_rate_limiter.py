@@ -11,7 +11,7 @@ import pytest
 
 from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
-from sealpipe.api.operation import Answer, Failure
+from sealpipe.api import Answer, Failure
 from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, RateLimiter, Ticket, refuse_delay
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, passes, says

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client, SealpipeError
-from sealpipe.api.operation import Answer, Failure
+from sealpipe.api import Answer, Failure
 from sealpipe.credential import Credential
-from sealpipe.http.redaction import Redactor
+from sealpipe.http.network import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.faulty import Exchange, Fault, Faulty, echoes, message
 from support.terminal import Terminal

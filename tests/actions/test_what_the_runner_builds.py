@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe import log_commands
+from sealpipe import ci_systems
 from sealpipe_action import files, inputs, telling
 from sealpipe_action.inputs import InputError, Wanted
 from support.fake_commands import command, pairs
@@ -50,13 +50,13 @@ def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(t
         telling.annotate("error", text)
     line, shown = (each.decode().removesuffix("\n") for each in told)
     assert command(line) is None
-    assert line == log_commands.escape_line(telling.printable(text))
+    assert line == ci_systems.escape_line(telling.printable(text))
     found = command(shown)
     assert found is not None
     assert (found.name, found.data) == ("error", telling.printable(text))
 
 
-SHARED = ("sealpipe/__init__.py", "sealpipe/_version.py", "sealpipe/ci_systems.py", "sealpipe/log_commands.py")
+SHARED = ("sealpipe/__init__.py", "sealpipe/ci_systems.py")
 """The modules of core that the actions run by any Python."""
 
 
@@ -66,7 +66,7 @@ def test_what_is_shared_with_the_command_line_needs_only_an_old_pythons_standard
     tree = ast.parse(text, feature_version=(3, 9))
     names = {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
     names |= {each.name for node in tree.body if isinstance(node, ast.Import) for each in node.names}
-    assert names <= {"__future__", "collections.abc", "os", "re", "stat", "typing", "sealpipe._version"}
+    assert names <= {"__future__", "collections.abc", "os", "re", "stat", "typing"}
 
 
 @given(TEXT)

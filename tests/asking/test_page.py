@@ -8,7 +8,7 @@ from pathlib import Path
 from sealpipe.prompts import parse_prompt
 from sealpipe.settings import COMMANDS
 from sealpipe.state.receipt import parse_receipt
-from sealpipe.wire.field import TYPES
+from sealpipe.wire.fields import TYPES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/request-secrets.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sealpipe.errors import UsageError
 from sealpipe.prompts import MAX_LENGTH, Prompt, check_prompts, parse_prompt, suggest_type
-from sealpipe.wire.field import TYPES
+from sealpipe.wire.fields import TYPES
 
 TEXTS = st.text(max_size=80) | st.from_regex(r"[ -~]{0,20}=?[ -~]{0,20}:?(text|password|date|x)?", fullmatch=True)
 

@@ -16,7 +16,7 @@ from sealpipe.errors import UsageError
 from sealpipe.prompts import Prompt
 from sealpipe.state.receipt import MAX_SIZE, Receipt, parse_receipt, read_receipt
 from sealpipe.wire.encoding import encode_base64url
-from sealpipe.wire.field import TYPES
+from sealpipe.wire.fields import TYPES
 
 CANARY = "c4nary-in-a-receipt"
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1)

@@ -10,7 +10,7 @@ from selenium.webdriver.common.keys import Keys
 
 from browser.asked import FORM, FRAGMENT, SEED, ask
 from browser.chrome import Browser
-from sealpipe.wire.field import TYPES
+from sealpipe.wire.fields import TYPES
 from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start

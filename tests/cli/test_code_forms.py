@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sealpipe import Client
 from sealpipe.flows.request.purge import purge_command
 from sealpipe.flows.short_codes import confirm_code
-from sealpipe.wire.code import decoded, encoded, names
+from sealpipe.wire.encoding import decoded, encoded, names
 from sealpipe_rehearsal.running_service import RunningService
 from support.odd_codes import ODD, ended, renamed
 from support.terminal import Terminal

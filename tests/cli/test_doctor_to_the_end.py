@@ -277,8 +277,7 @@ def test_a_folder_that_can_be_made_is_tried_and_nothing_is_left(user: Terminal) 
 
 
 def test_the_try_writes_and_syncs_in_the_folder(user: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sealpipe.doctor.settings import GivenSetting
-    from sealpipe.doctor.state_directory import check_state_directory
+    from sealpipe.doctor.machine import GivenSetting, check_state_directory
 
     settings = {"state_dir": GivenSetting(str(user.tmp / "a/b"), "x")}
     real, seen = os.fsync, []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from sealpipe.cli.main import cli
+from sealpipe.cli import cli
 from sealpipe.settings import COMMANDS, GLOBAL
 from sealpipe_rehearsal.running_service import RunningService
 from support.parts import program

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sealpipe_rehearsal
-from sealpipe import log_commands
+from sealpipe import ci_systems
+from sealpipe.ci_systems import MARKS
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
-from sealpipe.log_commands import MARKS
 from sealpipe_plugins.precommit import main as hook
 from support.ci_logs import commands
 from support.outside_text import COMMANDS, outside
@@ -27,10 +27,10 @@ def test_the_readers_know_what_is_a_command(text: str) -> None:
 
 
 @pytest.mark.parametrize("mark", MARKS, ids=lambda mark: mark.text)
-def test_each_mark_of_the_table_is_one_and_is_broken(mark: log_commands.Mark) -> None:
+def test_each_mark_of_the_table_is_one_and_is_broken(mark: ci_systems.Mark) -> None:
     begins = next(text for text in (*COMMANDS, "::x") if text.lstrip("a ").startswith(mark.text))
     assert commands(begins)
-    assert not commands(log_commands.escape_line(render.escape(begins)))
+    assert not commands(ci_systems.escape_line(render.escape(begins)))
 
 
 TEXT = outside() | st.text("#:[]-+~^ _.\tvso\u00a0\u2003", max_size=20)
@@ -38,14 +38,14 @@ TEXT = outside() | st.text("#:[]-+~^ _.\tvso\u00a0\u2003", max_size=20)
 
 @given(TEXT)
 def test_no_line_is_one(text: str) -> None:
-    shown = log_commands.escape_line(render.escape(text))
+    shown = ci_systems.escape_line(render.escape(text))
     assert not commands(shown)
     assert shown.isprintable()
 
 
 @given(TEXT)
 def test_no_value_behind_a_label_is_one_and_it_is_shown_as_it_is_masked(text: str) -> None:
-    line = log_commands.escape_line(f"Password: {render.escape(text)}")
+    line = ci_systems.escape_line(f"Password: {render.escape(text)}")
     assert not commands(line)
     assert line == f"Password: {render.escape_inline(text)}"
 
@@ -73,11 +73,11 @@ def test_lines_that_are_no_commands_stay_as_they_are() -> None:
         "~ user",
         "#1",
     ):
-        assert log_commands.escape_line(line) == line
+        assert ci_systems.escape_line(line) == line
 
 
 EXACT = {
-    "cli/audit.py", "cli/completion.py", "cli/custody.py", "cli/deliver.py", "cli/main.py", "cli/stats.py",
+    "cli/audit.py", "cli/completion.py", "cli/custody.py", "cli/deliver.py", "cli/__init__.py", "cli/stats.py",
     "cli/unseal.py", "administering.py", "tour.py", "webhook_commands.py",
 }  # fmt: skip
 """What writes exact values to stdout: links, keys, figures. None of them is text from outside."""

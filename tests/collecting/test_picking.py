@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sealpipe import UsageError
 from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
-from sealpipe.flows.collect.pick import WORDS, check_pick, has_match, pick
+from sealpipe.flows.collect.options import WORDS, check_pick, has_match, pick
 from sealpipe.flows.collect.result import OpenedSubmission
 from sealpipe.flows.store.targets import make_plain_name
 from support.collecting import ask, values

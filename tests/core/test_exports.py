@@ -66,7 +66,7 @@ def loaded_by(code: str) -> set[str]:
         ("import sys; sys.argv = ['sealpipe', '--version']; from sealpipe.__main__ import main; main()", set()),
         ("import sealpipe.reference", set()),
         ("import sealpipe.plugin", {"pluggy"}),
-        ("import sealpipe.cli.main", {"click"}),
+        ("import sealpipe.cli", {"click"}),
         # httpx imports its own command line, and so click and rich where they are installed.
         ("from sealpipe import Client", DEAR - {"pydantic", "pydantic_settings"}),
     ],

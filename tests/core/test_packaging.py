@@ -136,7 +136,7 @@ def test_the_locks_are_at_or_above_the_floors() -> None:
 
 
 def test_the_version_is_the_same_in_both_places() -> None:
-    from sealpipe._version import __version__
+    from sealpipe import __version__
 
     assert __version__ == PROJECT["version"]
 

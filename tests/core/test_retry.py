@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
-from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.api import Answer, Failure, Operation, Resend
+from sealpipe.flows import Send, Wait
 from sealpipe.flows.retry import TRIES, Budget, call
-from sealpipe.flows.steps import Send, Wait
 
 NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
 Reaction = Callable[[int], Answer | Failure]

@@ -10,7 +10,7 @@ import pytest
 
 from sealpipe import UsageError
 from sealpipe import setting_values as values
-from sealpipe.cli.main import cli
+from sealpipe.cli import cli
 from sealpipe.config import Config, known_variables
 from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting

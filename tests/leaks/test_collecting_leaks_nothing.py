@@ -21,7 +21,7 @@ from sealpipe import Client, SealpipeError, Secret
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, keys, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Fault, Faulty, passes, reset_after, says
 from support.terminal import Terminal

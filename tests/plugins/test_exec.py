@@ -22,10 +22,10 @@ from sealpipe.errors import (
     SecretNotFoundError,
     SettingError,
 )
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 CANARY = "Canary-7d31"
 

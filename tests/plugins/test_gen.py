@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key, l
 
 from references.running import fetched, opened, registry, run, value_of
 from sealpipe.errors import ReferenceSyntaxError, ReferenceValueError
-from sealpipe.flows.resolve.fetch import Cache, collect_remarks, resolve, resolve_value
+from sealpipe.flows.resolve import Cache, collect_remarks, resolve, resolve_value
 from sealpipe.reference import parse, parse_field
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 from sealpipe_plugins.generate import drawing
 from sealpipe_plugins.generate.drawing import words
 from sealpipe_plugins.generate.source import KINDS

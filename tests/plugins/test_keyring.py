@@ -14,7 +14,7 @@ import pytest
 
 from references.running import opened, run
 from sealpipe.errors import NotConfiguredError, ReferenceValueError, UnsupportedError
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.parts import missing, program
@@ -27,7 +27,7 @@ import contextlib, json, sys
 import keyring, secretstorage
 from references.running import opened, run
 from sealpipe.errors import PluginError
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 

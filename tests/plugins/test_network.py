@@ -17,8 +17,8 @@ import pytest
 import trustme
 
 from sealpipe.errors import NotConfiguredError
+from sealpipe.http.addresses import pool_proxy
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.http.proxy import pool_proxy
 from sealpipe.http.tls import tls_context
 from sealpipe.registry import Registry
 from support.distributions import Site

@@ -26,7 +26,7 @@ from sealpipe.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field

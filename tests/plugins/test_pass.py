@@ -13,7 +13,7 @@ import pytest
 
 from references.running import opened, run
 from sealpipe.errors import AccessDeniedError, NotConfiguredError, PluginError, ReferenceValueError, SecretNotFoundError
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.parts import program

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError
-from sealpipe.cli.main import COMMANDS
+from sealpipe.cli import COMMANDS
 from sealpipe.flows.retry import call
 from sealpipe.plugin import Outgoing
 from sealpipe.registry import Registry
-from sealpipe.registry.policy import PolicyHook
+from sealpipe.registry.hooks import PolicyHook
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site
 from support.machines import ALLOWS_ALL, Machine, lists

@@ -20,11 +20,11 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows.resolve.fetch import TRIES, resolve
-from sealpipe.flows.steps import Wait
+from sealpipe.flows import Wait
+from sealpipe.flows.resolve import TRIES, resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 from support.parts import missing, program
 
 CANARY = "Canary-40ce"

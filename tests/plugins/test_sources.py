@@ -31,7 +31,7 @@ CANARY = "Canary-5e1d"
 PROGRAM = """
 import sys
 from references.running import opened, run
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 registry = Registry()

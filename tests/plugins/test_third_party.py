@@ -13,7 +13,7 @@ import pytest
 
 from references.running import fetched, opened, run
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import Catalog
@@ -110,7 +110,7 @@ def test_entry_points_are_looked_up_only_for_what_no_built_in_has(
 def test_metadata_is_not_even_imported_for_built_ins() -> None:
     code = textwrap.dedent("""
         import sys
-        from sealpipe.flows.resolve.fetch import resolve
+        from sealpipe.flows.resolve import resolve
         from sealpipe.reference import parse_field
         from sealpipe.registry import Registry
         flow, answer = resolve([parse_field("text:t"), parse_field("env:HOME")], Registry), None

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import PluginError, SecretNotFoundError, UnavailableError
-from sealpipe.flows.resolve.fetch import TRIES, Cache, resolve
+from sealpipe.flows import Do, Wait
+from sealpipe.flows.resolve import TRIES, Cache, resolve
 from sealpipe.flows.retry import FIRST_WAIT, LONGEST_WAIT
-from sealpipe.flows.steps import Do, Wait
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.distributions import Site, of

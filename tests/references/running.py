@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from sealpipe.flows.resolve.fetch import resolve, resolve_value
-from sealpipe.flows.steps import Do, Flow
+from sealpipe.flows import Do, Flow
+from sealpipe.flows.resolve import resolve, resolve_value
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 
 def run(flow: Flow[Any]) -> Any:

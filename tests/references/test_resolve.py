@@ -17,12 +17,12 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UsageError,
 )
-from sealpipe.flows.resolve.fetch import Cache, resolve, resolve_value
-from sealpipe.flows.steps import Do
+from sealpipe.flows import Do
+from sealpipe.flows.resolve import Cache, resolve, resolve_value
 from sealpipe.plugin import Document, Locator
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 ENV = {"A": "a", "B": "b", "JSON": '{"x": "1", "y": "2"}', "EMPTY": ""}
 

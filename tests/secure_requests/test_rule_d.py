@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sealpipe.api.models import Submissions
+from sealpipe.flows import Flow, Wait
 from sealpipe.flows.request import expire
-from sealpipe.flows.steps import Flow, Wait
 from support.rule_d import Schedule, played
 
 BLOCKS = 10

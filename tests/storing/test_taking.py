@@ -15,7 +15,7 @@ from sealpipe.flows.store.write import MisfitError, select_values
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 LABELS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
 VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -1,6 +1,6 @@
 """What CI systems take for commands where they read a job's output, from their documentation and sources.
 
-A second reading: it knows nothing of `sealpipe.log_commands`.
+A second reading: it knows nothing of `sealpipe.ci_systems`.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
-from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.api import Answer, Failure, Operation
+from sealpipe.flows import Do, Flow, Send, Tell, Wait
 from sealpipe.flows.session import Session, open_session
-from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.plugin import (
     AccessDeniedError,
     Locator,

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sealpipe import Client
-from sealpipe.api.operation import Answer, Operation
+from sealpipe.api import Answer, Operation
+from sealpipe.flows import Do, Flow, Send, Tell, Wait
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectPlan
 from sealpipe.flows.collect.result import Collected, OnProgress
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Send, Tell, Wait
 from sealpipe.http.network import Network
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 from support.faulty import Exchange, Fault, passes, rewrites
 from support.job import Job
 from support.requesting import client_of

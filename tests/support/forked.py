@@ -67,7 +67,7 @@ def _import() -> None:
     from importlib import import_module
 
     from sealpipe.__main__ import leave_out
-    from sealpipe.cli.main import COMMANDS
+    from sealpipe.cli import COMMANDS
 
     leave_out()
     for place, _ in COMMANDS.values():

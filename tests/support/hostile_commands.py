@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from sealpipe import log_commands
+from sealpipe import ci_systems
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
 from support.collecting import Asked, ask
@@ -158,7 +158,7 @@ class Commands:
 def _forms(value: str) -> tuple[str, str, str]:
     """A value as it is, and as it may stand on stdout."""
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in value)
-    return value, log_commands.escape_inline(shown), log_commands.escape_json(json.dumps(value))
+    return value, ci_systems.escape_inline(shown), ci_systems.escape_json(json.dumps(value))
 
 
 def _loaded(payload: bytes) -> object:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe import Client
-from sealpipe.api.operation import Answer, Operation
+from sealpipe.api import Answer, Operation
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
+from sealpipe.flows import Do, Flow, Send, Tell
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectPlan, plan_collect
 from sealpipe.flows.collect.result import Collected, worst_error
-from sealpipe.flows.steps import Do, Flow, Send, Tell
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed

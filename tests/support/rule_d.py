@@ -22,13 +22,13 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, cast
 
-from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.api import Answer, Failure, Operation
 from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError
+from sealpipe.flows import Do, Send, Wait
 from sealpipe.flows.request.expire import EndedRequest, expire_request
 from sealpipe.flows.request.purge import purge_request
 from sealpipe.flows.retry import Budget
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Send, Wait
 from sealpipe.state.ledger import Ledger
 
 CODE = "AbC/1"

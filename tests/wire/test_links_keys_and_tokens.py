@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sealpipe.errors import BoxError, EnvelopeError, FragmentError, PasscodeError, SeedError, UsageError, WireError
-from sealpipe.wire import derive, envelope, keys, link, sealed_box, tokens
+from sealpipe.wire import envelope, keys, link, sealed_box, tokens
 
 KEY = bytes(range(32))
 FRAGMENT = "1AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
@@ -187,7 +187,7 @@ def test_the_seed_of_a_custody_secret_never_becomes_a_link() -> None:
 
 def test_the_seed_of_a_custody_secret_shows_nothing_and_is_still_bytes() -> None:
     seed = CUSTODY.seed
-    assert isinstance(seed, derive.CustodySeed)
+    assert isinstance(seed, tokens.CustodySeed)
     assert len(seed) == 32
     assert keys.from_seed(bytes(seed)).public_key == CUSTODY.public_key
     assert repr(seed) == str(seed) == f"{seed}" == f"{seed!r}" == "CustodySeed(...)"

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from sealpipe.errors import EnvelopeError, PointError
-from sealpipe.wire import derive, encoding, envelope, keys
+from sealpipe.wire import encoding, envelope, keys, tokens
 from support.parts import shared
 
 
@@ -44,7 +44,7 @@ def test_aes_gcm_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyPatch) -> Non
         if aad:  # the format has none: the primitive alone
             _check_primitive(case, key, iv, aad, msg, ct + tag)
             continue
-        monkeypatch.setattr(derive, "content_encryption_key", lambda *_, key=key: key)
+        monkeypatch.setattr(tokens, "content_encryption_key", lambda *_, key=key: key)
         data = encoding.encode_base64(bytes(16) + iv + ct + tag)
         if case["result"] == "invalid":
             with pytest.raises(EnvelopeError) as caught:
@@ -77,9 +77,9 @@ def test_hkdf_sha256_of_wycheproof() -> None:
         key, salt, info = (bytes.fromhex(case[k]) for k in ("ikm", "salt", "info"))
         if case["result"] == "invalid":
             with pytest.raises(ValueError, match="larger than"):
-                derive.hkdf(key, salt, info, case["size"])
+                tokens.hkdf(key, salt, info, case["size"])
         else:
-            assert derive.hkdf(key, salt, info, case["size"]).hex() == case["okm"]
+            assert tokens.hkdf(key, salt, info, case["size"]).hex() == case["okm"]
 
 
 def test_hkdf_sha256_of_rfc_5869() -> None:
@@ -89,7 +89,7 @@ def test_hkdf_sha256_of_rfc_5869() -> None:
     assert len(records) == 3
     for record in records:
         key, salt, info = (bytes.fromhex(record[k]) for k in ("IKM", "salt", "info"))
-        assert derive.hkdf(key, salt, info, int(record["L"])).hex() == record["OKM"]
+        assert tokens.hkdf(key, salt, info, int(record["L"])).hex() == record["OKM"]
 
 
 def test_ecdh_points_through_our_reader() -> None:
@@ -151,7 +151,7 @@ def test_nist_gcm_decryption_as_our_envelope_uses_it(monkeypatch: pytest.MonkeyP
         for block in section.split("\nCount = ")[1:]:
             record = dict(re.findall(r"^(\w+) = ?(\S*)$", block, re.M))
             key, iv, ciphertext, tag = (bytes.fromhex(record[k]) for k in ("Key", "IV", "CT", "Tag"))
-            monkeypatch.setattr(derive, "content_encryption_key", lambda *_, key=key: key)
+            monkeypatch.setattr(tokens, "content_encryption_key", lambda *_, key=key: key)
             data = encoding.encode_base64(bytes(16) + iv + ciphertext + tag)
             if "PT" in record:
                 assert envelope.open(bytes(32), data).hex() == record["PT"]

@@ -6,8 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from sealpipe.ci_systems import ADD_MASK, RunnerCommand, lines_to_mask, runner_reads_stderr, write_stderr
-from sealpipe.log_commands import escape_line
+from sealpipe.ci_systems import ADD_MASK, RunnerCommand, escape_line, lines_to_mask, runner_reads_stderr, write_stderr
 
 _CELL = 300
 """Characters of a cell in the summary."""

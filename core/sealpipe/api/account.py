@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sealpipe.api import codec
-from sealpipe.api.operation import Answer, Operation, Resend, succeeded
+from sealpipe.api import Answer, Operation, Resend, codec, succeeded
 from sealpipe.api.refusals import error_code
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time

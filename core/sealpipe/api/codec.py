@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from sealpipe.api.operation import Answer
+from sealpipe.api import Answer
 from sealpipe.errors import ProtocolError, UsageError
 from sealpipe.times import parse_time
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from sealpipe.api.operation import Answer
+from sealpipe.api import Answer
 from sealpipe.errors import (
     ApiAccessError,
     AuthenticationError,

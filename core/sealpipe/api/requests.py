@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeVar
 
-from sealpipe.api import codec
+from sealpipe.api import Answer, Operation, Resend, codec
 from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submission, Submissions
-from sealpipe.api.operation import Answer, Operation, Resend
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.times import format_time

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from sealpipe.api import codec
-from sealpipe.api.operation import Answer, Operation, Resend
+from sealpipe.api import Answer, Operation, Resend, codec
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
 from sealpipe.wire.link import called

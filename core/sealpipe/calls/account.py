@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sealpipe.flows import Flow
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Flow
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.account import AccessLog, Capabilities, Stats

@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Flow
-from sealpipe.plugin.policy import LITERAL
+from sealpipe.plugin.outgoing import LITERAL
 from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.shares import CreatedShare
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows import resume as resuming
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
@@ -18,8 +18,7 @@ from sealpipe.flows.share import expire as expiring
 from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.post import Share
-from sealpipe.flows.steps import Flow
-from sealpipe.plugin.policy import LITERAL
+from sealpipe.plugin.outgoing import LITERAL
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Flow
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.flows.collect.key import OpensWith

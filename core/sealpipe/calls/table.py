@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from sealpipe import calls
 from sealpipe.calls import shares
+from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Flow
 from sealpipe.secret import strips_frames
 
 if TYPE_CHECKING:

@@ -1,1 +1,243 @@
-"""click: one file a command; `render.py` is the only place that prints."""
+"""The command line, on click: one file a command, and `render.py` is the only place that prints.
+
+Here: import a command when it is called, and turn every error into an exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from sealpipe.cli import render
+from sealpipe.errors import Note, SealpipeError, UsageError
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "share": ("sealpipe.cli.share:share", "Encrypt secrets and create a share link."),
+    "request": ("sealpipe.cli.request:request", "Create a collect link to ask someone for secrets."),
+    "collect": ("sealpipe.cli.collect:collect", "Decrypt submissions and store them."),
+    "unseal": ("sealpipe.cli.unseal:unseal", "Open a link that another job sealed."),
+    "shares": ("sealpipe.cli.shares:shares", "List, show and expire shares."),
+    "stats": ("sealpipe.cli.stats:stats", "Show how many shares exist and how often they were viewed."),
+    "tools": ("sealpipe.cli.tools:tools", "List and call the tools of the hosted MCP endpoint."),
+    "requests": ("sealpipe.cli.requests:requests", "List, show, expire and purge requests."),
+    "resume": ("sealpipe.cli.resume:resume", "Finish interrupted shares and requests from the outbox."),
+    "doctor": ("sealpipe.cli.doctor:doctor", "Diagnose settings, credential, connectivity and scopes."),
+    "plugins": ("sealpipe.cli.plugins:plugins", "List installed plugins."),
+    "audit": ("sealpipe.cli.audit:audit", "Verify an audit log."),
+    "custody": ("sealpipe.cli.custody:custody", "Print the credential's custody public key."),
+    "rehearse": (
+        "sealpipe_rehearsal.commands:rehearse",
+        "Take a tour, or run a command, against a local service.",
+    ),
+    "rehearsal": ("sealpipe_rehearsal.commands:rehearsal", "Run the local service and manage its keys and accounts."),
+    "completion": ("sealpipe.cli.completion:completion", "Print a shell completion script."),
+}
+"""Each command's module and summary: `--help` imports none of them."""
+
+
+class LazyGroup(click.Group):
+    """Imports commands when they are called; commands of plugins are looked up by name only."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            from sealpipe.cli import plugins
+
+            return plugins.find_command(cmd_name)
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from difflib import get_close_matches  # for an error only
+
+            near = get_close_matches(args[0].lower(), COMMANDS, 1)
+            if not near or args[0].startswith("-"):
+                raise
+            wrong = click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
+        raise wrong
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if ctx.invoked_subcommand is None or ctx.invoked_subcommand in COMMANDS:
+                raise
+            from sealpipe.cli import plugins
+
+            if isinstance(error, plugins.EXPECTED):
+                raise
+            failure = plugins.wrap_error(ctx.invoked_subcommand, error)
+        raise failure  # out here: what is behind it may hold anything
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda c, _p, v: _version(c, on=v),
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Hand over secrets between pipelines and people, end-to-end encrypted.
+
+    Name secrets by reference (env:DB_PASSWORD, file:key.pem, stdin:). No option takes a secret's value.
+    """
+    if ctx.invoked_subcommand != "completion":
+        _configure(ctx)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line to its exit code."""
+    _open_standard_streams()
+    as_json = _wants_json(arguments)
+    _listen_to_signals()
+    shared: dict[str, Any] = {}  # what commands keep for this run (`context.run_config`)
+    try:
+        try:
+            code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
+        finally:
+            _print_audit_heads()
+    except SealpipeError as error:
+        _show_in_ci(error, shared)
+        render.print_error(error, as_json=as_json)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        render.print_note(error.ctx.get_help() if error.ctx else "")
+        return 2
+    except click.UsageError as error:
+        hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
+        # A missing choice is told on several lines, of which one is made.
+        wrong = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
+        _show_in_ci(wrong, shared)
+        render.print_error(wrong, as_json=as_json)
+        return 2
+    except Interrupted as interruption:
+        for line in ["sealpipe: interrupted", *Note.on(interruption)]:
+            render.print_note(line)
+        return 128 + interruption.number
+    except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
+        _bug(error, as_json=as_json)
+        return 1
+    return code if isinstance(code, int) else 0  # what Context.exit() was given
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM: what is on disk is whole at every moment, so the place where it strikes does not matter."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def _print_audit_heads() -> None:
+    """Print the head of each audit log that was written. Kept elsewhere, it proves later that no line was cut off."""
+    if "sealpipe.registry.hooks" in sys.modules:
+        from sealpipe.registry.hooks import audit_heads
+
+        for file, head in audit_heads().items():
+            render.print_note(f"audit: {render.escape(str(file))} head {head}")
+
+
+def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
+    from sealpipe.ci_systems import ci_system
+
+    if ci_system(os.environ) is not None:
+        from sealpipe.cli import disclosure
+        from sealpipe.setup import registry
+
+        config = shared.get("config")
+        disclosure.annotate_error(lambda: registry(config=(lambda: config.user) if config else None), error)
+
+
+def _listen_to_signals() -> None:
+    """Raise an exception of ours: click would replace KeyboardInterrupt, and lose the notes on it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupted)
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
+    raise Interrupted(number)
+
+
+def _configure(ctx: click.Context) -> None:
+    """Read the user's config file, and warn of unknown variables."""
+    from sealpipe.cli.context import run_config
+
+    config = run_config()
+
+    for name, near in config.unknown_variables():
+        render.print_note(f"sealpipe: unknown variable {name}" + (f"; did you mean {near}?" if near else ""))
+    # The doctor reports what is wrong itself, and goes on.
+    user = config.usable if ctx.invoked_subcommand == "doctor" else config.user
+    if user:
+        common = {name: value for name, value in user.items() if not isinstance(value, dict)}
+        from sealpipe.config_file import OWN_TABLES
+
+        own = {name: user.get(name, {}) for name in COMMANDS if name not in OWN_TABLES}
+        ctx.default_map = {name: {**common, **own.get(name, {})} for name in COMMANDS}
+
+
+def _version(ctx: click.Context, *, on: bool) -> None:
+    if on:
+        from sealpipe import __version__
+
+        render.print_result(f"sealpipe {__version__}\n")
+        ctx.exit()
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Whether --output json is set: known before the command line is parsed, for its own errors."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        if word == "--output" or word.startswith("--output="):
+            return (following if word == "--output" else word.partition("=")[2]) == "json"
+        if word == "--":
+            break
+    return os.environ.get("SEALPIPE_OUTPUT") == "json"
+
+
+def _open_standard_streams() -> None:
+    """Open the null device on closed standard streams: no file of ours must get such a number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+def _bug(error: Exception, *, as_json: bool) -> None:
+    """Print where a bug is, and its type; its message and values could contain a secret."""
+
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    if not as_json:
+        for place in places:
+            render.print_note(f"  {place}")
+    bug = SealpipeError(
+        f"internal error: {type(error).__name__} at {places[-1] if places else 'an unknown place'}",
+        remedy="this is a bug in sealpipe: please report it with these lines, which contain no secret",
+    )
+    for line in Note.on(error):
+        bug.add_note(line)
+    render.print_error(bug, as_json=as_json)

@@ -29,7 +29,7 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     Reports every changed, removed or added line; with --head (which each command that writes the log prints on
     stderr), also lines cut off at the end. The key comes from the config that names this log, or from --key.
     """
-    from sealpipe.registry import policy
+    from sealpipe.registry import hooks
 
     if head is not None and not _HEAD.fullmatch(head):
         raise UsageError("--head is not a valid head", remedy="write it as NUMBER:MARK, as the command printed it")
@@ -37,9 +37,9 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     if key is None:
         config = context.run_config()
         machine = config.machine.get("enforce", {})
-        key = policy.audit_key(path, machine, config.user)
+        key = hooks.audit_key(path, machine, config.user)
     try:
-        seen = policy.verify_audit(path, key, head)
+        seen = hooks.verify_audit(path, key, head)
     except OSError as error:
         why = error.strerror
         raise UsageError(f"{path} cannot be read: {why}", remedy="check the path and its permissions") from None

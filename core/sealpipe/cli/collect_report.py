@@ -15,7 +15,7 @@ from sealpipe.flows.collect.result import Collected, OpenedSubmission, Progress
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.times import format_time
-from sealpipe.wire.field import revealed
+from sealpipe.wire.fields import revealed
 
 _SELDOM: Final = 300.0
 """Seconds between two lines of waiting where nobody watches."""

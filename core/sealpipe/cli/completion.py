@@ -16,7 +16,7 @@ def completion(shell: str) -> None:
 
     For bash, add `eval "$(sealpipe completion bash)"` to ~/.bashrc.
     """
-    from sealpipe.cli.main import cli
+    from sealpipe.cli import cli
 
     kind = get_completion_class(shell)
     if kind is None:  # click knows the three

@@ -184,7 +184,7 @@ def _show(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
 
 
 def _outputs(share: Made) -> dict[str, str]:
-    from sealpipe.wire.code import encoded
+    from sealpipe.wire.encoding import encoded
 
     ends = "" if share.expires_at is None else format_time(share.expires_at)
     return {"short-code": encoded(share.short_code), "expires-at": ends}

@@ -16,7 +16,7 @@ from sealpipe.errors import SettingError, UsageError
 if TYPE_CHECKING:
     from sealpipe.credential import Credential
     from sealpipe.doctor import Finding
-    from sealpipe.doctor.settings import GivenSetting, Settings
+    from sealpipe.doctor.machine import GivenSetting, Settings
 
 
 @click.command(cls=Command)
@@ -64,10 +64,9 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     from functools import partial
 
     from sealpipe.doctor import failure, run_check
+    from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
-    from sealpipe.doctor.settings import check_credential, check_settings, check_values
-    from sealpipe.doctor.state_directory import check_state_directory
-    from sealpipe.registry.policy import read_policy_hooks
+    from sealpipe.registry.hooks import read_policy_hooks
     from sealpipe.setup import registry
 
     config = context.run_config()
@@ -101,20 +100,19 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from dataclasses import replace
     from pathlib import Path
 
-    from sealpipe import machine_config
+    from sealpipe import config_file
     from sealpipe.doctor import failure, run_check, warning
-    from sealpipe.doctor.connectivity import ServiceConnection, check_route
-    from sealpipe.doctor.roundtrip import check_round_trip
+    from sealpipe.doctor.connectivity import ServiceConnection, check_round_trip, check_route
     from sealpipe.doctor.scopes import ScopeResults, check_scopes
     from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
-    from sealpipe.registry.policy import read_policy_hooks
+    from sealpipe.registry.hooks import read_policy_hooks
 
     config = context.run_config()
     given = {name: settings[name].usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:
         machine = config.machine
-        given = machine_config.enforce_service(machine, given, os.environ)
+        given = config_file.enforce_service(machine, given, os.environ)
     except SealpipeError as error:  # the credential goes nowhere else than the machine allows
         yield failure("service", error)
         return
@@ -172,7 +170,7 @@ def _members(finding: Finding) -> dict[str, Any]:
 
 
 def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSetting]:
-    from sealpipe.doctor.settings import GivenSetting
+    from sealpipe.doctor.machine import GivenSetting
 
     def given(option: click.Option) -> GivenSetting:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")

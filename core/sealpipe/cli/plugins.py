@@ -8,6 +8,8 @@ import click
 
 from sealpipe.cli import context, render
 from sealpipe.cli.options import OFFLINE, Command, options
+from sealpipe.errors import PluginError, SealpipeError
+from sealpipe.registry import Registry
 
 
 @click.command(cls=Command)
@@ -17,11 +19,11 @@ def plugins(**values: Any) -> None:
 
     Imports no backend and makes no connection; test one with `sealpipe doctor NAME`.
     """
-    from sealpipe.cli import plugin_commands
+    from sealpipe.cli import plugins
 
     registry = context.make_registry()
     rows = [_members(each) for each in registry.listing()]
-    rows += [_command(name, each) for name, each in sorted(plugin_commands.find_commands(registry).items())]
+    rows += [_command(name, each) for name, each in sorted(plugins.find_commands(registry).items())]
     if values["output"] == "json":
         problems = [{"plugin": name, "problem": problem} for name, problem in registry.problems.items()]
         render.print_json({"plugins": rows, "problems": problems})
@@ -30,7 +32,7 @@ def plugins(**values: Any) -> None:
     lines = [line for row in rows for line in _lines(row, width, details=values["all"])]
     lines += _common() if values["all"] else []
     render.print_lines(map(render.escape, lines))
-    plugin_commands.print_problems(registry)
+    plugins.print_problems(registry)
 
 
 def _members(each: Any) -> dict[str, Any]:
@@ -84,3 +86,42 @@ def _common() -> list[str]:
     from sealpipe.reference import PARAMETERS
 
     return ["every source", *(f"    ?{name}=  {text}" for name, text in PARAMETERS.items())]
+
+
+EXPECTED = (SealpipeError, click.UsageError, click.exceptions.Exit)
+"""What a command may raise, whoever wrote it."""
+
+
+def find_commands(registry: Registry) -> dict[str, Any]:
+    """Find all plugin commands, by name. Looks up all entry points."""
+    from sealpipe.cli import COMMANDS
+
+    found = registry.commands(click.Group, lambda name: name in COMMANDS)
+    return {name: each for name, each in found.items() if isinstance(each.command, click.Command)}
+
+
+def find_command(name: str) -> click.Command | None:
+    """Find one by name; None if there is none: then the broken plugins are printed."""
+    registry = context.make_registry()
+    found = find_commands(registry).get(name)
+    if found is not None:
+        known: click.Command = found.command
+        return known
+    print_problems(registry)
+    return None
+
+
+def print_problems(registry: Registry) -> None:
+    """Print a line for each plugin that cannot be used, or only in part."""
+    for name, problem in registry.problems.items():
+        render.print_note(f"sealpipe: the plugin {render.escape(name)} {render.escape(problem)}")
+
+
+def wrap_error(name: str, error: Exception) -> PluginError:
+    """Wrap the error of a plugin command: in its author's words if meant for users, else by its type."""
+    if isinstance(error, click.ClickException):
+        return PluginError(render.escape(error.format_message()))
+    return PluginError(
+        f"the plugin command {name} raised an unexpected {type(error).__name__}",
+        remedy="report it to the plugin's author; `sealpipe plugins` shows which plugin it is",
+    )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sealpipe import log_commands
+from sealpipe import ci_systems
 from sealpipe.errors import DeliveryError, Note, PluginError, SealpipeError, ServiceError, WireError
 
 if TYPE_CHECKING:
@@ -169,25 +169,25 @@ def describe_expiry(expires_at: datetime | None, *, known: bool) -> str:
 
 def escape_inline(text: str) -> str:
     """Escape text from outside inside a line, after other text."""
-    return log_commands.escape_inline(escape(text))
+    return ci_systems.escape_inline(escape(text))
 
 
 def escape_json(text: str) -> str:
     """Escape text for a JSON result, without the quotes."""
-    return log_commands.escape_json(json.dumps(text))[1:-1]
+    return ci_systems.escape_json(json.dumps(text))[1:-1]
 
 
 def _json(members: Mapping[str, Any]) -> str:
     # ASCII only: a terminal's control characters, and those of bidirectional text, stay escaped. What the service
     # says may be among the members: it does not say our schema.
-    return log_commands.escape_json(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
+    return ci_systems.escape_json(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
 
 
 def _plain(line: str) -> str:
     """Escape a line for a terminal and a CI system; tabs between its cells stay."""
     if not line.replace("\t", "").isprintable():
         line = "\t".join(escape(cell) for cell in line.split("\t"))
-    return log_commands.escape_line(line)
+    return ci_systems.escape_line(line)
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -83,7 +83,7 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
     Keeps the ciphertext of every submission in the state directory.
     """
     from sealpipe.flows.short_codes import confirm_code
-    from sealpipe.wire.code import names
+    from sealpipe.wire.encoding import names
 
     meant = confirm_code(code, confirm or "")
     confirmed = meant if names(confirm or "", meant) else confirm or ""

@@ -13,7 +13,7 @@ from sealpipe.cli.options import Command, options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sealpipe.flows.steps import Flow
+    from sealpipe.flows import Flow
     from sealpipe.registry import Registry
     from sealpipe.secret import Secret
     from sealpipe.secret_scan import CustodyGate
@@ -36,7 +36,7 @@ def unseal(sealed: str, **values: Any) -> None:
     from sealpipe.flows.session import open_credential, open_previous
     from sealpipe.flows.share import sealed_link
     from sealpipe.secret_scan import CustodyGate
-    from sealpipe.wire.code import names
+    from sealpipe.wire.encoding import names
 
     leave = disclosure.plan_disclosure(
         "the link",
@@ -83,7 +83,7 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     from sealpipe.client import run
     from sealpipe.flows import policy
     from sealpipe.plugin import Outgoing
-    from sealpipe.registry.policy import read_policy_hooks
+    from sealpipe.registry.hooks import read_policy_hooks
 
     config = context.run_config()
     watching = read_policy_hooks(config.user, config.machine)

@@ -19,7 +19,7 @@ from sealpipe.registry.stores import PLUGIN, unknown_plugin_variables
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
     from sealpipe.registry.catalog import InstalledPlugin
-    from sealpipe.registry.policy import PolicyHook
+    from sealpipe.registry.hooks import PolicyHook
 
 _SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
 

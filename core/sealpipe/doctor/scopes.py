@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from sealpipe.api import Answer, Failure, Operation, Resend
 from sealpipe.api.codec import parse_object
-from sealpipe.api.operation import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import service_error
 from sealpipe.doctor import Finding, connectivity, failure, ok, warning
 from sealpipe.errors import (

@@ -1,1 +1,54 @@
-"""What users want done, as generators that know no network. A folder for each thing that users do."""
+"""What users want done, as generators: a flow yields steps to its driver and returns its result.
+
+The driver answers `Send` with what came back (`Answer` or `Failure`, see `sealpipe.api`), `Wait` with nothing, `Do`
+with what the callable returned, and `Tell` with nothing; what a callable raises is raised in the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, TypeVar
+
+from sealpipe.api import Operation
+
+T = TypeVar("T")
+
+
+class Send(NamedTuple):
+    """Put one operation on the network, once, within `timeout` seconds.
+
+    `cleared`: policies and observers were asked and told (`sealpipe.flows.policy`).
+    """
+
+    operation: Operation[Any]
+    timeout: float
+    cleared: bool = False
+
+
+class Wait(NamedTuple):
+    """Let `seconds` pass."""
+
+    seconds: float
+
+
+class Do(NamedTuple):
+    """Work that may block: a plugin, an fsync, sealing a large value.
+
+    `changing`: it changes something elsewhere, and whoever cancels it lets it end for a while.
+    """
+
+    work: Callable[[], Any]
+    changing: bool = False
+
+
+class Tell(NamedTuple):
+    """A callback of the caller's, where the caller is: in its thread, in its event loop.
+
+    What it returns is awaited where the driver can, and means nothing.
+    """
+
+    callback: Callable[[], object]
+
+
+Step = Send | Wait | Do | Tell
+Flow = Generator[Step, Any, T]

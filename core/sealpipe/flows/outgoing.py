@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.plugin import Outgoing
-from sealpipe.plugin.policy import CALLER, LITERAL, UNKNOWN
+from sealpipe.plugin.outgoing import CALLER, LITERAL, UNKNOWN
 from sealpipe.reference import FieldSpec, Reference, parse
 from sealpipe.times import format_time, parse_time
 

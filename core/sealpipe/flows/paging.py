@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sealpipe.errors import ProtocolError
-from sealpipe.flows.steps import Flow
+from sealpipe.flows import Flow
 
 if TYPE_CHECKING:
     from sealpipe.api.account import Access, AccessLog

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
-from sealpipe.flows.steps import Flow
+from sealpipe.flows import Flow
 from sealpipe.reference import FieldSpec, Reference
 from sealpipe.secret import Secret
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
-    from sealpipe.flows.resolve.fetch import Cache
+    from sealpipe.flows.resolve import Cache
     from sealpipe.registry import Registry
 
 TEXT_SOURCE: Final = "text"
@@ -86,7 +86,7 @@ def resolve_passcode(passcode: Secret | Reference, registry: Callable[[], Regist
     """Read a passcode where it is a reference, and check it. Raises UsageError, PluginError."""
     if isinstance(passcode, Secret):
         return passcode
-    from sealpipe.flows.resolve.fetch import resolve_secret  # which asks here what may be a secret
+    from sealpipe.flows.resolve import resolve_secret  # which asks here what may be a secret
 
     value = yield from resolve_secret(passcode, "a passcode", registry, cache)
     if value is None:

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from sealpipe.api.operation import Resend
+from sealpipe.api import Resend
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
-from sealpipe.flows.steps import Do, Flow, Send, Step
+from sealpipe.flows import Do, Flow, Send, Step
 from sealpipe.plugin import Outgoing
 from sealpipe.secret_scan import REDACTED
 from sealpipe.secret_scan import credential_leak_error as refused_by_gate
@@ -24,7 +24,7 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from sealpipe.flows.collect.result import Collected
     from sealpipe.registry import Registry
-    from sealpipe.registry.policy import PolicyHook
+    from sealpipe.registry.hooks import PolicyHook
     from sealpipe.secret_scan import CustodyGate
 
 T = TypeVar("T")

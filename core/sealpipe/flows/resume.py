@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.journal import load_deliveries
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.post import Posting, Share, build_link, post, warn_of_custody
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.times import parse_time

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from sealpipe.api.operation import Answer, Failure, Operation, Resend
+from sealpipe.api import Answer, Failure, Operation, Resend
 from sealpipe.api.refusals import NOT_CARRIED_OUT, service_error
 from sealpipe.errors import (
     ConnectError,
@@ -19,7 +19,7 @@ from sealpipe.errors import (
     RetriesExhaustedError,
     ServiceError,
 )
-from sealpipe.flows.steps import Flow, Send, Wait
+from sealpipe.flows import Flow, Send, Wait
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
-    from sealpipe.registry.policy import PolicyHook
+    from sealpipe.registry.hooks import PolicyHook
 
 _MISSING = {
     "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty secrets)",
@@ -137,10 +137,10 @@ def open_session(
         "ca_file": None if ca_file is None else os.fspath(ca_file),
     }
     if machine:
-        from sealpipe import machine_config  # most machines enforce nothing
+        from sealpipe import config_file  # most machines enforce nothing
 
         try:
-            given = machine_config.enforce_service(machine, given, os.environ)
+            given = config_file.enforce_service(machine, given, os.environ)
         except PolicyError as error:
             _report_refusal(watching, partial(registry, None, CustodyGate(), deadline), error)
             raise

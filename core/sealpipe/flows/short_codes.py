@@ -14,10 +14,10 @@ from pathlib import Path
 
 from sealpipe.api import requests, shares
 from sealpipe.errors import NotFoundError, UsageError
+from sealpipe.flows import Do, Flow
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
-from sealpipe.wire.code import decoded, encoded
+from sealpipe.wire.encoding import decoded, encoded
 from sealpipe.wire.link import called
 
 Lookup = Callable[[str], Flow[bool]]

@@ -15,11 +15,10 @@ from sealpipe.api import mcp
 from sealpipe.api.mcp import McpSession, Tool, ToolResult
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import OutcomeUnknownError, ProtocolError, ServiceError, UsageError
-from sealpipe.flows import outgoing, policy
-from sealpipe.flows.resolve.fetch import Cache, resolve_value
+from sealpipe.flows import Do, Flow, outgoing, policy
+from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret

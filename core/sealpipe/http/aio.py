@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpcore
 
-from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.api import Answer, Failure, Operation
 from sealpipe.http.addresses import not_loopback
 from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
+from sealpipe.http.network import Redactor, quiet
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
-from sealpipe.http.redaction import Redactor, quiet
 from sealpipe.loopback import is_loopback
 
 if TYPE_CHECKING:

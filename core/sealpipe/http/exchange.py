@@ -10,11 +10,11 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpcore
 
-from sealpipe._version import __version__
-from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe import __version__
+from sealpipe.api import Answer, Failure, Operation
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import UsageError
-from sealpipe.http.proxy import pool_proxy, proxy_for
+from sealpipe.http.addresses import pool_proxy, proxy_for
 from sealpipe.http.tls import tls_context
 from sealpipe.secret_scan import CustodyGate, credential_leak_error
 

@@ -1,22 +1,90 @@
-"""The network for code that blocks: operations out, what came back in. `aio` is its twin, with awaits."""
+"""Redact our credentials in whatever comes back.
+
+A service, or a proxy in between, may repeat our request in a message, a header, a page of its own. Nothing of that
+is shown or handed on before it was redacted. httpcore logs what a peer answers as it came: not while we talk to it.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpcore
 
-from sealpipe.api.operation import Answer, Failure, Operation
+from sealpipe.api import Answer, Failure, Operation
+from sealpipe.credential import Credential
 from sealpipe.http.deadline import Deadline, DeadlineBackend
 from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
-from sealpipe.http.redaction import Redactor, quiet
+from sealpipe.secret_scan import LARGE, REDACTED, SecretFinder
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
+
+FLAW = "repeats the credential"
+
+
+class Redactor:
+    """Finds all parts of our credentials, however they are written: see `sealpipe.secret_scan`.
+
+    What follows our key id and a dot is taken out, too, and what a secret begins with: it may have been cut short.
+    """
+
+    def __init__(self, credential: Credential, previous: Credential | None = None) -> None:
+        known = [each for each in (credential, previous) if each is not None]
+        secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
+        self._needles = SecretFinder(secrets, names=known)
+
+    def redact(self, result: Answer | Failure) -> Answer | Failure:
+        """Return the same without the credentials. A body that they cannot be removed from is dropped, with a flaw."""
+        if isinstance(result, Failure):
+            return replace(result, detail=self._text(result.detail))
+        headers = {name: self._text(value) for name, value in result.headers.items()}
+        body = self._bytes(result.body)
+        if body is None:
+            return replace(result, headers=headers, body=b"", flaw=FLAW)
+        return replace(result, headers=headers, body=body)
+
+    def _text(self, text: str) -> str:
+        clean = self._bytes(text.encode("utf-8", "surrogatepass"))
+        return (REDACTED if clean is None else clean).decode("utf-8", "surrogatepass")
+
+    def _bytes(self, data: bytes) -> bytes | None:
+        """The bytes without them; None where one would still be there."""
+        spans = self._needles.spans(data)
+        if not spans and len(data) <= LARGE:
+            return data
+        parts, done = [], 0
+        for start, end in spans:
+            parts += [data[done:start], REDACTED]
+            done = end
+        clean = b"".join([*parts, data[done:]])
+        return None if self._needles.within(clean) else clean
+
+
+_in_our_exchange = ContextVar("_in_our_exchange", default=False)
+
+
+def _may_be_logged(_: logging.LogRecord) -> bool:
+    return not _in_our_exchange.get()
+
+
+logging.getLogger("httpcore.http11").addFilter(_may_be_logged)  # all that is read from a peer is logged there
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep httpcore from logging what this exchange reads; other uses of httpcore in the program are logged."""
+    before = _in_our_exchange.set(True)
+    try:
+        yield
+    finally:
+        _in_our_exchange.reset(before)
 
 
 class Network:

@@ -13,13 +13,12 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from sealpipe._version import __version__
+from sealpipe import __version__
 from sealpipe.errors import UsageError
-from sealpipe.http.addresses import refuse_cleartext
+from sealpipe.http.addresses import pool_proxy, refuse_cleartext
 from sealpipe.http.deadline import EXCHANGE, DeadlineBackend
 from sealpipe.http.exchange import check_request
-from sealpipe.http.proxy import pool_proxy
-from sealpipe.http.redaction import quiet
+from sealpipe.http.network import quiet
 from sealpipe.http.sockets import access_denied
 from sealpipe.secret_scan import CustodyGate
 

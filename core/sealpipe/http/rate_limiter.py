@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from math import exp
 
-from sealpipe.api.operation import Answer, Failure
+from sealpipe.api import Answer, Failure
 from sealpipe.api.refusals import retry_after
 
 LONGEST = 300.0

@@ -39,10 +39,7 @@ from sealpipe.errors import (
 )
 from sealpipe.loopback import in_clear, is_loopback
 from sealpipe.permissions import file_flaw
-from sealpipe.plugin.channel import Channel, Delivery, Message
-from sealpipe.plugin.ci import CI, Level, Run
-from sealpipe.plugin.context import Context, Network
-from sealpipe.plugin.files import open_file, refuse_process_file
+from sealpipe.plugin.context import CI, Context, Level, Network, Run
 from sealpipe.plugin.info import (
     API,
     ASKS,
@@ -56,9 +53,20 @@ from sealpipe.plugin.info import (
     SinkInfo,
     SourceInfo,
 )
-from sealpipe.plugin.policy import Outgoing, VetoError
-from sealpipe.plugin.sink import Mode, Receipt, Sink, Stored, missing
-from sealpipe.plugin.source import Document, Health, Locator, Source
+from sealpipe.plugin.outgoing import Channel, Delivery, Message, Outgoing, VetoError
+from sealpipe.plugin.stores import (
+    Document,
+    Health,
+    Locator,
+    Mode,
+    Receipt,
+    Sink,
+    Source,
+    Stored,
+    missing,
+    open_file,
+    refuse_process_file,
+)
 from sealpipe.secret import Secret
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 

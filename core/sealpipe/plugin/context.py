@@ -1,11 +1,14 @@
-"""What the core hands to a plugin. What is not here, a plugin does without."""
+"""What the core hands to a plugin (what is not here, a plugin does without), and what the CI job around it offers."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol
+
+from sealpipe.secret import Secret
 
 if TYPE_CHECKING:
     import logging
@@ -15,9 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx
-
-    from sealpipe.secret import Secret
-
 
 DEADLINE = 60.0
 """Seconds that an exchange may take where nobody says otherwise."""
@@ -152,3 +152,47 @@ class Context:
         import logging  # most plugins of a run log nothing
 
         return logging.getLogger(f"sealpipe.plugin.{self.store}")
+
+
+Level = Literal["error", "warning", "notice"]
+"""How much a line for people matters."""
+
+
+class Run(NamedTuple):
+    """Which run this is, and who started it."""
+
+    ci: str
+    id: str
+    actor: str = ""
+    url: str = ""
+
+
+class CI(ABC):
+    """A CI system, found by its descriptor's `sign`. Nothing of this ever prints a value to stdout."""
+
+    def __init__(self, settings: Any, context: Context) -> None:
+        self.settings = settings
+        self.context = context
+
+    @abstractmethod
+    def run(self) -> Run:
+        """Which run this is."""
+
+    @abstractmethod
+    def mask(self, values: Iterable[Secret]) -> None:
+        """Have the system hide these values in its log from now on, where it can."""
+
+    @abstractmethod
+    def set_output(self, name: str, value: str) -> None:
+        """Hand a value to later steps. UnsupportedError where there is no way."""
+
+    @abstractmethod
+    def summary(self, markdown: str) -> None:
+        """Add to the run's summary, where there is one."""
+
+    def annotate(self, level: Level, message: str) -> None:  # noqa: B027 - most have no such place
+        """Show a line where people look first, beside the log. It may hold anybody's text: write it harmlessly."""
+
+    @abstractmethod
+    def oidc_token(self, audience: str | None = None) -> Secret:
+        """A token that proves which run this is. NotConfiguredError says what the job lacks for it."""

@@ -18,7 +18,7 @@ from sealpipe.reference.text import (
     quote,
     refuse,
 )
-from sealpipe.wire.field import TYPES
+from sealpipe.wire.fields import TYPES
 
 PARAMETERS: Final[Mapping[str, str]] = {
     "decode": "how the value is encoded where it lives: base64, base64url or hex",

@@ -32,10 +32,8 @@ from sealpipe.plugin import (
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, Reference
 from sealpipe.reference.model import TARGET_PARAMETERS
-from sealpipe.registry import policy
-from sealpipe.registry.calls import call_plugin, import_object, install_command, suggest
-from sealpipe.registry.fetching import fetch_all
-from sealpipe.registry.policy import PolicyHook
+from sealpipe.registry.calls import call_plugin, fetch_all, import_object, install_command, suggest
+from sealpipe.registry.hooks import PolicyHook, ask_policies, notify_observers
 from sealpipe.registry.stores import (
     Store,
     allowed_plugins,
@@ -226,11 +224,11 @@ class Registry:
         if self.stores:
             self.catalog.third_parties()  # they are looked up for their names: a store may bear one
             check_store_names(self.stores, self.catalog.of_references())
-        policy.ask_policies(self.catalog, hooks, plan)
+        ask_policies(self.catalog, hooks, plan)
 
     def tell(self, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
         """Tell every observer. Raises PluginError where a required one cannot be told."""
-        policy.notify_observers(self.catalog, hooks, event)
+        notify_observers(self.catalog, hooks, event)
 
     def close(self) -> None:
         """Let every source and sink go of its connections and logins, and the network of those that all share.

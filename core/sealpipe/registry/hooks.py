@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import pluggy
 
-from sealpipe.errors import PayloadTooLargeError, PluginError
-from sealpipe.plugin import ChannelInfo, CIInfo, Outgoing, SinkInfo, SourceInfo
+from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, PolicyError
+from sealpipe.plugin import ChannelInfo, CIInfo, Outgoing, SinkInfo, SourceInfo, VetoError
 from sealpipe.registry.calls import call_plugin
+from sealpipe.registry.stores import read_tables
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
@@ -104,3 +108,97 @@ def plugin_commands(catalog: Catalog, group: Callable[[], G], taken: Callable[[s
 
 def _commands_error(kind: str) -> PluginError:
     return PluginError(f"could not add its commands ({kind})")
+
+
+AUDIT: Final = "sealpipe_plugins.audit.observer"
+SERVICE: Final = "service"
+"""The table of `[enforce]` that fixes addresses: it oversees nothing."""
+
+BUILT_IN: Final[Mapping[str, str]] = {"audit": AUDIT, "policy": "sealpipe_plugins.policy"}
+
+
+class PolicyHook(NamedTuple):
+    """A policy or observer, and its table of the config. `enforced`: the machine's, not the user's."""
+
+    name: str
+    table: Mapping[str, Any]
+    enforced: bool = False
+
+
+def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: Outgoing) -> None:
+    """Ask every policy. Raises PolicyError, or PluginError where one cannot say: then nothing may leave either."""
+    for hook in hooks:
+        try:
+            _call(catalog, hook, "sealpipe_check_outgoing", plan=plan, enforced=hook.enforced)
+        except _GuardedVetoError as refused:
+            own = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
+            whose = "this machine's policy" if hook.enforced else own
+            raise PolicyError(f"{whose} does not allow this: {refused}") from None
+
+
+def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
+    """Tell every observer. Raises the first PluginError, once all were told."""
+    failed: PluginError | None = None
+    for hook in hooks:
+        try:
+            _call(catalog, hook, "sealpipe_event", event=event)
+        except PluginError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+class _GuardedVetoError(PluginError):
+    """A VetoError on its way through the guard, which lets only errors of the contract pass."""
+
+
+def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> None:
+    built_in = BUILT_IN.get(hook.name)
+    module = import_module(built_in) if built_in else catalog.module(hook.name)
+    implementation = getattr(module, function, None)
+    if implementation is None:
+        return
+    call_plugin(hook.name, partial(_ask, catalog.only(module, function), {**values, "config": hook.table}))
+
+
+def _ask(call: Any, values: Mapping[str, Any]) -> None:
+    try:
+        call(**values)
+    except VetoError as refusal:
+        raise _GuardedVetoError(str(refusal)) from None
+
+
+def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[PolicyHook, ...]:
+    """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
+    table."""
+    enforced = read_tables(machine, "enforce")
+    found = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
+    found += [PolicyHook(name, user[name]) for name in BUILT_IN if name in user]
+    found += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
+    for hook in found:
+        if not isinstance(hook.table, Mapping):
+            raise NotConfiguredError(f"the config's {hook.name} is not a table", remedy=f"write [{hook.name}]")
+    return tuple(found)
+
+
+def audit_heads() -> Mapping[Path, str]:
+    """The head of every audit log that this process has written to; none where it has loaded no audit."""
+    module = sys.modules.get(AUDIT)
+    found: Mapping[Path, str] = {} if module is None else module.heads
+    return found
+
+
+def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
+    """The key's reference of the audit log that a config names, the first that does; None for none."""
+    for config in configs:
+        table = config.get("audit")
+        if isinstance(table, Mapping) and isinstance(table.get("file"), str) and Path(table["file"]) == file:
+            return table.get("key")
+    return None
+
+
+def verify_audit(file: Path, key: Any, head: str | None) -> Any:
+    """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verified`). Raises OSError,
+    NotConfiguredError."""
+    opened = None if key is None else call_plugin("audit", lambda: import_module(AUDIT).key_of(key))
+    return import_module("sealpipe_plugins.audit.verify").verify(file, opened, head)

@@ -23,7 +23,7 @@ from sealpipe.state.directory import make_private_directory
 from sealpipe.state.entry import Entry, initial_records, replay
 from sealpipe.state.journal import Journal, read_header
 from sealpipe.times import format_time, parse_time
-from sealpipe.wire import derive
+from sealpipe.wire import tokens
 
 _INFO = b"sealpipe-outbox"
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -173,7 +173,7 @@ class Outbox:
         if self.credential.custody_secret is not None:
             # Never sent, so with it not even the service that saw the first two parts could open the file.
             parts.append(self.credential.custody_secret.reveal())
-        return derive.hkdf(".".join(parts).encode(), salt, _INFO, 32)
+        return tokens.hkdf(".".join(parts).encode(), salt, _INFO, 32)
 
 
 _MEMBERS: Mapping[str, Callable[[Any], object]] = {

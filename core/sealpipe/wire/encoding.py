@@ -11,6 +11,7 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
+from urllib.parse import quote, unquote_to_bytes
 
 from sealpipe.errors import EncodingError, PayloadTooLargeError, WireError
 
@@ -100,3 +101,27 @@ def _refuse(text: str, alphabet: re.Pattern[str], reason: str) -> NoReturn:
     if alphabet.fullmatch(text.replace("=", "")):
         raise EncodingError("bad-padding", "there is padding before the end")
     raise EncodingError(reason, "a character outside the alphabet")
+
+
+def encoded(short_code: str) -> str:
+    """The encoded form: only `A-Za-z0-9._~-` and `%XX`."""
+    return quote(short_code, safe="")
+
+
+def decoded(word: str) -> str | None:
+    """The other code that a word is the encoded form of; None where it can be nothing but a code as it is.
+
+    The word may be a code as it is all the same: a code may look like the encoded form of another.
+    """
+    if "%" not in word:
+        return None
+    try:
+        code = unquote_to_bytes(word).decode()
+        return code if encoded(code) == word else None
+    except (UnicodeDecodeError, UnicodeEncodeError):
+        return None
+
+
+def names(word: str, short_code: str) -> bool:
+    """Whether a word, in either form, is that code."""
+    return short_code in (word, decoded(word))

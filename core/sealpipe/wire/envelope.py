@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from sealpipe.errors import EnvelopeError
-from sealpipe.wire import derive
+from sealpipe.wire import tokens
 from sealpipe.wire.encoding import decode_base64, exactly, within_limit
 
-MINIMUM_SIZE = derive.SALT_SIZE + derive.IV_SIZE + derive.TAG_SIZE
+MINIMUM_SIZE = tokens.SALT_SIZE + tokens.IV_SIZE + tokens.TAG_SIZE
 """Bytes of the shortest envelope: an empty plaintext."""
 _PIECE = 64 * 1024  # bytes encrypted at a time: inside a core's own cache
-_BODY = derive.SALT_SIZE + derive.IV_SIZE
+_BODY = tokens.SALT_SIZE + tokens.IV_SIZE
 
 Bytes = bytes | bytearray | memoryview
 
@@ -80,12 +80,12 @@ def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  
     raw = memoryview(decode_base64(data))
     if len(raw) < MINIMUM_SIZE:
         raise EnvelopeError("too-short", f"an envelope has at least {MINIMUM_SIZE} bytes, this one {len(raw)}")
-    salt, iv = bytes(raw[: derive.SALT_SIZE]), bytes(raw[derive.SALT_SIZE : _BODY])
-    key = derive.content_encryption_key(content_key, salt, passcode)
+    salt, iv = bytes(raw[: tokens.SALT_SIZE]), bytes(raw[tokens.SALT_SIZE : _BODY])
+    key = tokens.content_encryption_key(content_key, salt, passcode)
     decryptor = Cipher(AES256(key), GCM(iv)).decryptor()
-    plaintext = decryptor.update(raw[_BODY : -derive.TAG_SIZE])
+    plaintext = decryptor.update(raw[_BODY : -tokens.TAG_SIZE])
     try:
-        decryptor.finalize_with_tag(bytes(raw[-derive.TAG_SIZE :]))
+        decryptor.finalize_with_tag(bytes(raw[-tokens.TAG_SIZE :]))
     except InvalidTag:
         del plaintext
     else:
@@ -100,10 +100,10 @@ def open(content_key: bytes, data: str, passcode: str | None = None) -> bytes:  
 def _sealed(
     content_key: bytes, plaintext: Iterable[Bytes], passcode: str | None, salt: bytes | None, iv: bytes | None
 ) -> Iterator[bytes]:
-    salt = os.urandom(derive.SALT_SIZE) if salt is None else salt
-    iv = os.urandom(derive.IV_SIZE) if iv is None else iv
-    iv = exactly(derive.IV_SIZE, iv, EnvelopeError, "bad-iv", "an iv")
-    encryptor = Cipher(AES256(derive.content_encryption_key(content_key, salt, passcode)), GCM(iv)).encryptor()
+    salt = os.urandom(tokens.SALT_SIZE) if salt is None else salt
+    iv = os.urandom(tokens.IV_SIZE) if iv is None else iv
+    iv = exactly(tokens.IV_SIZE, iv, EnvelopeError, "bad-iv", "an iv")
+    encryptor = Cipher(AES256(tokens.content_encryption_key(content_key, salt, passcode)), GCM(iv)).encryptor()
     # One buffer for all: the bytes that fill no group of three stay at its head, the next ciphertext
     # is written behind them. The library asks for a block of room beyond the data.
     held = _BODY

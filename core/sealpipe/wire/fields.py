@@ -1,24 +1,123 @@
-"""The plaintext of a share or a submission: a JSON array of labelled values.
+"""One labelled value of a share or a submission, and the types that the service's page knows.
 
 Specification: "Plaintext field array (client-side, inside the ciphertext)"; gaps: "field types, further".
-What is written is what a browser's `JSON.stringify` gives; what is read is kept whole, so that
-`dump(load(data)) == data` for every compact `data`, members that we do not know included.
+`sealpipe.wire.fields` has it too, and reads and writes whole arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from sealpipe.errors import EncodingError, FieldError
+from sealpipe.secret import Secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT as PLAINTEXT_LIMIT
 from sealpipe.wire.encoding import within_limit
-from sealpipe.wire.escape import escaped
-from sealpipe.wire.field import FILENAME as FILENAME
-from sealpipe.wire.field import LANGUAGE as LANGUAGE
-from sealpipe.wire.field import TYPES as TYPES
-from sealpipe.wire.field import Field as Field
+from sealpipe.wire.jsonspelling import escaped, utf8
+from sealpipe.wire.jsontext import is_text
+
+TYPES: Final[Mapping[str, str]] = {
+    "text": "one line, shown as it is",
+    "password": "one line, hidden until asked for",
+    "date": "a date",
+    "multiline": "several lines, shown as they are",
+    "markdown": "Markdown, with an optional file name",
+    "source_code": "source code, with an optional language and file name",
+    "url": "a link, clickable where it is absolute http or https",
+    "qr": "text of up to 2,300 characters, drawn as a QR code",
+}
+"""The types that the service's page knows. Any other is accepted, and renders as text."""
+
+LANGUAGE: Final = "selectedProgrammingLanguage"
+FILENAME: Final = "filename"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Field:
+    """One labelled value.
+
+    `key` is the visible label. `value` is text or a Secret, and stays what was given. `type` is one of TYPES
+    or anything else; left out it is `password`, or `multiline` where the value has a line break. `language`
+    and `filename` are hints for source code and Markdown. `extra` holds members that we do not know, as JSON
+    values; `order` the names of all members as they stood, where the field was loaded (equality does not look at it).
+    Raises FieldError with reason `bad-key`, `bad-value`, `bad-type`, `bad-language`, `bad-filename` (not
+    text), `lone-surrogate` (all but the value, which is looked at when written) or `duplicate-member`.
+    """
+
+    key: str
+    value: str | Secret
+    type: str
+    language: str | None
+    filename: str | None
+    extra: Mapping[str, object]
+    order: tuple[str, ...] = field(compare=False)
+
+    def __init__(
+        self,
+        key: str,
+        value: str | Secret,
+        type: str | None = None,  # noqa: A002  # the member's own name
+        *,
+        language: str | None = None,
+        filename: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        order: Iterable[str] = (),
+    ) -> None:
+        if not isinstance(value, str | Secret):
+            raise FieldError("bad-value", "a field's value must be text")
+        attributes = {
+            "key": _text(key, "key"),
+            "value": value,
+            "type": _usual_type(value) if type is None else _text(type, "type"),
+            "language": None if language is None else _text(language, "language"),
+            "filename": None if filename is None else _text(filename, "filename"),
+            "extra": dict(extra or {}),
+            "order": tuple(order),
+        }
+        for name, attribute in attributes.items():
+            object.__setattr__(self, name, attribute)
+        taken = {"key", "value", "type"} | self._hints().keys()
+        if not taken.isdisjoint(self.extra):
+            raise FieldError("duplicate-member", "an extra member has the name of one that is set")
+
+    def __repr__(self) -> str:
+        shown = f"{self.key!r}, ..., type={self.type!r}"
+        for name in ("language", "filename"):
+            if getattr(self, name) is not None:
+                shown += f", {name}={getattr(self, name)!r}"
+        return f"Field({shown}{', extra=...' if self.extra else ''})"
+
+    def _hints(self) -> dict[str, str]:
+        hints = {LANGUAGE: self.language, FILENAME: self.filename}
+        return {name: hint for name, hint in hints.items() if hint is not None}
+
+    def members(self) -> dict[str, object]:
+        """All members in the order in which they are written."""
+        members: dict[str, object] = {"key": self.key, "value": self.value, "type": self.type}
+        members |= self._hints() | dict(self.extra)
+        first = [name for name in self.order if name in members]
+        return {name: members[name] for name in dict.fromkeys([*first, *members])}
+
+
+def revealed(field: Field) -> str:
+    """The field's value as text. Raises UnicodeDecodeError where a Secret was made from bytes that are not UTF-8."""
+    return field.value.reveal() if isinstance(field.value, Secret) else field.value
+
+
+def _usual_type(value: str | Secret) -> str:
+    broken = "\n" in value if isinstance(value, str) else b"\n" in utf8(value)
+    return "multiline" if broken else "password"
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise FieldError(f"bad-{name}", f"a field's {name} must be text")
+    if not is_text(value):
+        raise FieldError("lone-surrogate", f"a field's {name} is not text: half a surrogate pair")
+    return value
+
 
 _WRONG_LABELS: Final = ("label", "name", "title")
 _CHUNK: Final = 64 * 1024
@@ -92,12 +191,12 @@ def _missing(item: Mapping[str, object], name: str, number: int) -> FieldError:
 
 def _pieces(fields: Iterable[Field]) -> Iterator[bytes]:
     separator = b"[{"
-    for field in fields:
-        for name, member in field.members().items():
+    for each in fields:
+        for name, member in each.members().items():
             yield separator + _json(name) + b":"
             if name == "value":
                 yield b'"'
-                yield from escaped(field.value)
+                yield from escaped(each.value)
                 yield b'"'
             else:
                 yield _json(member)

@@ -14,7 +14,7 @@ from json.encoder import encode_basestring
 from typing import NoReturn
 
 from sealpipe.errors import EncodingError
-from sealpipe.wire import jsonnumber
+from sealpipe.wire import jsonspelling
 
 DEPTH_LIMIT = 100
 """Levels of arrays and objects, the outermost included. A fixed number: Python's own differs by version."""
@@ -37,7 +37,7 @@ class _RejectedError(Exception):  # never leaves this module; carries a reason a
 
 
 def loads(data: bytes) -> object:
-    """The value of UTF-8 JSON text: dict, list, str, int, float (or jsonnumber.Number), bool or None.
+    """The value of UTF-8 JSON text: dict, list, str, int, float (or jsonspelling.Number), bool or None.
 
     Raises EncodingError with reason `not-utf8`, `not-json`, `not-finite`, `duplicate-member`,
     `lone-surrogate` or `too-deep`.
@@ -128,7 +128,7 @@ def _write_array(value: list[object] | tuple[object, ...], parts: list[str], dep
 
 
 def _number(value: float) -> str:
-    text = jsonnumber.written(value)
+    text = jsonspelling.written(value)
     if text is None:
         _refuse("not-finite" if isinstance(value, float) else "not-a-json-value")
     return text
@@ -174,6 +174,6 @@ def _refuse(reason: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object,
     parse_constant=_not_finite,
-    parse_float=jsonnumber.fraction,
-    parse_int=jsonnumber.integer,
+    parse_float=jsonspelling.fraction,
+    parse_int=jsonspelling.integer,
 )

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sealpipe.errors import PointError, SeedError
-from sealpipe.wire import derive
-from sealpipe.wire.derive import CustodySeed
+from sealpipe.wire import tokens
 from sealpipe.wire.encoding import exactly
+from sealpipe.wire.tokens import CustodySeed
 
 POINT_SIZE: Final = 65
 GROUP_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -68,7 +68,7 @@ def from_seed(seed: bytes, *, tag: str = "svc") -> KeyPair:
 
     Raises SeedError with reason `bad-seed`, and UsageError for a tag that cannot be one.
     """
-    wide = derive.scalar_material(seed, tag)
+    wide = tokens.scalar_material(seed, tag)
     scalar = (int.from_bytes(wide, "big") % (GROUP_ORDER - 1) + 1).to_bytes(32, "big")
     private = private_key(scalar)
     public_key = public_bytes(private.public_key())
@@ -80,7 +80,7 @@ def from_custody_secret(secret: str, *, tag: str = "svc") -> KeyPair:
 
     Its `seed` is a `CustodySeed`. Raises SeedError with reason `bad-custody-secret`, and UsageError.
     """
-    return from_seed(derive.custody_seed(secret), tag=tag)
+    return from_seed(tokens.custody_seed(secret), tag=tag)
 
 
 def private_key(scalar: bytes) -> ec.EllipticCurvePrivateKey:

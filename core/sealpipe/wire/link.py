@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import quote
 
 from sealpipe.errors import EncodingError, FragmentError, SeedError, UsageError
-from sealpipe.wire.derive import KEY_SIZE, CustodySeed
 from sealpipe.wire.encoding import decode_base64url, encode_base64url, exactly
+from sealpipe.wire.tokens import KEY_SIZE, CustodySeed
 
 FRAGMENT_VERSION = "1"
 _SECRET: Final = re.compile(r"#1?[A-Za-z0-9_-]{32,}|_sk_live_")

@@ -14,14 +14,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sealpipe.errors import BoxError
-from sealpipe.wire import derive, keys
+from sealpipe.wire import keys, tokens
 from sealpipe.wire.encoding import decode_base64, encode_base64, exactly
 
 VERSION = 1
 _POINT_END = 1 + keys.POINT_SIZE
-_SALT_END = _POINT_END + derive.SALT_SIZE
-_IV_END = _SALT_END + derive.IV_SIZE
-MINIMUM_SIZE = _IV_END + derive.TAG_SIZE
+_SALT_END = _POINT_END + tokens.SALT_SIZE
+_IV_END = _SALT_END + tokens.IV_SIZE
+MINIMUM_SIZE = _IV_END + tokens.TAG_SIZE
 """Bytes of the shortest box: an empty payload."""
 
 
@@ -42,11 +42,11 @@ def seal(
     """
     recipient = keys.public_key(public_key)
     sender = ec.generate_private_key(ec.SECP256R1()) if ephemeral is None else keys.private_key(ephemeral)
-    salt = os.urandom(derive.SALT_SIZE) if salt is None else salt
-    iv = os.urandom(derive.IV_SIZE) if iv is None else iv
-    salt = exactly(derive.SALT_SIZE, salt, BoxError, "bad-salt", "a salt")
-    iv = exactly(derive.IV_SIZE, iv, BoxError, "bad-iv", "an iv")
-    key = derive.wrapping_key(sender.exchange(ec.ECDH(), recipient), salt, tag)
+    salt = os.urandom(tokens.SALT_SIZE) if salt is None else salt
+    iv = os.urandom(tokens.IV_SIZE) if iv is None else iv
+    salt = exactly(tokens.SALT_SIZE, salt, BoxError, "bad-salt", "a salt")
+    iv = exactly(tokens.IV_SIZE, iv, BoxError, "bad-iv", "an iv")
+    key = tokens.wrapping_key(sender.exchange(ec.ECDH(), recipient), salt, tag)
     head = bytes([VERSION]) + keys.public_bytes(sender.public_key()) + salt + iv
     return encode_base64(head + AESGCM(key).encrypt(iv, payload, None))
 
@@ -64,7 +64,7 @@ def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # no
         raise BoxError("too-short", f"a box has at least {MINIMUM_SIZE} bytes, this one {len(data)}")
     sender = keys.public_key(data[1:_POINT_END])
     shared_secret = key_pair.private_key.exchange(ec.ECDH(), sender)
-    key = derive.wrapping_key(shared_secret, bytes(data[_POINT_END:_SALT_END]), tag)
+    key = tokens.wrapping_key(shared_secret, bytes(data[_POINT_END:_SALT_END]), tag)
     try:
         return AESGCM(key).decrypt(data[_SALT_END:_IV_END], data[_IV_END:], None)
     except InvalidTag:

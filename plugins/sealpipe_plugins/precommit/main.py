@@ -102,7 +102,7 @@ def _is_file(word: str) -> bool:
 
 
 def _tell(line: str) -> None:
-    from sealpipe.log_commands import (
+    from sealpipe.ci_systems import (
         escape_line,
     )  # only where there is something to tell: starting is what a commit waits for
 

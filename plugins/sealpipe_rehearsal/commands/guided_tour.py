@@ -13,7 +13,7 @@ from typing import Any
 
 from sealpipe.cli import render
 from sealpipe.errors import SealpipeError
-from sealpipe.wire.field import revealed
+from sealpipe.wire.fields import revealed
 from sealpipe_rehearsal.commands.child_process import environment
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.service.log import LoggedRequest

@@ -23,7 +23,7 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
 
     sealpipe share -f env:DB_PASSWORD | sealpipe rehearsal open
     """
-    from sealpipe.wire.field import revealed
+    from sealpipe.wire.fields import revealed
     from sealpipe_rehearsal.people import Recipient
 
     address, passcode = _one("--link", link), _passcode(passcode_from)
@@ -46,7 +46,7 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
     sealpipe rehearsal answer "$LINK" -f 'Password=gen:password' -f 'User name=text:acme'
     """
     from sealpipe import resolve
-    from sealpipe.wire.field import revealed
+    from sealpipe.wire.fields import revealed
     from sealpipe_rehearsal.people import Submitter
 
     if "#" in collect_link:
@@ -89,7 +89,7 @@ def _passcode(reference: str | None) -> str | None:
 
 def _one(option: str, reference: str) -> str:
     from sealpipe import resolve
-    from sealpipe.wire.field import revealed
+    from sealpipe.wire.fields import revealed
 
     fields = resolve([reference])
     if len(fields) != 1:

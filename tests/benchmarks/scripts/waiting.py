@@ -17,9 +17,9 @@ from opening import URL, headers
 from sealpipe import Client
 from sealpipe.cli import collect_report, render
 from sealpipe.errors import SealpipeError
+from sealpipe.flows import Do, Send, Tell, Wait
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import plan_collect
-from sealpipe.flows.steps import Do, Send, Tell, Wait
 from sealpipe.http.network import Network
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}

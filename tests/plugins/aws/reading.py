@@ -7,7 +7,7 @@ from pathlib import Path
 
 from references.running import opened, run
 from sealpipe.errors import PluginError
-from sealpipe.flows.resolve.fetch import resolve
+from sealpipe.flows.resolve import resolve
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from references.running import run
 from sealpipe.errors import PluginError
-from sealpipe.flows.resolve.fetch import Cache, resolve
+from sealpipe.flows.resolve import Cache, resolve
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 Handler = Callable[[BaseHTTPRequestHandler], bool]
 

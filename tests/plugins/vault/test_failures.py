@@ -22,8 +22,8 @@ from sealpipe.errors import (
     SecretNotFoundError,
     UnavailableError,
 )
-from sealpipe.flows.resolve.fetch import Cache, resolve
-from sealpipe.flows.steps import Do, Flow, Step, Wait
+from sealpipe.flows import Do, Flow, Step, Wait
+from sealpipe.flows.resolve import Cache, resolve
 from sealpipe.reference import parse, parse_field
 from support import faulty
 from support.faulty import Exchange, Faulty, says

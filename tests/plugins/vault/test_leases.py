@@ -9,8 +9,8 @@ import pytest
 
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import read, values
-from sealpipe.flows.resolve.fetch import Cache, earliest_expiry
-from sealpipe.wire.field import Field
+from sealpipe.flows.resolve import Cache, earliest_expiry
+from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
 from support.openbao import Bao
 from support.redis import PASSWORD, logs_in, redis

@@ -28,11 +28,10 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UsageError,
 )
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.collect.key import OpeningKey, check_key
-from sealpipe.flows.collect.open import SubmissionSet
-from sealpipe.flows.collect.options import CollectJob, CollectPlan
-from sealpipe.flows.collect.pick import has_match, no_match_error, pick
+from sealpipe.flows.collect.open import SubmissionSet, plan_writes
+from sealpipe.flows.collect.options import CollectJob, CollectPlan, has_match, no_match_error, pick
 from sealpipe.flows.collect.result import (
     Collected,
     Event,
@@ -42,10 +41,8 @@ from sealpipe.flows.collect.result import (
     Status,
     StoredValues,
 )
-from sealpipe.flows.collect.store import plan_writes
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.store.write import SinkWrite, describe_writes, write_to_sink
 
 if TYPE_CHECKING:  # most answers go to stdout, and leave no record

@@ -16,9 +16,9 @@ from sealpipe.errors import (
     UsageError,
     WrongKeyError,
 )
-from sealpipe.flows.resolve.fetch import resolve_secret
+from sealpipe.flows import Do, Flow
+from sealpipe.flows.resolve import resolve_secret
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import Reference, parse
 from sealpipe.secret import Secret
 from sealpipe.wire import keys, link

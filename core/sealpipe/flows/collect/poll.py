@@ -15,13 +15,12 @@ from sealpipe.errors import (
     RetriesExhaustedError,
     SealpipeError,
 )
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Do, Flow, Wait, outgoing, policy
 from sealpipe.flows.collect.collection import Collection
 from sealpipe.flows.collect.key import OpeningKey, load_keys
 from sealpipe.flows.collect.options import CollectPlan, sample_writes
 from sealpipe.flows.collect.result import CallbackError, Collected, OnProgress, Progress, ProgressReporter
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import Outgoing
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
-from sealpipe.flows.steps import Flow, Tell
-from sealpipe.wire.field import Field
+from sealpipe.flows import Flow, Tell
+from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
     from sealpipe.flows.request.expire import EndedRequest

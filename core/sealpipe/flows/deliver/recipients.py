@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.errors import PluginError, UsageError
+from sealpipe.flows import Do, Flow
 from sealpipe.flows.deliver.messages import parse_template
-from sealpipe.flows.resolve.fetch import Cache, resolve_value
-from sealpipe.flows.steps import Do, Flow
+from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.plugin import SEGMENTS
 from sealpipe.reference import Reference, Target, parse, parse_target
 from sealpipe.reference.text import Pattern, parse_pattern

@@ -23,13 +23,12 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from sealpipe.flows import policy
+from sealpipe.flows import Do, Flow, Wait, policy
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.flows.deliver.recipients import Recipient, name_target
-from sealpipe.flows.resolve.fetch import TRIES
+from sealpipe.flows.resolve import TRIES
 from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.secret import Secret
 
 if TYPE_CHECKING:

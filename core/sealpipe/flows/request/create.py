@@ -18,25 +18,22 @@ from sealpipe.errors import (
     ServiceError,
     StateError,
 )
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.journal import settle_entry
 from sealpipe.flows.request.key import ChosenKey, choose_key, store_seed
-from sealpipe.flows.request.options import RequestPlan
+from sealpipe.flows.request.options import RequestPlan, request_from_answer
+from sealpipe.flows.request.options import SecureRequest as SecureRequest
 from sealpipe.flows.request.options import plan_request as plan_request
-from sealpipe.flows.request.result import SecureRequest as SecureRequest
-from sealpipe.flows.request.result import request_from_answer
-from sealpipe.flows.resolve.fetch import Cache
+from sealpipe.flows.resolve import Cache
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
 from sealpipe.times import format_time
 from sealpipe.wire import link
-from sealpipe.wire.code import encoded
-from sealpipe.wire.encoding import decode_base64url, encode_base64url
+from sealpipe.wire.encoding import decode_base64url, encode_base64url, encoded
 
 if TYPE_CHECKING:
     from sealpipe.flows.deliver.recipients import Recipient

@@ -37,13 +37,12 @@ from sealpipe.errors import (
     ServiceError,
     StateError,
 )
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Do, Flow, Wait, outgoing, policy
 from sealpipe.flows.retry import TRIES, Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 from sealpipe.times import format_time
-from sealpipe.wire.code import encoded
+from sealpipe.wire.encoding import encoded
 
 MARGIN = timedelta(seconds=120)
 """A request that ends sooner, by the service's clock, is left to end by itself."""

@@ -7,10 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError
+from sealpipe.flows import Do, Flow
 from sealpipe.flows.request.options import RequestPlan
-from sealpipe.flows.resolve.fetch import resolve_value
+from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.flows.store.write import SinkWrite, describe_writes, is_blind, write_to_sink
 from sealpipe.plugin import Stored
 from sealpipe.reference import Key, Reference

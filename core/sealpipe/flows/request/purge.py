@@ -7,16 +7,16 @@ from functools import partial
 from pathlib import Path
 from shlex import quote
 
+from sealpipe.api import Resend
 from sealpipe.api import requests as api
-from sealpipe.api.operation import Resend
 from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
+from sealpipe.flows import Do, Flow
 from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, utc_now
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.state.ledger import Ledger
 from sealpipe.times import format_time
-from sealpipe.wire.code import encoded
+from sealpipe.wire.encoding import encoded
 
 
 def purge_request(

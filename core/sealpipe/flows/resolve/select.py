@@ -15,7 +15,7 @@ from sealpipe.flows.resolve.decode import decode_text, parse_document, to_scalar
 from sealpipe.plugin import Document
 from sealpipe.reference import Everything, Item, Key, Pointer, Reference
 from sealpipe.secret import Secret
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _KEYS_SHOWN: Final = 20

@@ -16,11 +16,10 @@ from typing import Final, Literal
 
 from sealpipe.api import shares
 from sealpipe.errors import NotFoundError, OutcomeUnknownError, ServiceError, StateError
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow
-from sealpipe.wire.code import encoded
+from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
 
 PAGES: Final = 5

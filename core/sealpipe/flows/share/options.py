@@ -12,7 +12,7 @@ from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
 from sealpipe.setting_values import NOTIFY_ON
 from sealpipe.times import as_duration
-from sealpipe.wire.field import Field
+from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,14 +24,13 @@ from sealpipe.errors import (
     StateError,
     UsageError,
 )
-from sealpipe.flows import outgoing, policy
+from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.journal import JournaledLink, discard_entry, load_deliveries, settle_entry
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.expire import end_share
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.plugin import Outgoing
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, keep_entry_on_error
@@ -170,7 +169,7 @@ def warn_of_custody(custody: str | None, short_code: str) -> tuple[str, ...]:
     """What is to be said where the service could not keep the owner's copy of the key (specification: custody)."""
     if custody != "failed":
         return ()
-    from sealpipe.wire.code import encoded  # most custody works
+    from sealpipe.wire.encoding import encoded  # most custody works
 
     warning = (
         "custody failed: the service could not keep the owner's copy of the key, so the owner cannot read this share "

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from sealpipe.api import shares
 from sealpipe.errors import PluginError, UsageError
-from sealpipe.flows.resolve.fetch import Cache, collect_remarks, earliest_expiry, resolve
+from sealpipe.flows import Do, Flow
+from sealpipe.flows.resolve import Cache, collect_remarks, earliest_expiry, resolve
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.options import ShareOptions
-from sealpipe.flows.steps import Do, Flow
 from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
 from sealpipe.times import format_time

@@ -20,14 +20,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sealpipe.credential import Credential
 from sealpipe.errors import EncodingError, EnvelopeError, UsageError
 from sealpipe.secret import Secret
-from sealpipe.wire import derive
+from sealpipe.wire import tokens
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 
 PREFIX: Final = "sealpipe-link"
 _INFO: Final = b"sealpipe-sealed-link"
 _UNBOUND, _BOUND = b"\x00", b"\x01"
-_SALT: Final = 1 + derive.SALT_SIZE
-_HEAD: Final = _SALT + derive.IV_SIZE
+_SALT: Final = 1 + tokens.SALT_SIZE
+_HEAD: Final = _SALT + tokens.IV_SIZE
 
 
 def seal(
@@ -44,7 +44,7 @@ def seal(
     Raises UsageError where the credential has no custody secret, or `bind` is empty.
     """
     code, kind = read_short_code.encode(), _kind(bind)
-    salt, iv = salt or os.urandom(derive.SALT_SIZE), iv or os.urandom(derive.IV_SIZE)
+    salt, iv = salt or os.urandom(tokens.SALT_SIZE), iv or os.urandom(tokens.IV_SIZE)
     sealed = AESGCM(_key(credential, salt)).encrypt(iv, link.reveal().encode(), _associated(kind, code, bind))
     return f"{PREFIX}.{encode_base64url(code)}.{encode_base64url(kind + salt + iv + sealed)}"
 
@@ -107,7 +107,7 @@ def _parts(text: str) -> tuple[bytes, bytes]:
             code.decode()
         except (EncodingError, UnicodeDecodeError):
             data = b""
-        if data[:1] in (_UNBOUND, _BOUND) and len(data) >= _HEAD + derive.TAG_SIZE:
+        if data[:1] in (_UNBOUND, _BOUND) and len(data) >= _HEAD + tokens.TAG_SIZE:
             return code, data
     raise UsageError(
         "this is not a sealed link", remedy="give what `share --seal-link` printed, whole: it begins sealpipe-link."
@@ -127,4 +127,4 @@ def _associated(kind: bytes, code: bytes, bind: str | None) -> bytes:
 def _key(credential: Credential, salt: bytes) -> bytes:
     check_custody(credential)
     assert credential.custody_secret is not None  # noqa: S101 - just checked
-    return derive.hkdf(credential.custody_secret.reveal().encode(), salt, _INFO, 32)
+    return tokens.hkdf(credential.custody_secret.reveal().encode(), salt, _INFO, 32)

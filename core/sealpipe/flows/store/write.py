@@ -10,16 +10,16 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from sealpipe.errors import NOT_TAKEN, PluginError, UnavailableError, UnknownOutcomeError, UsageError
+from sealpipe.flows import Do, Flow, Wait
+from sealpipe.flows.resolve import TRIES
 from sealpipe.flows.resolve.decode import decode_text, trim
-from sealpipe.flows.resolve.fetch import TRIES
 from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
-from sealpipe.flows.steps import Do, Flow, Wait
 from sealpipe.flows.store.targets import REQUEST, KeyMapping, SinkTarget, SourceWords, escape_name
 from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Stored
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
-from sealpipe.wire.field import Field, revealed
+from sealpipe.wire.fields import Field, revealed
 
 
 class Ledger(Protocol):

@@ -1,8 +1,11 @@
-"""Check the settings: where each comes from, whether it can be used, and the form of the credential."""
+"""Check what is set up on this machine: settings and the form of the credential; the state directory and its outbox."""
 
 from __future__ import annotations
 
+import os
 import platform
+import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,16 +13,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sealpipe import permissions
-from sealpipe._version import __version__
+from sealpipe import __version__, permissions
 from sealpipe.config import Config
 from sealpipe.config_file import OWN_TABLES
 from sealpipe.credential import Credential
 from sealpipe.doctor import Finding, failure, ok, warning
-from sealpipe.errors import SettingError, UsageError
+from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.flows.session import open_credential
 from sealpipe.setting_values import check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.state import files
+from sealpipe.state.directory import current_run, make_private_directory, state_directory
+from sealpipe.state.outbox import Outbox
 
 _REQUIRED = {
     "base_url": "set SEALPIPE_BASE_URL to the service's API; it ends in /v1",
@@ -146,3 +151,76 @@ def _rest(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
             yield ok("previous credential", f"{_form(Credential.parse(previous))} (SEALPIPE_API_KEY_PREVIOUS)")
         except SettingError as error:
             yield failure("previous credential", error)
+
+
+_TRIAL = bytes(4096)
+
+
+def check_state_directory(
+    settings: Settings, environ: Mapping[str, str], credential: Credential | None
+) -> Iterator[Finding]:
+    """Folder and outbox. What is missing is made and written for a try, and taken away: the first share makes it."""
+    try:
+        folder = state_directory(environ, settings["state_dir"].usable())
+        box = folder / "outbox"
+        yield ok("state directory", f"{folder}, {_writable(box)}")
+        left = Outbox(box, None).list(every_run=True)
+    except StateError as error:
+        yield failure("state directory", error)
+        return
+    if box.is_dir() and stat.S_IMODE(box.stat().st_mode) & 0o077:
+        yield warning("state directory", f"{box} is open to others", f"chmod 700 {box}")
+    if not left:
+        yield ok("outbox", "empty")
+        return
+    ours = [entry for entry in left if entry.run == current_run(environ)]
+    others = [entry for entry in left if credential is not None and entry.key_id != credential.key_id]
+    told = [f"{len(left)} left, the oldest of {left[0].created_at:%Y-%m-%d %H:%M} UTC"]
+    told += [f"{len(left) - len(ours)} from other CI runs"] if len(ours) < len(left) else []
+    told += [f"{len(others)} created with another API key"] if others else []
+    yield warning(
+        "outbox", ", ".join(told), "`sealpipe resume` finishes them; `sealpipe resume --list --all` lists them"
+    )
+
+
+def _writable(box: Path) -> str:
+    """How it stands with writing there, by doing it; StateError where that fails."""
+    if os.path.lexists(box):
+        found = box.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise StateError(f"{box} is not a directory owned by this user")
+        _try(box, box)
+        return f"mode {stat.S_IMODE(found.st_mode):04o}, writable"
+    _try_beside(box)
+    return "does not exist yet, can be created"
+
+
+def _try_beside(box: Path) -> None:
+    """Make the missing folders under another name, write there, and take all away.
+
+    Not under their own: a command that starts meanwhile may find the folder, and lose it again.
+    """
+    there = next(parent for parent in box.parents if os.path.lexists(parent))
+    trial = there / f".sealpipe-doctor-{secrets.token_hex(6)}"
+    try:
+        trial.mkdir(mode=0o700)
+    except OSError as error:
+        raise StateError(f"{box} cannot be created: {there}: {error.strerror}") from None
+    try:
+        try:
+            folder = make_private_directory(trial / box.relative_to(there))
+        except StateError as error:
+            raise StateError(f"{box} cannot be created: {error.message}", remedy=error.remedy) from None
+        _try(folder, box)
+    finally:
+        shutil.rmtree(trial, ignore_errors=True)
+
+
+def _try(folder: Path, box: Path) -> None:
+    path = folder / f".doctor-{secrets.token_hex(6)}"
+    try:
+        files.create(path, lambda: [_TRIAL])  # it syncs the file and the folder
+        files.remove(path)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise StateError(f"{box} cannot be written: {error.strerror}") from None
