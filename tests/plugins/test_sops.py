@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from werkzeug import Request, Response
 
 from references.running import as_nobody, opened, run
 from sealpipe.errors import (
@@ -240,8 +241,12 @@ def test_a_key_service_without_login_is_told_from_one_that_is_silent(
     answer = registry.fetch({"sops": [locator]})[locator]
     assert isinstance(answer, UnavailableError)
     assert "key service that did not answer" in answer.message
-    denied = {"__type": "AccessDeniedException", "Message": CANARY}
-    httpserver.expect_request("/").respond_with_json(denied, status=400)  # type: ignore[attr-defined]
+
+    def deny(request: Request) -> Response:
+        request.get_data()  # a body that nobody read resets the connection, and the answer may be lost with it
+        return Response(json.dumps({"__type": "AccessDeniedException", "Message": CANARY}), status=400)
+
+    httpserver.expect_request("/").respond_with_handler(deny)  # type: ignore[attr-defined]
     environ = {**nobody, **login, "AWS_ENDPOINT_URL": httpserver.url_for("/")}  # type: ignore[attr-defined]
     with pytest.raises(AccessDeniedError, match="key service that refuses us") as caught:
         values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
