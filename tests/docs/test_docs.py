@@ -82,6 +82,12 @@ def test_no_page_names_a_registry_or_a_machine(text: Path) -> None:
     assert [host for host in hosts if host in found] == []
 
 
+def test_the_map_of_core_has_every_module_in_one_line() -> None:
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| \S", (DOCS / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    core = ROOT / "core/sealpipe"
+    assert sorted(rows) == sorted(str(file.relative_to(core)) for file in core.glob("**/*.py"))
+
+
 def test_the_changelog_starts_with_this_version() -> None:
     first = re.search(r"^## (\S+?),", (DOCS / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert first is not None
