@@ -12,7 +12,7 @@ import yaml
 ACTIONS = Path(__file__).resolve().parents[2] / "actions"
 sys.path.insert(0, str(ACTIONS / "_run"))
 
-from sealpipe_action.table import INPUTS, OUTPUTS, PREFIX, Input, inputs  # noqa: E402 - found by the line above
+from sealpipe_action.manifest import INPUTS, OUTPUTS, PREFIX, Input, inputs  # noqa: E402 - found by the line above
 
 SHOWN = {
     "share": ("Share secrets by a link", "Encrypt secrets and create a share link.", "send"),
@@ -54,7 +54,7 @@ def manifest(action: str) -> str:
         if name in own
     )
     return f"""\
-# Made by `python tests/actions/pages.py` from actions/_run/sealpipe_action/table.py.
+# Made by `python tests/actions/pages.py` from actions/_run/sealpipe_action/manifest.py.
 name: {json.dumps(f"sealpipe: {title}")}
 description: {json.dumps(about)}
 author: sealpipe

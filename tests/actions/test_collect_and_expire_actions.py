@@ -77,15 +77,15 @@ def test_nobody_has_answered_yet(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"map": "a=b"}, "no request is named"),
-        ({"requests": "x"}, "nothing says where"),
-        ({"requests": "x", "map": "a=b", "to": "file:x"}, "different places"),
-        ({"requests": "x\ny", "map": "a=b"}, "one answer of one request"),
-        ({"requests": "x", "map": "a=b", "pick": "each"}, "one answer of one request"),
+        ({"map": "a=b"}, "the input requests is empty"),
+        ({"requests": "x"}, "submissions have no destination"),
+        ({"requests": "x", "map": "a=b", "to": "file:x"}, "map cannot be combined"),
+        ({"requests": "x\ny", "map": "a=b"}, "map needs one submission"),
+        ({"requests": "x", "map": "a=b", "pick": "each"}, "map needs one submission"),
         ({"requests": "x", "map": "PATH X=b"}, "not NAME=PROMPT"),
         ({"requests": "x", "map": "a=b\na=c"}, "the name a twice"),
         ({"requests": "x", "map": "a=b", "on-pending": "perhaps"}, "on-pending"),
-        ({"requests": "x", "map": "a=b", "dry-run": "yes"}, "neither true nor false"),
+        ({"requests": "x", "map": "a=b", "dry-run": "yes"}, "must be true or false"),
     ],
 )
 def test_inputs_that_contradict_each_other_stop_before_anything_is_asked(
@@ -104,7 +104,7 @@ def test_a_place_in_the_environment_contradicts_a_map_too(
 ) -> None:
     step = job().uses(actions / "collect", {"requests": "x", "map": "a=b"}, {**env, name: "file:x"})
     assert (step.code, step.outputs["outcome"]) == (2, "failed")
-    assert f"map and {name} of the environment go to different places" in step.annotations("error")[0]
+    assert f"map cannot be combined with the variable {name}" in step.annotations("error")[0]
     assert service.seen() == []
 
 

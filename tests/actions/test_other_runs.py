@@ -42,7 +42,7 @@ def test_a_run_from_a_fork_says_that_it_gets_empty_secrets(
 def test_a_step_that_forgot_its_credential_is_told_so(job: Start, actions: Path) -> None:
     step = job().uses(actions / "share", {"fields": "text:x"})
     assert step.code == 2
-    assert "give it env: SEALPIPE_API_KEY" in step.annotations("error")[0]
+    assert "set env: SEALPIPE_API_KEY" in step.annotations("error")[0]
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,10 @@ def test_a_rehearsal_needs_no_account_sends_nothing_and_makes_up_what_is_empty(
     step = runner.uses(actions / action, {**given, "rehearse": "true", "base-url": "https://real.example/v1"}, env)
     assert (step.code, step.outputs["outcome"]) == (0, "created"), runner.text
     assert dict(step.pairs)["extras"] == ("vault,rehearsal" if action == "share" else "rehearsal")
-    assert any("send" in each and "left out" in each for each in step.annotations("notice"))
-    assert any("makes up values: P" in each for each in step.annotations("notice")) == (action == "share")
+    assert any("send" in each and "ignored in a rehearsal" in each for each in step.annotations("notice"))
+    assert any("made-up values for empty variables: P" in each for each in step.annotations("notice")) == (
+        action == "share"
+    )
     assert service.seen() == []
     assert "rehearsal" in runner.summary
 
@@ -152,7 +154,7 @@ def test_the_real_set_up_takes_an_executable_that_is_there(job: Start, key: str)
     ("full", "code", "told"),
     [
         ("GITHUB_OUTPUT", 11, "::error title=sealpipe::GITHUB_OUTPUT cannot be written: No space left on device"),
-        ("GITHUB_STEP_SUMMARY", 0, "::warning title=sealpipe::there is no summary: No space left on device"),
+        ("GITHUB_STEP_SUMMARY", 0, "::warning title=sealpipe::no summary: No space left on device"),
     ],
 )
 def test_a_full_disk_under_the_runners_files_is_told_in_a_line(

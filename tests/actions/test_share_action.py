@@ -91,7 +91,7 @@ def test_a_bind_without_a_sealed_link_or_without_a_run_is_refused_before_anythin
     assert (step.code, step.outputs["error-code"]) == (2, "2")
     step = job("other", GITHUB_RUN_ID="").uses(actions / "share", {"fields": "text:x", "seal-link": "true"}, env)
     assert step.code == 2
-    assert "this run has no name" in step.annotations("error")[0]
+    assert "bind has no default" in step.annotations("error")[0]
     assert [each for each in service.seen() if each.method == "POST"] == []
 
 
@@ -148,7 +148,7 @@ def test_without_a_masked_link_something_else_has_to_take_it(
     given = {"fields": "text:x", "mask-link": "false"}
     step = runner.uses(actions / "share", given, {"SEALPIPE_API_KEY": key})
     assert step.code == 2
-    assert "nobody would get the link" in step.annotations("error")[0]
+    assert "the link has no destination" in step.annotations("error")[0]
     assert [each for each in service.seen() if each.method == "POST"] == []
     step = runner.uses(actions / "share", {**given, "seal-link": "true"}, {"SEALPIPE_API_KEY": key})
     assert step.outputs["sealed-link"]

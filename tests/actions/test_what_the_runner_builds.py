@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import ci_systems
-from sealpipe_action import files, inputs, telling
-from sealpipe_action.inputs import InputError, Wanted
+from sealpipe_action import inputs, runner_output
+from sealpipe_action.inputs import InputError, MapEntry
 from support.fake_commands import command, pairs
 from support.outside_text import outside
 from support.parts import ROOT
@@ -21,39 +21,41 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 @given(st.lists(st.tuples(st.sampled_from(["link", "values"]), TEXT), max_size=4))
 def test_whatever_is_written_is_read_back_as_exactly_those_pairs(written: list[tuple[str, str]]) -> None:
-    assert pairs("".join(files.entry(name, value) for name, value in written)) == written
+    assert pairs("".join(runner_output.format_output(name, value) for name, value in written)) == written
 
 
 def test_a_value_with_the_delimiter_in_it_and_one_too_large_are_not_written() -> None:
-    for value in ("a\nEND\nb", "x" * (files.LIMIT + 1), "é" * (files.LIMIT // 2 + 1)):
+    for value in ("a\nEND\nb", "x" * (runner_output.LIMIT + 1), "é" * (runner_output.LIMIT // 2 + 1)):
         with pytest.raises(ValueError, match="link"):
-            files.entry("link", value, "END")
-    assert files.entry("a", "b") != files.entry("a", "b"), "the delimiter is a fresh one"
+            runner_output.format_output("link", value, "END")
+    assert runner_output.format_output("a", "b") != runner_output.format_output("a", "b"), (
+        "the delimiter is a fresh one"
+    )
 
 
 def test_a_summary_that_the_runner_would_drop_is_not_begun(tmp_path: Path) -> None:
     file = tmp_path / "summary"
     environ = {"GITHUB_STEP_SUMMARY": str(file)}
-    assert files.add_summary(environ, "x" * (files.SUMMARY_LIMIT - 2))
-    assert not files.add_summary(environ, "é\n")
-    assert file.stat().st_size == files.SUMMARY_LIMIT - 2
-    assert files.add_summary(environ, "é")
-    assert files.add_summary({}, "nowhere"), "a step without one is none that failed"
+    assert runner_output.add_summary(environ, "x" * (runner_output.SUMMARY_LIMIT - 2))
+    assert not runner_output.add_summary(environ, "é\n")
+    assert file.stat().st_size == runner_output.SUMMARY_LIMIT - 2
+    assert runner_output.add_summary(environ, "é")
+    assert runner_output.add_summary({}, "nowhere"), "a step without one is none that failed"
 
 
 @given(outside() | TEXT)
 def test_nothing_that_is_told_is_a_command_and_an_annotation_is_one_line_of_it(text: str) -> None:
     told: list[bytes] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(telling, "write_stderr", told.append)
-        telling.note(text)
-        telling.annotate("error", text)
+        patch.setattr(runner_output, "write_stderr", told.append)
+        runner_output.log(text)
+        runner_output.annotate("error", text)
     line, shown = (each.decode().removesuffix("\n") for each in told)
     assert command(line) is None
-    assert line == ci_systems.escape_line(telling.printable(text))
+    assert line == ci_systems.escape_line(runner_output.escape_unprintable(text))
     found = command(shown)
     assert found is not None
-    assert (found.name, found.data) == ("error", telling.printable(text))
+    assert (found.name, found.data) == ("error", runner_output.escape_unprintable(text))
 
 
 SHARED = ("sealpipe/__init__.py", "sealpipe/ci_systems.py")
@@ -71,30 +73,32 @@ def test_what_is_shared_with_the_command_line_needs_only_an_old_pythons_standard
 
 @given(TEXT)
 def test_a_cell_of_the_summary_holds_no_markup(text: str) -> None:
-    shown = telling.cell(text)
+    shown = runner_output.escape_cell(text)
     assert not set("<>[]()`*|!@:.\n\r_~\\'\"") & set(shown)
 
 
 def test_no_value_is_taken_for_an_option_or_for_two() -> None:
-    values = inputs.given("share", {"SEALPIPE_ACTION_TITLE": "--views=9 x", "SEALPIPE_ACTION_SEND": "a:1\n--x\r\n\n"})
-    assert inputs.words("share", values) == ["--title=--views=9 x", "--send=a:1", "--send=--x"]
+    environ = {"SEALPIPE_ACTION_TITLE": "--views=9 x", "SEALPIPE_ACTION_SEND": "a:1\n--x\r\n\n"}
+    values = inputs.read_inputs("share", environ)
+    assert inputs.build_options("share", values) == ["--title=--views=9 x", "--send=a:1", "--send=--x"]
 
 
 def test_a_switch_is_true_or_false() -> None:
-    assert inputs.words("share", inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "true"})) == ["--no-expiry"]
-    assert inputs.words("share", inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "false"})) == []
+    values = inputs.read_inputs("share", {"SEALPIPE_ACTION_NO_EXPIRY": "true"})
+    assert inputs.build_options("share", values) == ["--no-expiry"]
+    assert inputs.build_options("share", inputs.read_inputs("share", {"SEALPIPE_ACTION_NO_EXPIRY": "false"})) == []
     with pytest.raises(InputError, match="no-expiry"):
-        inputs.given("share", {"SEALPIPE_ACTION_NO_EXPIRY": "True"})
+        inputs.read_inputs("share", {"SEALPIPE_ACTION_NO_EXPIRY": "True"})
 
 
 def test_map_is_an_allow_list_of_names_to_prompts() -> None:
-    assert inputs.mapping(" a = Staging = password \n\nb_2=User:text") == [
-        Wanted("a", "Staging = password", plain=False),
-        Wanted("b_2", "User", plain=True),
+    assert inputs.parse_map(" a = Staging = password \n\nb_2=User:text") == [
+        MapEntry("a", "Staging = password", plain=False),
+        MapEntry("b_2", "User", plain=True),
     ]
     for wrong in ("a", "a=", "=b", "1a=b", "a b=c", "a\u2028b=c", "a=b\na=c"):
         with pytest.raises(InputError):
-            inputs.mapping(wrong)
+            inputs.parse_map(wrong)
 
 
 def test_stand_ins_are_made_for_what_is_empty_only() -> None:

@@ -1,5 +1,5 @@
-"""What stands between an action's inputs and `sealpipe`.
+"""The program behind the composite actions: from inputs to a `sealpipe` command, and on to outputs.
 
-Only the standard library, and what the checkout's `core` has that needs no more: the Python may be anybody's, from 3.9
-on. So outputs and the summary are written here once more (files.py): the plugin for GitHub needs sealpipe installed.
+It runs on any Python from 3.9 on, so it imports only the standard library and modules of `core` that need nothing
+else. runner_output.py therefore repeats what the GitHub plugin does, which needs an installed sealpipe.
 """

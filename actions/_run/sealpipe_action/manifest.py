@@ -1,6 +1,6 @@
-"""ONE table of what each action takes and gives. action.yml, its README and the argument list are held to it.
+"""ONE table of each action's inputs and outputs; action.yml, the README and the options are made from it.
 
-The action's step hands every input on as SEALPIPE_ACTION_<INPUT>; never as an argument of a shell.
+The action's step passes every input as the variable SEALPIPE_ACTION_<INPUT>, never as an argument in a shell.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 Kind = Literal["text", "lines", "flag", "own"]
-"""How an input becomes words: one option, one option a line, a switch, or nothing (the action's own)."""
+"""How an input becomes options: one option, one per line, a switch, or none (used by the action itself)."""
 
 
 class Input(NamedTuple):
-    """An input, the option it stands for (empty: its own name's; of kind `own`: none), and what it is for people.
+    """An input: name, help, and its option (default: the same name; none for kind `own`).
 
-    `real`: it is about the real service, or stores something somewhere, and is left out of a rehearsal.
+    `real`: it concerns the real service or stores something, so a rehearsal ignores it.
     """
 
     name: str
@@ -27,12 +27,12 @@ class Input(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The environment's name for it in the action's last step."""
+        """Its environment variable in the action's last step."""
         return PREFIX + self.name.replace("-", "_").upper()
 
     @property
     def flag(self) -> str:
-        """The option on the command line; empty where there is none."""
+        """The command-line option; empty if there is none."""
         name = self.option if self.kind == "own" else self.option or self.name
         return name and f"--{name}"
 
@@ -146,11 +146,11 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("missing-ok", "Do not fail if the service does not know a code (any more).", "own", "", "false"),
     ),
 }
-"""What each action takes, beside COMMON and SETUP."""
+"""Inputs of each action, in addition to COMMON and SETUP."""
 
 
 class Output(NamedTuple):
-    """An output, and what it is."""
+    """An output: name and help."""
 
     name: str
     help: str
@@ -195,7 +195,7 @@ OUTPUTS: Mapping[str, tuple[Output, ...]] = {
         *_LAST,
     ),
 }
-"""What each action gives."""
+"""Outputs of each action."""
 
 
 def inputs(action: str) -> tuple[Input, ...]:

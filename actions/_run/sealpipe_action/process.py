@@ -1,4 +1,4 @@
-"""Running sealpipe: its errors go to the log as they come, what stops us stops it first."""
+"""Running sealpipe as a child process: stderr is forwarded line by line, signals are passed on."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from collections.abc import Container, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from sealpipe.ci_systems import runner_reads_stderr, write_stderr
-from sealpipe_action import telling
+from sealpipe_action import runner_output
 
 _ERROR = b'{"schema": 1, "error": '
-_SHOWN = b"::error title=sealpipe::"
+_ANNOTATION = b"::error title=sealpipe::"
 
 
-class Done(NamedTuple):
-    """How it ended: exit code, stdout, and the error object where it gave one."""
+class ProcessResult(NamedTuple):
+    """Exit code, stdout, and the error object if there is one."""
 
     code: int
     out: str
     error: Mapping[str, Any]
 
     def rows(self) -> list[dict[str, Any]]:
-        """What stdout holds: one JSON object, or a list of them; none where it holds nothing."""
+        """The JSON objects on stdout: one, or a list of them; none if stdout is empty."""
         if not self.out.strip():
             return []
         found = json.loads(self.out)
         return found if isinstance(found, list) else [found]
 
 
-class Children:
-    """Starts one after the other. A job that is cancelled gets SIGINT, then SIGTERM, and ten seconds for both."""
+class ProcessRunner:
+    """Runs processes one after the other and passes signals on.
+
+    The runner sends a cancelled job SIGINT, then SIGTERM, and gives it ten seconds for both.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = dict(environ)
@@ -42,33 +45,33 @@ class Children:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: self._stop(number))
 
-    def run(self, argv: Sequence[str], *, expected: Container[int] = ()) -> Done:
-        """Run it to its end, whatever arrives meanwhile. An exit code that is expected is shown as no error.
+    def run(self, argv: Sequence[str], *, expected: Container[int] = ()) -> ProcessResult:
+        """Run a command to its end, whatever signals arrive. An expected exit code is not logged as an error.
 
-        Raises OSError where it cannot be run.
+        Raises OSError if the command cannot be run.
         """
         if self.interrupted:
-            return Done(128 + self.interrupted, "", {})
+            return ProcessResult(128 + self.interrupted, "", {})
         process = subprocess.Popen(  # noqa: S603 - a list of words, no shell
             argv, env=self.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self._process = process
         if self.interrupted:
             self._stop(self.interrupted)
-        held: list[bytes] = []
+        error_lines: list[bytes] = []
         assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
-        thread = threading.Thread(target=_forward, args=(process.stderr, held), daemon=True)
+        thread = threading.Thread(target=_forward, args=(process.stderr, error_lines), daemon=True)
         thread.start()
         out = process.stdout.read()
         code = process.wait()
         thread.join()
         self._process = None
-        error = _error(held)
+        error = _error(error_lines)
         if code not in expected:
-            write_stderr(b"".join(line for line in held if line.startswith(_SHOWN)))
+            write_stderr(b"".join(line for line in error_lines if line.startswith(_ANNOTATION)))
             if error:
-                telling.failure(error)
-        return Done(code if code >= 0 else 128 - code, out.decode("utf-8", "replace"), error)
+                runner_output.log_error(error)
+        return ProcessResult(code if code >= 0 else 128 - code, out.decode("utf-8", "replace"), error)
 
     def _stop(self, number: int) -> None:
         self.interrupted = number
@@ -77,18 +80,18 @@ class Children:
                 self._process.send_signal(number)
 
 
-def _forward(stream: IO[bytes], held: list[bytes]) -> None:
-    """Each line as it comes, but for the error, in both its forms: people get it in words, and not if it is none."""
+def _forward(stream: IO[bytes], error_lines: list[bytes]) -> None:
+    """Forward each line, but collect both forms of the error: it is logged later, unless it was expected."""
     for line in stream:
-        if line.startswith((_ERROR, _SHOWN)):
-            held.append(line)
+        if line.startswith((_ERROR, _ANNOTATION)):
+            error_lines.append(line)
         elif runner_reads_stderr() or not line.startswith(b"::add-mask::"):
             write_stderr(line)
 
 
-def _error(held: Sequence[bytes]) -> Mapping[str, Any]:
+def _error(error_lines: Sequence[bytes]) -> Mapping[str, Any]:
     found = {}
-    for line in held:
+    for line in error_lines:
         if line.startswith(_ERROR):
             with contextlib.suppress(ValueError):
                 found = json.loads(line)["error"]

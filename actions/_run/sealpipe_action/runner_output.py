@@ -1,0 +1,108 @@
+"""What a step gives to the runner: log lines, annotations, masks, outputs and the summary. The text may be hostile."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from sealpipe.ci_systems import ADD_MASK, RunnerCommand, escape_line, lines_to_mask, runner_reads_stderr, write_stderr
+
+_CELL = 300
+"""Characters of a cell in the summary."""
+
+
+def log(text: str) -> None:
+    """Write a line to the log."""
+    write_stderr(f"{escape_line(escape_unprintable(text))}\n".encode())
+
+
+def annotate(level: str, message: str) -> None:
+    """Write an annotation, which the run's page shows."""
+    command = RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent)
+    write_stderr(command.line(escape_unprintable(message)).encode())
+
+
+def mask(values: Iterable[str]) -> None:
+    """Mask values and each of their lines; call this before they are set as outputs."""
+    lines, short = lines_to_mask(values)
+    if runner_reads_stderr():
+        write_stderr("".join(map(ADD_MASK.line, lines)).encode("utf-8", "replace"))
+    if short == 1:
+        annotate("warning", "1 secret line is too short to be masked: do not print it")
+    elif short:
+        annotate("warning", f"{short} secret lines are too short to be masked: do not print them")
+
+
+def escape_unprintable(text: str) -> str:
+    """Escape control characters."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def log_error(error: Mapping[str, object]) -> None:
+    """Log the error object of `sealpipe --output json`."""
+    log(f"sealpipe: {error.get('message', '')}")
+    rejected, notes = error.get("additional_data"), error.get("notes")
+    details = [f"{name}: {reason}" for name, reason in rejected.items()] if isinstance(rejected, Mapping) else []
+    details += [str(error["remedy"])] if error.get("remedy") else []
+    details += [str(each) for each in notes] if isinstance(notes, list) else []
+    for line in details:
+        log(f"  {line}")
+
+
+def summary_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """A Markdown table for the summary, without rows that have no value."""
+    body = "".join(f"| {name} | {escape_cell(value)} |\n" for name, value in rows if value)
+    return f"### {escape_cell(title)}\n\n| | |\n| --- | --- |\n{body}\n"
+
+
+def escape_cell(text: str) -> str:
+    """Escape text for HTML and Markdown, so that not even `www.` becomes a link."""
+    short = text if len(text) <= _CELL else text[:_CELL] + " ..."
+    plain = html.escape(escape_unprintable(short))
+    return re.sub(r"[^\w\s&;,-]|_", lambda char: f"&#{ord(char[0])};", plain.replace("&#x27;", "&apos;"))
+
+
+LIMIT = 900_000
+"""Bytes of one output: the runner accepts 1 MB for a whole job."""
+SUMMARY_LIMIT = 1024 * 1024
+"""Bytes of a step's summary: the runner drops a larger one entirely."""
+
+
+def format_output(name: str, value: str, delimiter: str | None = None) -> str:
+    """An entry for GITHUB_OUTPUT. Raises ValueError with the name if the value is too long or has the delimiter."""
+    delimiter = delimiter or f"sealpipe-{secrets.token_hex(16)}"
+    if delimiter in value or len(value.encode("utf-8", "replace")) > LIMIT:
+        raise ValueError(name)
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+
+
+def set_outputs(environ: Mapping[str, str], values: Mapping[str, str]) -> None:
+    """Set outputs, all or none. Raises ValueError with the name of one that cannot be set."""
+    _append(environ, "GITHUB_OUTPUT", "".join(format_output(name, value) for name, value in values.items()))
+
+
+def add_summary(environ: Mapping[str, str], markdown: str) -> bool:
+    """Append to the summary. Returns False, and writes nothing, if it would exceed the limit."""
+    file = Path(environ.get("GITHUB_STEP_SUMMARY") or os.devnull)
+    size = file.stat().st_size if file.exists() else 0
+    if size + len(markdown.encode("utf-8", "replace")) > SUMMARY_LIMIT:
+        return False
+    _append(environ, "GITHUB_STEP_SUMMARY", markdown)
+    return True
+
+
+def _append(environ: Mapping[str, str], variable: str, text: str) -> None:
+    path = environ.get(variable)
+    if not path or not text:
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        view = memoryview(text.encode("utf-8", "replace"))
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,127 @@
+"""`share` and `request`: both create a link."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sealpipe.ci_systems import runner_reads_stderr
+from sealpipe_action import inputs, runner_output
+from sealpipe_action.inputs import InputError
+from sealpipe_action.step import Step, log_dry_run, read_text_file
+
+RECIPIENT = "RECIPIENT_OF_THE_LINK"
+"""Environment variable that passes `recipient` on as plain data, never as a reference."""
+_CREATED_CODES = (0, 11)
+"""Exit codes with which the share exists: done, or not delivered."""
+
+
+def share(step: Step) -> int:
+    """Share the fields. The link is read from a temporary file, so that stdout is free for the sealed link."""
+    references = inputs.split_fields(step.values["fields"])
+    if step.values["fields-from"]:
+        references += inputs.split_fields(read_text_file(step.values["fields-from"], "fields-from"))
+    words = ["share", *(f"--field={each}" for each in references), *_prepare(step, references), *_bind_option(step)]
+    if step.is_on("dry-run"):
+        result = step.sealpipe(*words, "--print")  # a dry run writes no link file
+        log_dry_run(result)
+        return step.end(result.code, "dry-run")
+    folder = tempfile.mkdtemp(prefix="sealpipe-", dir=step.environ.get("RUNNER_TEMP") or None)
+    try:
+        file = _link_file(step, Path(folder, "link"))
+        result = step.sealpipe(*words, "--output=json", *([f"--link-file={file}"] if file else []))
+        for row in result.rows():
+            step.outputs |= {"custody": _text(row, "custody"), "sealed-link": _text(row, "sealed_link")}
+            _summarize(step, row, "shared")
+        # With any other exit code the file may be an old one, which sealpipe has refused to overwrite.
+        if file and result.code in _CREATED_CODES and file.is_file() and step.is_on("mask-link"):
+            _set_link(step, file.read_text(encoding="utf-8").rstrip("\n"))
+        return step.end(result.code, _outcome(result.rows()))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def request(step: Step) -> int:
+    """Create a request. The collect link is not secret: the short code is enough to build it."""
+    result = step.sealpipe("request", *_prepare(step, []), "--output=json")
+    for row in result.rows():
+        step.outputs |= {"link": _text(row, "collect_link"), "receipt": step.values["receipt"]}
+        _summarize(step, row, "asked")
+    return step.end(result.code, _outcome(result.rows()))
+
+
+def _prepare(step: Step, references: list[str]) -> list[str]:
+    """The options; sets the environment variables that they refer to."""
+    words = step.options()
+    if step.values["recipient"] and not step.rehearsing:
+        words.append(f"--param=recipient=env:{RECIPIENT}")
+        step.processes.environ[RECIPIENT] = step.values["recipient"]
+    if step.rehearsing:
+        ignored = inputs.ignored_in_rehearsal(step.action, step.values)
+        if ignored:
+            runner_output.annotate(
+                "notice", f"ignored in a rehearsal, which sends and stores nothing: {', '.join(ignored)}"
+            )
+        stand_ins = inputs.stand_ins([*references, step.values["passcode-from"]], step.environ)
+        if stand_ins:
+            runner_output.annotate(
+                "notice", f"the rehearsal uses made-up values for empty variables: {', '.join(stand_ins)}"
+            )
+        step.processes.environ |= stand_ins
+    return words
+
+
+def _bind_option(step: Step) -> list[str]:
+    """The option that binds the sealed link: to this run by default."""
+    bind = step.values["bind"].strip()
+    if bind or not step.is_on("seal-link"):
+        return [f"--bind={bind}"] if bind not in ("", "none") else []
+    run = [step.environ.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
+    if not all(run):
+        raise InputError("bind has no default: GITHUB_REPOSITORY or GITHUB_RUN_ID is not set", "set the input bind")
+    return [f"--bind=github:{':'.join(run)}"]
+
+
+def _link_file(step: Step, own: Path) -> Path | None:
+    if step.values["link-file"] and not step.rehearsing:
+        return Path(step.values["link-file"])
+    if step.is_on("mask-link"):
+        return own
+    if step.values["send"] or step.is_on("seal-link"):
+        return None
+    raise InputError("the link has no destination", "leave mask-link on, or use send, seal-link or link-file")
+
+
+def _set_link(step: Step, link: str) -> None:
+    """Set the output `link` if it can be masked first: whole, its fragment, and the key in the fragment."""
+    if not runner_reads_stderr():
+        runner_output.annotate("warning", "the output link is not set: it cannot be masked because stderr is a file")
+        return
+    fragment = link.partition("#")[2]
+    runner_output.mask([link, fragment, fragment[1:]])
+    step.outputs["link"] = link
+
+
+def _summarize(step: Step, row: dict[str, Any], what: str) -> None:
+    delivered = row.get("delivered")
+    sent = [str(each) for each in delivered if each != "link-file"] if isinstance(delivered, list) else []
+    rows = [(name, _text(row, name)) for name in ("title", "custody", "key", "outcome")]
+    ends = _text(row, "expires_at") or (
+        "never" if row.get("expiry_known", True) else "unknown: the service did not say"
+    )
+    rehearsal = [("rehearsal", "yes")] if step.rehearsing else []
+    step.summary = runner_output.summary_table(
+        f"sealpipe {what}: {_text(row, 'short_code')}",
+        [*rows, ("expires", ends), ("delivered", ", ".join(sent)), *rehearsal],
+    )
+
+
+def _outcome(rows: list[dict[str, Any]]) -> str:
+    return _text(rows[0], "outcome") if rows else "failed"
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    return "" if value is None else str(value)
