@@ -10,12 +10,12 @@ from sealpipe.plugin import CONFIRMS, SEGMENTS, ChannelInfo, hookimpl
 @hookimpl
 def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
     """The descriptors."""
-    here = "sealpipe_plugins"
+    package = "sealpipe_plugins"
     register(
         ChannelInfo(
             "file",
             "a new 0600 file: file:out/link.txt",
-            f"{here}.local.file_channel:FileChannel",
+            f"{package}.local.file_channel:FileChannel",
             to="path of a file that does not exist yet",
             capabilities=(CONFIRMS, SEGMENTS),
         )
@@ -24,8 +24,8 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
         ChannelInfo(
             "webhook",
             "a signed POST of JSON: webhook:https://host/path",
-            f"{here}.webhook.channel:WebhookChannel",
-            settings=f"{here}.webhook.channel:WebhookSettings",
+            f"{package}.webhook.channel:WebhookChannel",
+            settings=f"{package}.webhook.channel:WebhookSettings",
             to="an https:// address",
             capabilities=(SEGMENTS,),
         )
@@ -34,8 +34,8 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
         ChannelInfo(
             "email",
             "an email to one address: email:name@example.com",
-            f"{here}.email.channel:EmailChannel",
-            settings=f"{here}.email.smtp:SmtpSettings",
+            f"{package}.email.channel:EmailChannel",
+            settings=f"{package}.email.smtp:SmtpSettings",
             to="one address, without a display name",
         )
     )
@@ -43,8 +43,8 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
         ChannelInfo(
             "slack",
             "a message in Slack: slack:#ops",
-            f"{here}.slack.channel:SlackChannel",
-            settings=f"{here}.slack.channel:SlackSettings",
+            f"{package}.slack.channel:SlackChannel",
+            settings=f"{package}.slack.channel:SlackSettings",
             to="#channel, @MEMBERID, or a webhook's name (empty for the unnamed one)",
         )
     )
@@ -52,8 +52,8 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
         ChannelInfo(
             "teams",
             "a card in Microsoft Teams: teams:",
-            f"{here}.teams.channel:TeamsChannel",
-            settings=f"{here}.teams.channel:TeamsSettings",
+            f"{package}.teams.channel:TeamsChannel",
+            settings=f"{package}.teams.channel:TeamsSettings",
             to="a webhook's name (empty for the unnamed one)",
         )
     )
@@ -61,8 +61,8 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
         ChannelInfo(
             "github-comment",
             "a comment on an issue or pull request: github-comment:owner/repo#123",
-            f"{here}.github.comment_channel:GitHubChannel",
-            settings=f"{here}.github.api:GitHubSettings",
+            f"{package}.github.comment_channel:GitHubChannel",
+            settings=f"{package}.github.api:GitHubSettings",
             to="owner/repo#number",
             capabilities=(CONFIRMS,),
         )
@@ -71,8 +71,8 @@ def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
         ChannelInfo(
             "gitlab-note",
             "a note on a merge request or issue: gitlab-note:group/project!45",
-            f"{here}.gitlab.note_channel:GitLabChannel",
-            settings=f"{here}.gitlab.api:GitLabSettings",
+            f"{package}.gitlab.note_channel:GitLabChannel",
+            settings=f"{package}.gitlab.api:GitLabSettings",
             to="group/project!number for a merge request, group/project#number for an issue",
             capabilities=(CONFIRMS,),
         )

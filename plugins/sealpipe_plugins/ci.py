@@ -26,22 +26,22 @@ from sealpipe.plugin import (
 @hookimpl
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     """The descriptors."""
-    here = "sealpipe_plugins"
-    register(CIInfo("plain", "any other CI system", f"{here}.ci:PlainCI", sign="CI"))
-    register(CIInfo("github", "GitHub Actions", f"{here}.github.ci:GitHubCI", sign="GITHUB_ACTIONS"))
-    register(CIInfo("azure", "Azure Pipelines", f"{here}.azure.ci:AzureCI", sign="TF_BUILD"))
+    package = "sealpipe_plugins"
+    register(CIInfo("plain", "any other CI system", f"{package}.ci:PlainCI", sign="CI"))
+    register(CIInfo("github", "GitHub Actions", f"{package}.github.ci:GitHubCI", sign="GITHUB_ACTIONS"))
+    register(CIInfo("azure", "Azure Pipelines", f"{package}.azure.ci:AzureCI", sign="TF_BUILD"))
     register(
         CIInfo(
             "gitlab",
             "GitLab CI",
-            f"{here}.gitlab.ci:GitLabCI",
+            f"{package}.gitlab.ci:GitLabCI",
             sign="GITLAB_CI",
-            settings=f"{here}.gitlab.ci:GitLabCISettings",
+            settings=f"{package}.gitlab.ci:GitLabCISettings",
         )
     )
 
 
-def mask(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> None:
+def write_masks(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> None:
     """Mask values and each of their lines, on stderr; warn of lines that are too short for that.
 
     Nothing is written where no runner reads stderr: in a file the mask would be the leak itself.
@@ -49,19 +49,19 @@ def mask(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> None:
     if not runner_reads_stderr():
         return
     lines, short = lines_to_mask(value.reveal() for value in values)
-    write("".join(map(command.line, lines)))
+    write_text("".join(map(command.line, lines)))
     if short == 1:
         ci.annotate("warning", "1 secret line is too short to be masked: do not print it")
     elif short:
         ci.annotate("warning", f"{short} secret lines are too short to be masked: do not print them")
 
 
-def write(text: str) -> None:
+def write_text(text: str) -> None:
     """Write text to stderr, whole."""
     write_stderr(text.encode("utf-8", "replace"))
 
 
-RUNS: Final = (
+RUN_VARIABLES: Final = (
     "BUILD_URL",  # Jenkins
     "CIRCLE_BUILD_URL",
     "BUILDKITE_BUILD_URL",
@@ -79,8 +79,8 @@ class PlainCI(CI):
     """A job somewhere. What stands on stdout is the result, and may stand in its log."""
 
     def run(self) -> Run:
-        """What the first of `RUNS` says; an id all the same where there is none of them."""
-        name = next((self.context.environ[name] for name in RUNS if self.context.environ.get(name)), "unknown")
+        """What the first of `RUN_VARIABLES` says; an id all the same where there is none of them."""
+        name = next((self.context.environ[name] for name in RUN_VARIABLES if self.context.environ.get(name)), "unknown")
         return Run("plain", name, url=name if name.startswith("https://") else "")
 
     def mask(self, values: Iterable[Secret]) -> None:

@@ -18,70 +18,70 @@ PAGE: Final = 100
 PAGES: Final = 30
 """How often, at the most."""
 
-_DAY: Final = timedelta(hours=24)
+_SEARCH_WINDOW: Final = timedelta(hours=24)
 """How far back a comment is looked for: nothing older is ever sent again."""
 
 
-class Place(Protocol):
+class Thread(Protocol):
     """Where comments are made: an issue, or a request to merge."""
 
     def find(self, body: str) -> str | None:
         """The id of a comment of the last day with exactly this text; None where there is none."""
         ...
 
-    def make(self, body: str) -> str:
+    def create(self, body: str) -> str:
         """Make one. Its id."""
         ...
 
-    def reads(self, comment: str, body: str) -> bool:
+    def has_text(self, comment: str, body: str) -> bool:
         """Whether that comment has this text."""
         ...
 
 
-def deliver(place: Place, body: str) -> Delivery:
+def deliver(thread: Thread, body: str) -> Delivery:
     """Make a comment, unless it is there: its text is its own mark. Raises UnknownOutcomeError where it may still turn
     up."""
-    there = place.find(body)
-    if there is not None:
-        return Delivery(there, confirmed=True)
+    existing = thread.find(body)
+    if existing is not None:
+        return Delivery(existing, confirmed=True)
     try:
-        made = place.make(body)
+        created = thread.create(body)
     except UnknownOutcomeError as error:
-        unclear = error
+        outcome_error = error
     else:
-        return Delivery(made, confirmed=_quietly(lambda: place.reads(made, body)) is True)
-    there = _quietly(lambda: place.find(body))
-    if there is None:
-        raise unclear
-    return Delivery(there, confirmed=True)
+        return Delivery(created, confirmed=_or_none(lambda: thread.has_text(created, body)) is True)
+    existing = _or_none(lambda: thread.find(body))
+    if existing is None:
+        raise outcome_error
+    return Delivery(existing, confirmed=True)
 
 
-def a_day_ago() -> str:
+def search_start() -> str:
     """The time since which comments are looked for, as both systems write it."""
-    return (datetime.now(UTC) - _DAY).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime.now(UTC) - _SEARCH_WINDOW).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_pages(read: Callable[[int], Reply]) -> Iterator[list[dict[str, Any]]]:
     """The rows of each page, the first being 1, until one is not full."""
     for page in range(1, PAGES + 1):
-        found = read(page).json
-        rows = found if isinstance(found, list) else []
+        identifier = read(page).json
+        rows = identifier if isinstance(identifier, list) else []
         yield [row for row in rows if isinstance(row, dict)]
         if len(rows) < PAGE:
             return
 
 
-def number(reply: Reply) -> str:
+def comment_id(reply: Reply) -> str:
     """The number of what was made. UnknownOutcomeError where the answer has none."""
-    found = reply.member("id")
-    if not isinstance(found, int):
+    identifier = reply.member("id")
+    if not isinstance(identifier, int):
         raise UnknownOutcomeError(f"what answers in {reply.system}'s place is not {reply.system}", remedy=CHECK_FIRST)
-    return str(found)
+    return str(identifier)
 
 
-def _quietly(ask: Callable[[], T]) -> T | None:
+def _or_none(request: Callable[[], T]) -> T | None:
     """What was read; None where reading failed: that changes nothing of what was written."""
     try:
-        return ask()
+        return request()
     except PluginError:
         return None

@@ -11,7 +11,7 @@ from sealpipe.plugin import Locator, Mode, PluginError, UnavailableError, Unknow
 
 TRIES: Final = 12
 """How often others may write in between before the core is asked to try again later."""
-LONGEST_PAUSE: Final = 0.5
+MAX_BACKOFF: Final = 0.5
 """Seconds before another try, at most: writers who met must not meet again."""
 
 
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     wrote: bool
 
 
-Look = Callable[[], Snapshot]
+Read = Callable[[], Snapshot]
 Write = Callable[[Snapshot, Mapping[str, bytes], int], str | None]
 """Writes what the target must hold: the snapshot, the values, and the number of tries before.
 
@@ -42,32 +42,32 @@ UnknownOutcomeError where nobody knows whether it was written.
 
 
 def store_and_confirm(
-    look: Look, write: Write, wanted: Mapping[str, bytes], target: object, mode: Mode, marker: str
+    read: Read, write: Write, wanted: Mapping[str, bytes], target: object, mode: Mode, marker: str
 ) -> Outcome:
     """Make a target, which errors name, hold the values, whoever else writes there. Raises PluginError."""
-    lost: UnknownOutcomeError | None = None
+    outcome_error: UnknownOutcomeError | None = None
     for tries in range(TRIES):
-        if tries and lost is None:
-            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.02 * 2**tries)))  # noqa: S311 - not for a secret
-        snapshot = _look_again(look, lost)
+        if tries and outcome_error is None:
+            time.sleep(random.uniform(0, min(MAX_BACKOFF, 0.02 * 2**tries)))  # noqa: S311 - not for a secret
+        snapshot = _read_again(read, outcome_error)
         after = missing(snapshot.values, wanted, mode=mode, marked=has_marker(snapshot.markers, marker))
         if after is None:
-            return Outcome(snapshot, snapshot.version, wrote=lost is not None)
-        if lost is not None:
+            return Outcome(snapshot, snapshot.version, wrote=outcome_error is not None)
+        if outcome_error is not None:
             raise UnavailableError(f"{target} is not written: the store failed", remedy="run it again")
         try:
             version = write(snapshot, after, tries)
         except UnknownOutcomeError as error:
-            lost = error
+            outcome_error = error
             continue
         if version is not None:
             return Outcome(snapshot, version, wrote=True)
     raise UnavailableError(f"{target} cannot be written now: others keep writing there", remedy="run it again later")
 
 
-def require_same(read: object, sent: object, locator: Locator) -> None:
+def require_same(read_back_values: object, sent: object, locator: Locator) -> None:
     """Raise PluginError where what was read back differs from what was sent."""
-    if read != sent:
+    if read_back_values != sent:
         raise PluginError(f"{locator} did not read back as it was written", remedy="check who else writes to it")
 
 
@@ -78,16 +78,16 @@ def has_marker(markers: str, marker: str) -> bool:
 
 def add_marker(markers: str, marker: str, limit: int) -> str:
     """Return the list with a marker at its end, the oldest dropped until it fits into `limit` characters."""
-    found = [*(each for each in markers.split() if each != marker), marker]
-    while len(" ".join(found)) > limit and len(found) > 1:
-        found.pop(0)
-    return " ".join(found)
+    kept_markers = [*(each for each in markers.split() if each != marker), marker]
+    while len(" ".join(kept_markers)) > limit and len(kept_markers) > 1:
+        kept_markers.pop(0)
+    return " ".join(kept_markers)
 
 
-def _look_again(look: Look, lost: UnknownOutcomeError | None) -> Snapshot:
+def _read_again(read: Read, outcome_error: UnknownOutcomeError | None) -> Snapshot:
     failure: PluginError
     try:
-        return look()
+        return read()
     except PluginError as error:
-        failure = lost or error
+        failure = outcome_error or error
     raise failure

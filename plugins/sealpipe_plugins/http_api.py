@@ -22,7 +22,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error
 
-ANSWER_LIMIT: Final = 1024 * 1024
+BODY_LIMIT: Final = 1024 * 1024
 """Bytes of an answer that are read."""
 
 Headers = Mapping[str, "str | Secret"]
@@ -30,7 +30,7 @@ Headers = Mapping[str, "str | Secret"]
 _JSON: Final = "application/json; charset=utf-8"
 
 
-class AnswerTooLongError(PluginError):
+class ResponseTooLongError(PluginError):
     """The body of an answer is longer than its limit."""
 
 
@@ -68,7 +68,7 @@ class Endpoint:
     The address is https, or http to loopback: NotConfiguredError names `setting` where it is not. With `hidden` the
     address is itself a secret, as a webhook's is: only its host is shown, or logged by a library. `client` gives an
     HTTP client of the plugin's own in place of the shared one. `timeout` is in seconds, for each step; `limit` is in
-    bytes of an answer. `unclear_remedy` is what to do where nobody knows whether a write was done.
+    bytes of an answer. `unknown_outcome_remedy` is what to do where nobody knows whether a write was done.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class Endpoint:
         hidden: bool = False,
         client: Callable[[], httpx.Client] | None = None,
         timeout: float | None = None,
-        limit: int = ANSWER_LIMIT,
-        unclear_remedy: str = CHECK_FIRST,
+        limit: int = BODY_LIMIT,
+        unknown_outcome_remedy: str = CHECK_FIRST,
     ) -> None:
         self.name = name
         self._context = context
@@ -93,7 +93,7 @@ class Endpoint:
         self._client = client
         self._timeout = timeout
         self._limit = limit
-        self._unclear_remedy = unclear_remedy
+        self._unknown_outcome_remedy = unknown_outcome_remedy
         self.host = _check_address(self._url, f"the setting {setting} of {context.store}")
         self._check_tokens(self._headers)
 
@@ -114,12 +114,12 @@ class Endpoint:
         self, method: str, path: str, body: bytes | None = None, *, writes: bool = False, headers: Headers | None = None
     ) -> Reply:
         """Send bytes, once, with more headers. Raises as `post`, and AnswerTooLongError for what does not write."""
-        sent = False
+        is_sent = False
 
         def watch(event: str, info: Mapping[str, Any]) -> None:
-            nonlocal sent
+            nonlocal is_sent
             tunnel = getattr(info.get("request"), "method", b"") == b"CONNECT"
-            sent = sent or (event.endswith("send_request_headers.started") and not tunnel)
+            is_sent = is_sent or (event.endswith("send_request_headers.started") and not tunnel)
 
         self._check_tokens(headers or {})
         http = self._client() if self._client is not None else self._context.network.http()
@@ -141,15 +141,18 @@ class Endpoint:
                 response.close()
             return Reply(self.name, response.status_code, response.headers, content, writes)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            failure = self._no_answer(error, writes=writes) if sent else connect_error(error, self.name, self.host)
+            failure = (
+                self._no_response_error(error, writes=writes) if is_sent else connect_error(error, self.name, self.host)
+            )
         raise failure
 
-    def _all_headers(self, more: Headers) -> httpx.Headers:
+    def _all_headers(self, extra_headers: Headers) -> httpx.Headers:
         # httpx.Headers hides a token in its repr, a dict would not.
-        usual = {"accept": "application/json", "accept-encoding": "identity", "content-type": _JSON}
-        own = {**self._headers, **more}
+        default_headers = {"accept": "application/json", "accept-encoding": "identity", "content-type": _JSON}
+        headers = {**self._headers, **extra_headers}
         return httpx.Headers(
-            usual | {name: value.reveal() if isinstance(value, Secret) else value for name, value in own.items()}
+            default_headers
+            | {name: value.reveal() if isinstance(value, Secret) else value for name, value in headers.items()}
         )
 
     def _check_tokens(self, headers: Headers) -> None:
@@ -159,31 +162,31 @@ class Endpoint:
                     f"the token of {self._context.store} has characters that no token has", remedy="set it again"
                 )
 
-    def _no_answer(self, error: Exception, *, writes: bool) -> PluginError:
-        if isinstance(error, _TooLongError) and not writes:
-            return AnswerTooLongError(f"{self.name} at {self.host} answered with more than {self._limit} bytes")
-        late = " in time" if isinstance(error, httpx.TimeoutException) else ""
+    def _no_response_error(self, error: Exception, *, writes: bool) -> PluginError:
+        if isinstance(error, _BodyTooLongError) and not writes:
+            return ResponseTooLongError(f"{self.name} at {self.host} answered with more than {self._limit} bytes")
+        in_time = " in time" if isinstance(error, httpx.TimeoutException) else ""
         if writes:
             return UnknownOutcomeError(
-                f"{self.name} at {self.host} was sent the message and did not answer{late}",
-                remedy=self._unclear_remedy,
+                f"{self.name} at {self.host} was sent the message and did not answer{in_time}",
+                remedy=self._unknown_outcome_remedy,
             )
         return UnavailableError(
-            f"{self.name} at {self.host} did not answer{late}", remedy="check the address and the network"
+            f"{self.name} at {self.host} did not answer{in_time}", remedy="check the address and the network"
         )
 
 
 def read_body(response: httpx.Response, limit: int) -> bytes:
     """Read an answer to its end; the client's deadline bounds the time. Raises httpx.ReadError after `limit` bytes."""
     body = bytearray()
-    for piece in response.iter_raw():
-        body += piece
+    for chunk in response.iter_raw():
+        body += chunk
         if len(body) > limit:
-            raise _TooLongError("the answer is too long")
+            raise _BodyTooLongError("the answer is too long")
     return bytes(body)
 
 
-class _TooLongError(httpx.ReadError):
+class _BodyTooLongError(httpx.ReadError):
     pass
 
 

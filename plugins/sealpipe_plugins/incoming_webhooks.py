@@ -16,20 +16,20 @@ NAME_PATTERN: Final = r"[a-z][a-z0-9_.-]{0,63}"
 """What the name of a webhook is made of."""
 
 
-def _parse_webhooks(given: object) -> dict[str, Secret]:
+def _parse_webhooks(value: object) -> dict[str, Secret]:
     """Read webhooks by name from a setting: NAME=URL, several separated by white space."""
-    if isinstance(given, dict):
-        return given
-    found: dict[str, Secret] = {}
-    for each in str(given).split():
+    if isinstance(value, dict):
+        return value
+    webhooks: dict[str, Secret] = {}
+    for each in str(value).split():
         name, equals, url = each.partition("=")
-        if not equals or not url or not re.fullmatch(NAME_PATTERN, name) or name in found:
+        if not equals or not url or not re.fullmatch(NAME_PATTERN, name) or name in webhooks:
             raise ValueError("not NAME=URL, or a name twice")
-        found[name] = Secret(url)
-    return found
+        webhooks[name] = Secret(url)
+    return webhooks
 
 
-class WebhookUrls(PluginSettings):
+class WebhookSettingsBase(PluginSettings):
     """`webhook_url` is the webhook without a name, `webhooks` are those with one."""
 
     webhook_url: Secret | None = None
@@ -42,17 +42,19 @@ class WebhookUrls(PluginSettings):
     def first_name(self, name: str) -> str:
         """Return the first name of this webhook's address; the one without a name comes before all others."""
         unnamed: Mapping[str, Secret] = {} if self.webhook_url is None else {"": self.webhook_url}
-        known = {**unnamed, **dict(sorted(self.webhooks.items()))}
-        return next((each for each, url in known.items() if url == known.get(name)), name)
+        by_name = {**unnamed, **dict(sorted(self.webhooks.items()))}
+        return next((each for each, url in by_name.items() if url == by_name.get(name)), name)
 
-    def endpoint(self, context: Context, system: str, name: str, *, not_set: str, no_name: str) -> Endpoint:
+    def open_endpoint(
+        self, context: Context, system: str, name: str, *, unknown_remedy: str, missing_remedy: str
+    ) -> Endpoint:
         """Return the webhook of a name (empty: the one without). The last two are remedies where it is not set.
 
         Raises NotConfiguredError for an unknown name, ReferenceValueError for none.
         """
-        found = self.webhooks.get(name) if name else self.webhook_url
-        if found is None and name:
-            raise NotConfiguredError(f"there is no webhook {name} for {system}", remedy=not_set)
-        if found is None:
-            raise ReferenceValueError("the recipient is missing, and no unnamed webhook is set", remedy=no_name)
-        return Endpoint(context, system, found, setting="webhooks" if name else "webhook_url", hidden=True)
+        url = self.webhooks.get(name) if name else self.webhook_url
+        if url is None and name:
+            raise NotConfiguredError(f"there is no webhook {name} for {system}", remedy=unknown_remedy)
+        if url is None:
+            raise ReferenceValueError("the recipient is missing, and no unnamed webhook is set", remedy=missing_remedy)
+        return Endpoint(context, system, url, setting="webhooks" if name else "webhook_url", hidden=True)

@@ -32,7 +32,7 @@ from typing import Any
 from sealpipe.plugin import NotConfiguredError, Outgoing, VetoError, file_flaw, hookimpl
 from sealpipe.plugin.outgoing import ACTIONS
 
-LISTS = ("sources", "sinks", "recipients", "tools")
+REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
 """What a machine's policy has to name."""
 
 # The durations of policies are parsed here: the contract that plugins import has no function for them.
@@ -46,40 +46,44 @@ Rule = Callable[[Outgoing, Any], None]
 @hookimpl
 def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - pluggy
     """Raises VetoError for the first rule that is broken, NotConfiguredError where the policy itself cannot be read."""
-    rules = _rules(config, enforced=enforced)
+    rules = _load_rules(config, enforced=enforced)
     for name, value in rules.items():
-        if plan.complete or name in _KNOWN_EARLY:
+        if plan.complete or name in _EARLY_RULES:
             _RULES[name](plan, value)
 
 
-def _rules(config: Mapping[str, Any], *, enforced: bool) -> Mapping[str, Any]:
-    given = bool(config) and "file" not in config
-    rules, where = (config, "the policy") if given else _read(config, {} if enforced else os.environ)
+def _load_rules(config: Mapping[str, Any], *, enforced: bool) -> Mapping[str, Any]:
+    is_inline = bool(config) and "file" not in config
+    rules, where = (config, "the policy") if is_inline else _read_file(config, {} if enforced else os.environ)
     for name, value in rules.items():
         if name not in _RULES:
             raise NotConfiguredError(
                 f"{where} has a rule {name[:40]!r} that does not exist", remedy=f"the rules are {', '.join(_RULES)}"
             )
         if not _SHAPES[name](value):
-            raise NotConfiguredError(f"{where} has its rule {name!r} in no form that it takes", remedy=_form(name))
-    missing = [name for name in LISTS if name not in rules]
+            raise NotConfiguredError(
+                f"{where} has its rule {name!r} in no form that it takes", remedy=_describe_form(name)
+            )
+    missing = [name for name in REQUIRED_LISTS if name not in rules]
     if enforced and missing:
         raise NotConfiguredError(
             f"{where} is this machine's, and lacks {', '.join(missing)}",
-            remedy=f'name all of {", ".join(LISTS)}: [] allows none, ["*"] allows all',
+            remedy=f'name all of {", ".join(REQUIRED_LISTS)}: [] allows none, ["*"] allows all',
         )
     return rules
 
 
-def _form(name: str) -> str:
+def _describe_form(name: str) -> str:
     if name == "actions":
         return f"write a list of some of {', '.join(ACTIONS)}"
     if name == "longest_expiry":
         return 'write a duration, such as "7d"'
-    return 'write a list of texts, such as ["*"]' if _SHAPES[name] is _texts else "write a whole number from 1 up"
+    return (
+        'write a list of texts, such as ["*"]' if _SHAPES[name] is _is_text_list else "write a whole number from 1 up"
+    )
 
 
-def _read(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
+def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
     """The rules and what they are called. `environ` tells which folders a CI has made: nothing, for a machine's."""
     file = config.get("file")
     if config.keys() - {"file"} or not isinstance(file, str) or not Path(file).is_absolute():
@@ -87,11 +91,11 @@ def _read(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mappin
             "the policy needs a file, by its absolute path, or rules, and not both", remedy="mend [policy]"
         )
     try:
-        with Path(file).open("rb") as opened:
-            flaw = file_flaw(Path(file), os.fstat(opened.fileno()), "the policy", environ)
+        with Path(file).open("rb") as stream:
+            flaw = file_flaw(Path(file), os.fstat(stream.fileno()), "the policy", environ)
             if flaw is not None:
                 raise NotConfiguredError(flaw[0], remedy=flaw[1])
-            return tomllib.load(opened), f"the policy {file}"
+            return tomllib.load(stream), f"the policy {file}"
     except OSError as error:
         raise NotConfiguredError(
             f"the policy {file} cannot be read: {error.strerror}", remedy="mend [policy]"
@@ -100,114 +104,114 @@ def _read(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Mappin
         raise NotConfiguredError(f"the policy {file} is not TOML", remedy="check it with a TOML linter") from None
 
 
-def _is_of(store: str, pattern: str) -> bool:
+def _matches_store(store: str, pattern: str) -> bool:
     """Whether `plugin/store` is what a pattern allows: by its whole, or by the store's name alone."""
     return fnmatchcase(store if "/" in pattern else store.rpartition("/")[2], pattern)
 
 
-def _stores(what: str, of: Callable[[Outgoing], Iterable[str]]) -> Rule:
+def _check_stores(what: str, values_of: Callable[[Outgoing], Iterable[str]]) -> Rule:
     def check(plan: Outgoing, allowed: list[str]) -> None:
-        for each in of(plan):
-            if not any(_is_of(each, pattern) for pattern in allowed):
+        for each in values_of(plan):
+            if not any(_matches_store(each, pattern) for pattern in allowed):
                 raise VetoError(f"the {what} {each} is not allowed")
 
     return check
 
 
-def _recipients(plan: Outgoing, allowed: list[str]) -> None:
+def _check_recipients(plan: Outgoing, allowed: list[str]) -> None:
     if not plan.complete:
-        return _channels(plan, allowed)
+        return _check_channels(plan, allowed)
     for number, recipient in enumerate(plan.recipients):
         name, _, to = recipient.partition(":")
         channel = plan.channels[number] if number < len(plan.channels) else f"{name}/{name}"
-        short = channel.rpartition("/")[2]
+        store_name = channel.rpartition("/")[2]
         if not any(
-            fnmatchcase(f"{channel if '/' in pattern.partition(':')[0] else short}:{to}", pattern)
+            fnmatchcase(f"{channel if '/' in pattern.partition(':')[0] else store_name}:{to}", pattern)
             for pattern in allowed
         ):
             raise VetoError(f"the recipient {recipient} is not allowed (its channel is {channel})")
     return None
 
 
-def _channels(plan: Outgoing, allowed: list[str]) -> None:
+def _check_channels(plan: Outgoing, allowed: list[str]) -> None:
     """Before anything is read, only the channels are known: those that no pattern can mean."""
     for channel in plan.channels:
-        if not any(_may_be_of(channel, pattern) for pattern in allowed):
+        if not any(_may_match_channel(channel, pattern) for pattern in allowed):
             raise VetoError(f"the channel {channel} is not allowed")
 
 
-def _may_be_of(channel: str, pattern: str) -> bool:
+def _may_match_channel(channel: str, pattern: str) -> bool:
     """Whether some recipient of a channel may fit. A `*` may stand for more than the channel, its colon, too."""
     head, star, _ = pattern.partition(":")[0].partition("*")
     if "[" in head:
         return True
-    return _is_of(channel, pattern.partition(":")[0]) or (bool(star) and _is_of(channel, f"{head}*"))
+    return _matches_store(channel, pattern.partition(":")[0]) or (bool(star) and _matches_store(channel, f"{head}*"))
 
 
-def _each(what: str, of: Callable[[Outgoing], tuple[str, ...]]) -> Rule:
+def _check_each(what: str, values_of: Callable[[Outgoing], tuple[str, ...]]) -> Rule:
     def check(plan: Outgoing, allowed: list[str]) -> None:
-        for each in of(plan):
+        for each in values_of(plan):
             if not any(fnmatchcase(each, pattern) for pattern in allowed):
                 raise VetoError(f"the {what} {each} is not allowed")
 
     return check
 
 
-def _expiry(plan: Outgoing, longest: str) -> None:
-    most = _span(longest)
+def _check_expiry(plan: Outgoing, limit: str) -> None:
+    maximum = _parse_duration(limit)
     if plan.kind not in ("share", "request"):
         return
-    if plan.expires_at is None or plan.expires_at - datetime.now(UTC) > most + _SLACK:
-        raise VetoError(f"it has to expire within {longest}")
+    if plan.expires_at is None or plan.expires_at - datetime.now(UTC) > maximum + _SLACK:
+        raise VetoError(f"it has to expire within {limit}")
 
 
-def _views(plan: Outgoing, most: int) -> None:
-    if plan.kind == "share" and (plan.views is None or plan.views > most):
-        raise VetoError(f"it may be opened {most} time(s) at most")
+def _check_views(plan: Outgoing, maximum: int) -> None:
+    if plan.kind == "share" and (plan.views is None or plan.views > maximum):
+        raise VetoError(f"it may be opened {maximum} time(s) at most")
 
 
-def _submissions(plan: Outgoing, most: int) -> None:
-    if plan.kind == "request" and (plan.views is None or plan.views > most):
-        raise VetoError(f"it may be answered {most} time(s) at most")
+def _check_submissions(plan: Outgoing, maximum: int) -> None:
+    if plan.kind == "request" and (plan.views is None or plan.views > maximum):
+        raise VetoError(f"it may be answered {maximum} time(s) at most")
 
 
-def _span(text: str) -> timedelta:
+def _parse_duration(text: str) -> timedelta:
     return timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
 
 
-def _texts(value: object) -> bool:
+def _is_text_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _actions(value: object) -> bool:
+def _is_action_list(value: object) -> bool:
     return isinstance(value, list) and all(each in ACTIONS for each in value)
 
 
-def _number(value: object) -> bool:
+def _is_positive_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 _RULES: Mapping[str, Rule] = {
-    "actions": _each("action", lambda plan: (plan.kind,)),
-    "sources": _stores("source", lambda plan: plan.sources),
-    "sinks": _stores("sink", lambda plan: plan.sinks),
-    "recipients": _recipients,
-    "tools": _each("tool", lambda plan: plan.tools),
-    "types": _each("field type", lambda plan: tuple(kind for _, kind in plan.labels)),
-    "longest_expiry": _expiry,
-    "most_views": _views,
-    "most_submissions": _submissions,
+    "actions": _check_each("action", lambda plan: (plan.kind,)),
+    "sources": _check_stores("source", lambda plan: plan.sources),
+    "sinks": _check_stores("sink", lambda plan: plan.sinks),
+    "recipients": _check_recipients,
+    "tools": _check_each("tool", lambda plan: plan.tools),
+    "types": _check_each("field type", lambda plan: tuple(kind for _, kind in plan.labels)),
+    "longest_expiry": _check_expiry,
+    "most_views": _check_views,
+    "most_submissions": _check_submissions,
 }
-_KNOWN_EARLY = ("actions", *LISTS)
+_EARLY_RULES = ("actions", *REQUIRED_LISTS)
 """What can be said before any source is read."""
 _SHAPES: Mapping[str, Callable[[object], bool]] = {
-    "actions": _actions,
-    "sources": _texts,
-    "sinks": _texts,
-    "recipients": _texts,
-    "tools": _texts,
-    "types": _texts,
+    "actions": _is_action_list,
+    "sources": _is_text_list,
+    "sinks": _is_text_list,
+    "recipients": _is_text_list,
+    "tools": _is_text_list,
+    "types": _is_text_list,
     "longest_expiry": lambda value: isinstance(value, str) and bool(re.fullmatch(r"[1-9][0-9]{0,5}[smhdw]", value)),
-    "most_views": _number,
-    "most_submissions": _number,
+    "most_views": _is_positive_number,
+    "most_submissions": _is_positive_number,
 }

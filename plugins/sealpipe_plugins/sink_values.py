@@ -8,7 +8,7 @@ from typing import Final
 
 from sealpipe.plugin import Locator, ReferenceValueError, Stored, UnsupportedError
 
-_AS_BASE64: Final = "have it sent as base64 text, store that, and read it with decode=base64"
+_STORE_AS_BASE64: Final = "have it sent as base64 text, store that, and read it with decode=base64"
 
 
 def values_by_key(fields: Sequence[Stored], locator: Locator) -> dict[str, bytes]:
@@ -22,7 +22,7 @@ def values_by_key(fields: Sequence[Stored], locator: Locator) -> dict[str, bytes
         except UnicodeEncodeError:
             break
     if len(found) < len(fields):
-        raise UnsupportedError(f"{locator}: a value is not Unicode text", remedy=_AS_BASE64)
+        raise UnsupportedError(f"{locator}: a value is not Unicode text", remedy=_STORE_AS_BASE64)
     return found
 
 
@@ -32,7 +32,7 @@ def decode_text(value: bytes, locator: Locator) -> str:
         return value.decode()
     except UnicodeDecodeError:
         pass
-    raise UnsupportedError(f"{locator} holds text only, and a value is not UTF-8", remedy=_AS_BASE64)
+    raise UnsupportedError(f"{locator} holds text only, and a value is not UTF-8", remedy=_STORE_AS_BASE64)
 
 
 def variable_values(locator: Locator, fields: Sequence[Stored], name: re.Pattern[str], rule: str) -> dict[str, str]:

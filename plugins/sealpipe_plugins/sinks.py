@@ -14,22 +14,24 @@ def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
         register(info)
 
 
-_HERE = "sealpipe_plugins"
+_PACKAGE = "sealpipe_plugins"
 
 SINKS: tuple[SinkInfo, ...] = (
-    SinkInfo("dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{_HERE}.local.file_sinks:DirSink"),
+    SinkInfo(
+        "dir", "a 0600 file for each key in a folder: dir:FOLDER#KEY=PROMPT", f"{_PACKAGE}.local.file_sinks:DirSink"
+    ),
     SinkInfo(
         "dotenv",
         "keys of a dotenv file that sh, python-dotenv and Docker read the same: dotenv:PATH#KEY=PROMPT",
-        f"{_HERE}.local.dotenv_sink:DotenvSink",
+        f"{_PACKAGE}.local.dotenv_sink:DotenvSink",
         params={"quote": "single or double: quote values, which Docker's --env-file does not support (none)"},
     ),
-    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{_HERE}.local.file_sinks:FileSink"),
+    SinkInfo("file", "a 0600 file with one value, byte for byte: file:PATH", f"{_PACKAGE}.local.file_sinks:FileSink"),
     SinkInfo(
         "aws-sm",
         "AWS Secrets Manager: aws-sm:NAME or ARN; #KEY=PROMPT for a JSON object",
-        f"{_HERE}.aws.secrets_manager_sink:AwsSmSink",
-        f"{_HERE}.aws.login:AwsSettings",
+        f"{_PACKAGE}.aws.secrets_manager_sink:AwsSmSink",
+        f"{_PACKAGE}.aws.login:AwsSettings",
         needs=("botocore>=1.34.63",),
         backend="aws",
         extra="aws",
@@ -37,8 +39,8 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "aws-ssm",
         "AWS Parameter Store, encrypted: aws-ssm:/path/name; aws-ssm:/path/#KEY=PROMPT is /path/KEY",
-        f"{_HERE}.aws.parameter_store_sink:AwsSsmSink",
-        f"{_HERE}.aws.login:AwsSettings",
+        f"{_PACKAGE}.aws.parameter_store_sink:AwsSsmSink",
+        f"{_PACKAGE}.aws.login:AwsSettings",
         needs=("botocore>=1.34.63",),
         backend="aws",
         extra="aws",
@@ -46,8 +48,8 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "github-secret",
         "GitHub Actions secrets: github-secret:OWNER/REPO#NAME=PROMPT, OWNER/REPO/ENVIRONMENT, ORG",
-        f"{_HERE}.github.secret_sink:GitHubSecretSink",
-        f"{_HERE}.github.api:GitHubSettings",
+        f"{_PACKAGE}.github.secret_sink:GitHubSecretSink",
+        f"{_PACKAGE}.github.api:GitHubSettings",
         needs=("pynacl>=1.6.2",),
         params={"visibility": "private or all: which repositories see a new secret of an organisation (private)"},
         capabilities=(BLIND,),
@@ -56,8 +58,8 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "gitlab-variable",
         "GitLab CI/CD variables: gitlab-variable:GROUP/PROJECT#KEY=PROMPT, groups/GROUP",
-        f"{_HERE}.gitlab.variable_sink:GitLabVariableSink",
-        f"{_HERE}.gitlab.api:GitLabSettings",
+        f"{_PACKAGE}.gitlab.variable_sink:GitLabVariableSink",
+        f"{_PACKAGE}.gitlab.api:GitLabSettings",
         params={
             "environment": "environment, or a scope such as review/* (all)",
             "protected": "0: also for unprotected branches (1 for a new one)",
@@ -67,14 +69,14 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "k8s",
         "a Kubernetes Secret: k8s:NAMESPACE/NAME#key=PROMPT",
-        f"{_HERE}.kubernetes.sink:K8sSink",
-        f"{_HERE}.kubernetes.access:K8sSettings",
+        f"{_PACKAGE}.kubernetes.sink:K8sSink",
+        f"{_PACKAGE}.kubernetes.access:K8sSettings",
     ),
     SinkInfo(
         "keyring",
         "the system's keyring: keyring:SERVICE/USERNAME",
-        f"{_HERE}.keyring.source_and_sink:KeyringSink",
-        f"{_HERE}.keyring.client:KeyringSettings",
+        f"{_PACKAGE}.keyring.source_and_sink:KeyringSink",
+        f"{_PACKAGE}.keyring.client:KeyringSettings",
         needs=("keyring>=25",),
         params={"username": "the user name, if it contains a /; all before ? is then the service"},
         extra="keyring",
@@ -82,8 +84,8 @@ SINKS: tuple[SinkInfo, ...] = (
     SinkInfo(
         "vault",
         "Vault and OpenBao: vault:secret/vendor/acme#password=PROMPT",
-        f"{_HERE}.vault.source_and_sink:VaultSink",
-        f"{_HERE}.vault.settings:VaultSettings",
+        f"{_PACKAGE}.vault.source_and_sink:VaultSink",
+        f"{_PACKAGE}.vault.settings:VaultSettings",
         needs=("hvac>=2.3",),
         params={
             "mount": "path of the engine, to skip looking it up",

@@ -10,16 +10,18 @@ from sealpipe.plugin import ASKS, FRESH, SourceInfo, hookimpl
 @hookimpl
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     """The descriptors."""
-    here = "sealpipe_plugins"
-    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{here}.local.sources:EnvSource"))
-    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{here}.local.sources:FileSource"))
-    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{here}.local.sources:StdinSource"))
-    register(SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{here}.local.sources:TextSource"))
+    package = "sealpipe_plugins"
+    register(SourceInfo("env", "an environment variable: env:DB_PASSWORD", f"{package}.local.sources:EnvSource"))
+    register(SourceInfo("file", "a file's content, exactly: file:deploy.pem", f"{package}.local.sources:FileSource"))
+    register(SourceInfo("stdin", "standard input, read to its end: stdin:", f"{package}.local.sources:StdinSource"))
+    register(
+        SourceInfo("text", "the text itself, not a secret: text:deploy-bot", f"{package}.local.sources:TextSource")
+    )
     register(
         SourceInfo(
             "prompt",
             "typed at the terminal, without echo: prompt:Database password",
-            f"{here}.local.terminal:PromptSource",
+            f"{package}.local.terminal:PromptSource",
             capabilities=(FRESH, ASKS),
         )
     )
@@ -27,7 +29,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "dotenv",
             "a key of a dotenv file: dotenv:.env.prod#DB_PASSWORD",
-            f"{here}.local.sources:DotenvSource",
+            f"{package}.local.sources:DotenvSource",
             format="dotenv",
         )
     )
@@ -35,7 +37,7 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "gen",
             "a new secret, generated here: gen:password, passphrase, pin, hex, uuid, ssh",
-            f"{here}.generate.source:GenSource",
+            f"{package}.generate.source:GenSource",
             params={
                 "length": "characters of a password (24), digits of a pin (6)",
                 "symbols": "0: a password of letters and digits only",
@@ -52,8 +54,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "sops",
             "a file encrypted by SOPS: sops:secrets.enc.yaml#/db/password",
-            f"{here}.sops.source:SopsSource",
-            f"{here}.sops.client:SopsSettings",
+            f"{package}.sops.source:SopsSource",
+            f"{package}.sops.client:SopsSettings",
             params={
                 "input": "format of the file, if its name does not show it: yaml, json, dotenv, ini, binary",
                 "raw": "1: the whole decrypted file, byte for byte",
@@ -64,8 +66,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "pass",
             "an entry of the password store pass: pass:prod/db",
-            f"{here}.pass_store.source:PassSource",
-            f"{here}.pass_store.source:PassSettings",
+            f"{package}.pass_store.source:PassSource",
+            f"{package}.pass_store.source:PassSettings",
             params={"raw": "1: the whole entry instead of its first line"},
         )
     )
@@ -73,8 +75,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "exec",
             "the output of a command from the config file: exec:NAME",
-            f"{here}.local.exec_source:ExecSource",
-            f"{here}.local.exec_source:ExecSettings",
+            f"{package}.local.exec_source:ExecSource",
+            f"{package}.local.exec_source:ExecSettings",
             params={"arg": "the value of {arg} in the command, one word"},
         )
     )
@@ -82,8 +84,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "keyring",
             "the system's keyring: keyring:SERVICE/USERNAME",
-            f"{here}.keyring.source_and_sink:KeyringSource",
-            f"{here}.keyring.client:KeyringSettings",
+            f"{package}.keyring.source_and_sink:KeyringSource",
+            f"{package}.keyring.client:KeyringSettings",
             needs=("keyring>=25",),
             params={"username": "the user name, if it contains a /; all before ? is then the service"},
             extra="keyring",
@@ -93,8 +95,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "op",
             "1Password, by service account or Connect: op://Vault/Item/field",
-            f"{here}.onepassword.source:op_source",
-            f"{here}.onepassword.source:OnePasswordSettings",
+            f"{package}.onepassword.source:make_source",
+            f"{package}.onepassword.source:OnePasswordSettings",
             needs=("onepassword-sdk>=0.4",),
             params={
                 "attribute": "attribute, as in 1Password's references: otp (service account only)",
@@ -107,8 +109,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "aws-sm",
             "AWS Secrets Manager: aws-sm:NAME or ARN, with #KEY for a JSON object",
-            f"{here}.aws.secrets_manager_source:AwsSmSource",
-            f"{here}.aws.login:AwsSettings",
+            f"{package}.aws.secrets_manager_source:AwsSmSource",
+            f"{package}.aws.login:AwsSettings",
             needs=("botocore>=1.34.63",),
             params={
                 "version": "id of a version",
@@ -123,8 +125,8 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "aws-ssm",
             "AWS Parameter Store, decrypted: aws-ssm:/path/name; aws-ssm:/path/ for all below",
-            f"{here}.aws.parameter_store_source:AwsSsmSource",
-            f"{here}.aws.login:AwsSettings",
+            f"{package}.aws.parameter_store_source:AwsSsmSource",
+            f"{package}.aws.login:AwsSettings",
             needs=("botocore>=1.34.63",),
             params={"version": "number of a version", "label": "label of a version"},
             backend="aws",
@@ -135,15 +137,15 @@ def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
         SourceInfo(
             "k8s",
             "a Kubernetes Secret: k8s:NAMESPACE/NAME#key",
-            f"{here}.kubernetes.source:K8sSource",
-            f"{here}.kubernetes.access:K8sSettings",
+            f"{package}.kubernetes.source:K8sSource",
+            f"{package}.kubernetes.access:K8sSettings",
         )
     )
     register(
         SourceInfo(
             "vault",
             "Vault and OpenBao: vault:secret/app/db#password, vault:database/creds/app#username,password",
-            f"{here}.vault.source_and_sink:VaultSource",
+            f"{package}.vault.source_and_sink:VaultSource",
             "sealpipe_plugins.vault.settings:VaultSettings",
             needs=("hvac>=2.3",),
             params={

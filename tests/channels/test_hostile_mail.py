@@ -20,7 +20,7 @@ from sealpipe.errors import PluginError, UnsupportedError
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.plugin import Message, Secret
 from sealpipe_plugins.email import message as mails
-from sealpipe_plugins.email.message import Box, Header, write
+from sealpipe_plugins.email.message import Header, NamedAddress, write_mail
 from support.mailbox import Mailbox, Received
 from support.outside_text import COMMANDS, MAIL, MARKUP, outside
 
@@ -194,7 +194,7 @@ class TestReadOnceMore:
     def test_a_header_that_was_written_wrongly_is_not_sent(
         self, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, written: str, says: str
     ) -> None:
-        monkeypatch.setattr(mails, "_text", lambda text: written if text.startswith("A secret") else text)
+        monkeypatch.setattr(mails, "_encode_text", lambda text: written if text.startswith("A secret") else text)
         mailbox.received.clear()
         with pytest.raises(PluginError, match="would not arrive as it is meant") as caught:
             send(mailbox, titled("x"))
@@ -205,7 +205,7 @@ class TestReadOnceMore:
     def test_nor_is_a_second_address(self) -> None:
         for address in ("a@b.example, c@d.example", "a@b.example (c)", "g: a@b.example;", "<a@b.example>"):
             with pytest.raises(UnsupportedError):
-                write([Header("To", Box("", address))], "x\n", "x\n")
+                write_mail([Header("To", NamedAddress("", address))], "x\n", "x\n")
 
     def test_nor_a_reader_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object, **__: object) -> None:
@@ -213,4 +213,4 @@ class TestReadOnceMore:
 
         monkeypatch.setattr(mails, "message_from_string", broken)
         with pytest.raises(UnsupportedError, match="cannot be read \\(IndexError\\)"):
-            write([Header("Subject", "x")], "x\n", "x\n")
+            write_mail([Header("Subject", "x")], "x\n", "x\n")

@@ -21,8 +21,8 @@ from channels.using import LINK, Using
 from sealpipe.errors import NotConfiguredError, UnsupportedError
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.plugin import Message, ReferenceValueError, Secret
-from sealpipe_plugins.email.address import address
-from sealpipe_plugins.wording import as_html, as_markdown, lines
+from sealpipe_plugins.email.address import parse_address
+from sealpipe_plugins.wording import as_html, as_markdown, split_lines
 from support import fake_github, fake_gitlab, fake_slack
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
@@ -86,7 +86,7 @@ def of_title(title: str) -> Message:
 
 def words(message: Message) -> list[str]:
     """The lines that are meant, without what nobody sees."""
-    return ["".join(piece.text for piece in line) for line in lines(message)]
+    return ["".join(piece.text for piece in line) for line in split_lines(message)]
 
 
 class TestMarkdown:
@@ -304,7 +304,7 @@ class TestTheRecipient:
     @settings(max_examples=200)
     def test_an_address_is_one_or_none(self, to: str) -> None:
         try:
-            found = address(to)
+            found = parse_address(to)
         except ReferenceValueError:
             return
         local, _, domain = found.rpartition("@")

@@ -103,7 +103,7 @@ PRINTING: dict[str, Callable[[str], None]] = {
     "json": lambda text: render.print_json({text: text}),
     "failure": lambda text: render.print_error(UsageError(text, remedy=text), as_json=False),
     "failure as JSON": lambda text: render.print_error(UsageError(text, remedy=text), as_json=True),
-    "hook": hook._tell,
+    "hook": hook._print_line,
 }
 
 

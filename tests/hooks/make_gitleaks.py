@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sealpipe_plugins.precommit.rules import RULES, for_gitleaks
+from sealpipe_plugins.precommit.rules import RULES, gitleaks_pattern
 
 PLACE = Path(__file__).resolve().parents[2] / "docs/how-to/gitleaks.toml"
 
@@ -16,7 +16,7 @@ def main() -> None:
         words = ", ".join(f"'{anchor.lower()}'" for anchor in dict.fromkeys(map(str.lower, rule.anchors)))
         parts.append(
             f'[[rules]]\nid = "sealpipe-{rule.name}"\ndescription = "{rule.advice}"\n'
-            f"regex = '''{for_gitleaks(rule)}'''\nsecretGroup = 1\nkeywords = [{words}]\n"
+            f"regex = '''{gitleaks_pattern(rule)}'''\nsecretGroup = 1\nkeywords = [{words}]\n"
             f"[[rules.allowlists]]\nregexTarget = \"line\"\nregexes = ['''sealpipe: allow''']\n"
         )
     PLACE.parent.mkdir(exist_ok=True)

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from hooks.conftest import PASSED, found_by, key
 from sealpipe import Client
 from sealpipe.wire import link
-from sealpipe_plugins.precommit.rules import HOOKS, RULES, compiled, for_gitleaks
-from sealpipe_plugins.precommit.scanning import matches
+from sealpipe_plugins.precommit.rules import HOOKS, RULES, compile_rules, gitleaks_pattern
+from sealpipe_plugins.precommit.scanning import find_matches
 from sealpipe_rehearsal.server import start
 from support.parts import missing
 
-EVERY = [each for name in HOOKS for each in compiled(name)]
+EVERY = [each for name in HOOKS for each in compile_rules(name)]
 GITLEAKS = Path(__file__).resolve().parents[2] / "docs/how-to/gitleaks.toml"
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def names(text: str | bytes) -> list[str]:
     content = text.encode() if isinstance(text, str) else text
-    return [rule.name for _, rule in matches(content, EVERY)]
+    return [rule.name for _, rule in find_matches(content, EVERY)]
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES])
@@ -107,7 +107,7 @@ def test_a_rule_takes_time_in_proportion_to_what_it_reads(name: str) -> None:
     def seconds(size: int) -> float:
         content = HARD[name] * (size // len(HARD[name]))
         began = process_time()
-        matches(content, EVERY)
+        find_matches(content, EVERY)
         return process_time() - began
 
     assert seconds(2_000_000) < 10 * seconds(500_000) + 0.3
@@ -131,19 +131,19 @@ def test_a_pragma_allows_its_whole_line_and_no_other() -> None:
     ):
         assert names(f"x\n{line}\ny") == []
         content = f"{line}\n{text} {text}\n\n{line}\n{text}"
-        assert [number for number, _ in matches(content.encode(), EVERY)] == [2, 5]
+        assert [number for number, _ in find_matches(content.encode(), EVERY)] == [2, 5]
 
 
 def test_only_the_named_service_is_looked_for_where_one_is_named() -> None:
     texts = found_by()
-    mine, other = (compiled("no-credentials", tags=[tag]) for tag in ("svc", "other"))
-    assert [rule.name for _, rule in matches(texts["credential"][0].encode(), mine)] == ["credential"]
-    assert matches(texts["credential"][0].encode(), other) == []
-    hosts = compiled("no-links", hosts=["links.example"])
-    assert matches(texts["link-with-key"][0].encode(), hosts)
-    assert matches(f"https://links.example:8443/AbC#1{key()}".encode(), hosts)
-    assert matches(f"https://links.example.evil/AbC#1{key()}".encode(), hosts) == []
-    assert matches(f"https://linksXexample/AbC#1{key()}".encode(), hosts) == []
+    mine, other = (compile_rules("no-credentials", tags=[tag]) for tag in ("svc", "other"))
+    assert [rule.name for _, rule in find_matches(texts["credential"][0].encode(), mine)] == ["credential"]
+    assert find_matches(texts["credential"][0].encode(), other) == []
+    hosts = compile_rules("no-links", hosts=["links.example"])
+    assert find_matches(texts["link-with-key"][0].encode(), hosts)
+    assert find_matches(f"https://links.example:8443/AbC#1{key()}".encode(), hosts)
+    assert find_matches(f"https://links.example.evil/AbC#1{key()}".encode(), hosts) == []
+    assert find_matches(f"https://linksXexample/AbC#1{key()}".encode(), hosts) == []
 
 
 def gitleaks() -> dict[str, str]:
@@ -151,7 +151,7 @@ def gitleaks() -> dict[str, str]:
 
 
 def test_the_file_for_gitleaks_holds_the_same_rules() -> None:
-    assert gitleaks() == {rule.name: for_gitleaks(rule) for rule in RULES}
+    assert gitleaks() == {rule.name: gitleaks_pattern(rule) for rule in RULES}
 
 
 def test_the_rules_for_gitleaks_find_and_pass_the_same_in_its_own_engine() -> None:

@@ -55,7 +55,7 @@ def test_lines_hold_the_mark_of_the_line_before(log: Path, key: Path) -> None:
     write(log, 3, key=f"file:{key}")
     told = [json.loads(line) for line in lines(log)]
     assert [each["seq"] for each in told] == [1, 2, 3]
-    assert [each["prev"] for each in told] == [chain.START, told[0]["mac"], told[1]["mac"]]
+    assert [each["prev"] for each in told] == [chain.FIRST_PREV, told[0]["mac"], told[1]["mac"]]
     seen = verify(log, KEY.encode())
     assert (seen.lines, seen.head, seen.findings, seen.remarks) == (3, f"3:{told[2]['mac']}", [], [])
 
@@ -66,10 +66,10 @@ def changed(found: list[bytes]) -> list[bytes]:
 
 def forged(found: list[bytes]) -> list[bytes]:
     """By somebody who knows the format and not the key."""
-    link = chain.parsed(found[1].rstrip(b"\n"))
+    link = chain.parse_line(found[1].rstrip(b"\n"))
     assert link is not None
     body = link.body.replace(b'"T"', b'"U"')
-    mac = chain.mark(body, b"some other key, of 16")
+    mac = chain.compute_mac(body, b"some other key, of 16")
     return [found[0], body[:-1] + f',"mac":"{mac}"}}\n'.encode(), *found[2:]]
 
 
@@ -165,7 +165,7 @@ def test_a_number_that_no_line_has_is_told_and_breaks_nothing(log: Path, number:
     for each in (number.removeprefix("-"), number):
         body = f'{{"seq":{each},"prev":"","chain":"sha256"}}'.encode()
         with log.open("ab") as file:
-            file.write(body[:-1] + f',"mac":"{chain.mark(body, None)}"}}\n'.encode())
+            file.write(body[:-1] + f',"mac":"{chain.compute_mac(body, None)}"}}\n'.encode())
     assert [at for at, _ in found(log, None)] == [2, 3]
     write(log, 1)
     assert json.loads(lines(log)[-1])["seq"] == 2
@@ -221,7 +221,7 @@ def test_a_writer_waits_no_longer_than_it_has_patience(log: Path, monkeypatch: p
 
     from sealpipe_plugins.audit import observer
 
-    monkeypatch.setattr(observer, "_PATIENCE", 0.2)
+    monkeypatch.setattr(observer, "_LOCK_TIMEOUT", 0.2)
     write(log)
     with log.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -235,7 +235,7 @@ def test_a_line_is_never_longer_than_what_is_read_of_the_end(log: Path) -> None:
     overseer = PolicyHook("audit", {"file": str(log), "required": True})
     for _ in range(2):
         Registry().tell([overseer], {"event": "share", "labels": ["ä" * 500] * 100_000})
-    assert max(map(len, lines(log))) <= chain.LONGEST
+    assert max(map(len, lines(log))) <= chain.MAX_LINE
     assert json.loads(lines(log)[0])["left_out"] == {"labels": 99_950}
     assert found(log, None) == []
 

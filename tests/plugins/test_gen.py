@@ -22,9 +22,9 @@ from sealpipe.flows.resolve import Cache, collect_remarks, resolve, resolve_valu
 from sealpipe.reference import parse, parse_field
 from sealpipe.wire.fields import Field
 from sealpipe_plugins.generate import drawing
-from sealpipe_plugins.generate.drawing import words
+from sealpipe_plugins.generate.drawing import read_words
 from sealpipe_plugins.generate.source import KINDS
-from sealpipe_plugins.local.dotenv_lines import plain
+from sealpipe_plugins.local.dotenv_lines import is_plain
 from sealpipe_rehearsal.server import start
 from support.parts import ROOT, program
 from support.terminal import Terminal
@@ -64,7 +64,7 @@ class TestWhatIsDrawn:
         symbols = drawing.WITH_SYMBOLS[-1]
         assert set(symbols) <= set("_+=/@:.~-"), "masked by GitLab before 16"
         assert set(symbols) <= set("-._~!$&'()*+,;=:"), "userinfo of RFC 3986"
-        assert all(plain(f"{first}{second}") for first in symbols for second in symbols)
+        assert all(is_plain(f"{first}{second}") for first in symbols for second in symbols)
 
     def test_all_symbols_are_drawn_where_all_are_asked_for(self) -> None:
         drawn = "".join(value("gen:password?symbols=all&length=200") for _ in range(50))
@@ -80,7 +80,7 @@ class TestWhatIsDrawn:
     def test_every_character_is_drawn_as_often(self, kinds: tuple[str, ...]) -> None:
         counts: Counter[str] = Counter()
         for _ in range(250):
-            counts.update(drawing.password(200, kinds))
+            counts.update(drawing.draw_password(200, kinds))
         assert set(counts) == set("".join(kinds))
         assert not unlikely(counts, "".join(kinds))
 
@@ -94,10 +94,10 @@ class TestWhatIsDrawn:
             assert not unlikely(Counter(pin[place] for pin in pins), "0123456789")
 
     def test_a_passphrase_is_words_of_the_list(self) -> None:
-        assert set(value("gen:passphrase?separator=%26").split("&")) <= set(words())
+        assert set(value("gen:passphrase?separator=%26").split("&")) <= set(read_words())
         assert len(value("gen:passphrase?words=8&separator= ").split(" ")) == 8
         assert re.fullmatch("[a-z-]+", value("gen:passphrase?separator="))
-        drawn = {word for _ in range(3000) for word in drawing.passphrase(6, " ", words()).split(" ")}
+        drawn = {word for _ in range(3000) for word in drawing.draw_passphrase(6, " ", read_words()).split(" ")}
         assert len(drawn) > 0.85 * 7776
 
     def test_hex_uuid_and_pin_have_their_form(self) -> None:
@@ -126,16 +126,16 @@ class TestEntropy:
     def test_the_number_of_passwords_is_counted_exactly(self, kinds: tuple[str, ...], length: int) -> None:
         every = itertools.product("".join(kinds), repeat=length)
         fitting = sum(all(set(kind) & set(one) for kind in kinds) for one in every)
-        assert drawing.passwords(length, kinds) == fitting
+        assert drawing.count_passwords(length, kinds) == fitting
 
     def test_no_word_begins_another_so_no_two_draws_make_the_same_passphrase(self) -> None:
-        ordered = sorted(words())
+        ordered = sorted(read_words())
         assert len(set(ordered)) == 7776 == 6**5
         assert [pair for pair in itertools.pairwise(ordered) if pair[1].startswith(pair[0])] == []
 
     def test_bits_are_rounded_down(self) -> None:
-        assert [drawing.bits(count) for count in (0, 1, 2, 3, 10**6)] == [0, 0, 1, 1, 19]
-        assert [drawing.bits(2**1000 + more) for more in (-1, 0, 1)] == [999, 1000, 1000]
+        assert [drawing.entropy_bits(count) for count in (0, 1, 2, 3, 10**6)] == [0, 0, 1, 1, 19]
+        assert [drawing.entropy_bits(2**1000 + more) for more in (-1, 0, 1)] == [999, 1000, 1000]
 
     @pytest.mark.parametrize(
         ("text", "remark"),

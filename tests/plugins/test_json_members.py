@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpipe_plugins.aws.content import members, value, with_members
+from sealpipe_plugins.aws.content import decode_member, find_members, set_members
 
 NAMES = st.text(max_size=6)
 VALUES = st.recursive(
@@ -25,11 +25,11 @@ def test_what_is_set_is_set_and_all_else_stays_to_the_letter(
     there: dict[str, Any], new: dict[str, str], indent: int | None
 ) -> None:
     text = json.dumps(there, indent=indent, ensure_ascii=indent is None)
-    after = with_members(text, new)
+    after = set_members(text, new)
     assert json.loads(after) == {**there, **new}
     assert list(json.loads(after)) == list({**there, **new})
-    before = {member.name: text[member.start : member.end] for member in members(text) or []}
-    kept = {member.name: after[member.start : member.end] for member in members(after) or []}
+    before = {member.name: text[member.start : member.end] for member in find_members(text) or []}
+    kept = {member.name: after[member.start : member.end] for member in find_members(after) or []}
     assert {name: kept[name] for name in before if name not in new} == {
         name: raw for name, raw in before.items() if name not in new
     }
@@ -38,8 +38,8 @@ def test_what_is_set_is_set_and_all_else_stays_to_the_letter(
 @given(OBJECTS)
 def test_a_text_is_read_as_it_is_and_what_is_no_text_is_like_none(there: dict[str, Any]) -> None:
     text = json.dumps(there)
-    for member in members(text) or []:
-        found, given_ = value(text, member), there[member.name]
+    for member in find_members(text) or []:
+        found, given_ = decode_member(text, member), there[member.name]
         if isinstance(given_, str):
             assert found == given_.encode()
         elif isinstance(given_, list | dict | None):
@@ -50,8 +50,8 @@ def test_a_text_is_read_as_it_is_and_what_is_no_text_is_like_none(there: dict[st
 
 @pytest.mark.parametrize("text", ["", "[]", '"a"', "1", "null", '{"a": 1', '{"a"}', "{} x", "[" * 100_000])
 def test_what_is_no_object_has_no_members(text: str) -> None:
-    assert members(text) is None
+    assert find_members(text) is None
 
 
 def test_of_two_members_of_one_name_both_are_told() -> None:
-    assert [member.name for member in members(' {"a":1 ,\n"b" : [{}] , "a" : "x"} ') or []] == ["a", "b", "a"]
+    assert [member.name for member in find_members(' {"a":1 ,\n"b" : [{}] , "a" : "x"} ') or []] == ["a", "b", "a"]

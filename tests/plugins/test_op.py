@@ -31,7 +31,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Document
 from sealpipe.reference import parse, parse_field
 from sealpipe.registry import Registry
-from sealpipe_plugins.onepassword.sdk import answers, said
+from sealpipe_plugins.onepassword.sdk import map_exception, map_responses
 from support.fake_op_connect import Answer, FakeConnect, fake_connect, made_id
 
 TOKEN = "Canary-token-1f7a"  # of Connect
@@ -375,7 +375,7 @@ class TestWhatTheSdkSays:
         given: dict[str, Any] = {f"op://v/i/{kind}": {"error": _error_of(kind)} for kind in kinds}
         given["op://v/i/good"] = {"content": {"secret": CANARY, "itemId": "i", "vaultId": "v"}}
         response = types.ResolveAllResponse.model_validate({"individualResponses": given})
-        found = answers(response, [*given, "op://v/i/forgotten"])
+        found = map_responses(response, [*given, "op://v/i/forgotten"])
         assert found["op://v/i/good"] == CANARY
         errors = {ref: error for ref, error in found.items() if isinstance(error, PluginError)}
         assert len(errors) == len(kinds) + 1
@@ -406,7 +406,7 @@ class TestWhatTheSdkSays:
         ],
     )
     def test_its_exceptions_are_said_in_our_words(self, text: str, kind: type[PluginError]) -> None:
-        error = said(Exception(f"{text} {CANARY}"))
+        error = map_exception(Exception(f"{text} {CANARY}"))
         assert type(error) is kind
         assert error.remedy
         assert CANARY not in repr(vars(error))

@@ -154,11 +154,11 @@ def test_a_program_that_cannot_be_killed_is_late(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "killpg", refuse)
     began = time.monotonic()
     with pytest.raises(program.ProgramTimeoutError):
-        program.run(["/bin/sleep", "8"], "sleep", environ={}, timeout=DEADLINE)
+        program.run_program(["/bin/sleep", "8"], "sleep", environ={}, timeout=DEADLINE)
     assert time.monotonic() - began < DEADLINE + SLACK
     monkeypatch.undo()
     for process in list(program._running):
-        program._end(process)
+        program._kill(process)
     assert not program._running
 
 

@@ -198,7 +198,7 @@ def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
 
 
 def verify_audit(file: Path, key: Any, head: str | None) -> Any:
-    """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verified`). Raises OSError,
+    """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verification`). Raises OSError,
     NotConfiguredError."""
-    opened = None if key is None else call_plugin("audit", lambda: import_module(AUDIT).key_of(key))
+    opened = None if key is None else call_plugin("audit", lambda: import_module(AUDIT).read_key(key))
     return import_module("sealpipe_plugins.audit.verify").verify(file, opened, head)

@@ -17,15 +17,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-START: Final = "0" * 64
-LONGEST: Final = 256 * 1024
+FIRST_PREV: Final = "0" * 64
+MAX_LINE: Final = 256 * 1024
 """Bytes of a line at most: so much of a file's end holds the last line, whatever is in it."""
 
 _MAC: Final = re.compile(rb',"mac":"([0-9a-f]{64})"\}$')
 _KINDS: Final = {True: "hmac-sha256", False: "sha256"}
-_ENDLESS: Final = 2**63
+_MAX_SEQ: Final = 2**63
 """No log has so many lines: a longer number could not even be written down."""
-_MOST, _LONG = 50, 200
+_MAX_ITEMS, _MAX_TEXT = 50, 200
 """Entries of a list, characters of a text, where a line would be too long."""
 
 
@@ -43,38 +43,43 @@ class Link(NamedTuple):
         """What tells it from any other."""
         return f"{self.seq}:{self.mac}"
 
-    def holds(self, key: bytes | None) -> bool:
+    def is_valid(self, key: bytes | None) -> bool:
         """Whether the mark is that of these bytes, under this key."""
         kind = self.members.get("chain") == _KINDS[key is not None]
-        return kind and hmac.compare_digest(mark(self.body, key), self.mac)
+        return kind and hmac.compare_digest(compute_mac(self.body, key), self.mac)
 
 
-def mark(body: bytes, key: bytes | None) -> str:
+def compute_mac(body: bytes, key: bytes | None) -> str:
     """The mark of a line, in hex."""
     if key is None:
         return hashlib.sha256(body).hexdigest()
     return hmac.new(key, body, hashlib.sha256).hexdigest()
 
 
-def link(event: Mapping[str, Any], before: Link | None, torn: bytes, key: bytes | None) -> tuple[Link, bytes]:
+def make_link(event: Mapping[str, Any], previous: Link | None, torn: bytes, key: bytes | None) -> tuple[Link, bytes]:
     """The next line and its bytes. `torn` is what was cut off before it; empty for nothing."""
-    seq, prev = (1, START) if before is None else (before.seq + 1, before.mac)
-    own = {"seq": seq, "prev": prev, **({"torn": digest(torn)} if torn else {}), "chain": _KINDS[key is not None]}
-    members = {**event, **own}
-    body = _dumped(members)
-    if len(body) > LONGEST - 128:
-        members = {**_cut(event), **own}
-        body = _dumped(members)
-    mac = mark(body, key)
+    seq, prev = (1, FIRST_PREV) if previous is None else (previous.seq + 1, previous.mac)
+    chain_members = {
+        "seq": seq,
+        "prev": prev,
+        **({"torn": sha256_hex(torn)} if torn else {}),
+        "chain": _KINDS[key is not None],
+    }
+    members = {**event, **chain_members}
+    body = _encode(members)
+    if len(body) > MAX_LINE - 128:
+        members = {**_shorten(event), **chain_members}
+        body = _encode(members)
+    mac = compute_mac(body, key)
     return Link(seq, prev, mac, body, members), body[:-1] + b',"mac":"' + mac.encode() + b'"}\n'
 
 
-def parsed(line: bytes) -> Link | None:
+def parse_line(line: bytes) -> Link | None:
     """The link that a line (without its end) is; None for what is none. Whether its mark holds is not looked at."""
-    found = _MAC.search(line)
-    if found is None:
+    match = _MAC.search(line)
+    if match is None:
         return None
-    body = line[: found.start()] + b"}"
+    body = line[: match.start()] + b"}"
     try:
         members = json.loads(body)
     except (ValueError, RecursionError):
@@ -82,43 +87,47 @@ def parsed(line: bytes) -> Link | None:
     if not isinstance(members, dict):
         return None
     seq, prev = members.get("seq"), members.get("prev")
-    if not isinstance(seq, int) or isinstance(seq, bool) or not 0 < seq < _ENDLESS or not isinstance(prev, str):
+    if not isinstance(seq, int) or isinstance(seq, bool) or not 0 < seq < _MAX_SEQ or not isinstance(prev, str):
         return None
-    return Link(seq, prev, found[1].decode(), body, members)
+    return Link(seq, prev, match[1].decode(), body, members)
 
 
-def digest(data: bytes) -> str:
+def sha256_hex(data: bytes) -> str:
     """Of what was cut off."""
     return hashlib.sha256(data).hexdigest()
 
 
-def last(tail: bytes) -> tuple[Link | None, bytes]:
+def find_last(tail: bytes) -> tuple[Link | None, bytes]:
     """The last link in the end of a file, and what comes after the last line's end: it was cut off.
 
     A whole line that lacks its end only is the last link, and nothing was cut off.
     """
     *lines, rest = tail.split(b"\n")
-    whole = parsed(rest) if rest else None
-    if whole is not None:
-        return whole, b""
-    return next((found for line in reversed(lines) if (found := parsed(line)) is not None), None), rest
+    complete_line = parse_line(rest) if rest else None
+    if complete_line is not None:
+        return complete_line, b""
+    return next((match for line in reversed(lines) if (match := parse_line(line)) is not None), None), rest
 
 
-def _dumped(members: Mapping[str, Any]) -> bytes:
+def _encode(members: Mapping[str, Any]) -> bytes:
     return json.dumps(members, default=str, separators=(",", ":")).encode()
 
 
-def _cut(event: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten(event: Mapping[str, Any]) -> dict[str, Any]:
     """An event whose lists and texts are too long, as much as there is room for, and how much was left out."""
-    left = {name: len(value) - _MOST for name, value in event.items() if _is_list(value) and len(value) > _MOST}
-    short = {name: [_short(each) for each in value[:_MOST]] if _is_list(value) else _short(value)
-             for name, value in event.items()}  # fmt: skip
-    return {**short, "left_out": left}
+    omitted = {
+        name: len(value) - _MAX_ITEMS for name, value in event.items() if _is_list(value) and len(value) > _MAX_ITEMS
+    }
+    shortened: dict[str, object] = {}
+    for name, value in event.items():
+        is_list = isinstance(value, list | tuple)
+        shortened[name] = [_shorten_value(each) for each in value[:_MAX_ITEMS]] if is_list else _shorten_value(value)
+    return {**shortened, "left_out": omitted}
 
 
 def _is_list(value: object) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _short(value: object) -> object:
-    return value if value is None or isinstance(value, bool | int | float) else str(value)[:_LONG]
+def _shorten_value(value: object) -> object:
+    return value if value is None or isinstance(value, bool | int | float) else str(value)[:_MAX_TEXT]

@@ -22,10 +22,10 @@ from sealpipe.plugin import NotConfiguredError, PluginError, hookimpl
 from sealpipe_plugins.audit import chain
 
 _KNOWN: Final = ("file", "required", "key")
-_LEAST_KEY, _MOST_KEY = 16, 4096
-_PATIENCE: Final = 10.0
+_MIN_KEY, _MAX_KEY = 16, 4096
+_LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for others who write to the same file."""
-_TURNS: Final = 5
+_OPEN_ATTEMPTS: Final = 5
 """How often a file is opened anew that was put aside in between, as log rotation does."""
 
 heads: dict[Path, str] = {}
@@ -35,9 +35,9 @@ heads: dict[Path, str] = {}
 @hookimpl
 def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Add a line. Raises PluginError where that fails and `required` is set."""
-    file, required, key = _settings(config)
+    file, required, key = _read_settings(config)
     try:
-        heads[file] = _append(file, event, key)
+        heads[file] = _append_line(file, event, key)
     except OSError as error:
         if required:
             raise PluginError(
@@ -47,36 +47,38 @@ def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
             ) from None
 
 
-def _settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]:
+def _read_settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]:
     file, required, key = config.get("file"), config.get("required", False), config.get("key")
     if not isinstance(file, str) or not Path(file).is_absolute() or not isinstance(required, bool):
         raise NotConfiguredError(
             "the audit needs a file (an absolute path), and `required` is true or false", remedy="mend [audit]"
         )
-    if strange := sorted(config.keys() - set(_KNOWN)):
+    if unknown := sorted(config.keys() - set(_KNOWN)):
         raise NotConfiguredError(
-            f"the audit has no setting {strange[0][:40]!r}", remedy=f"there are {', '.join(_KNOWN)}"
+            f"the audit has no setting {unknown[0][:40]!r}", remedy=f"there are {', '.join(_KNOWN)}"
         )
-    return Path(file), required, None if key is None else key_of(key)
+    return Path(file), required, None if key is None else read_key(key)
 
 
-def key_of(reference: object) -> bytes:
+def read_key(reference: object) -> bytes:
     """The key that `file:/PATH` or `env:NAME` names, without one final newline. Raises NotConfiguredError."""
     name, _, body = reference.partition(":") if isinstance(reference, str) else ("", "", "")
-    why = "it is file:/PATH or env:NAME"
+    reason = "it is file:/PATH or env:NAME"
     if name == "env" and body:
-        return _long_enough(os.environb.get(os.fsencode(body), b""), f"env:{body[:80]}")
+        return _check_key_length(os.environb.get(os.fsencode(body), b""), f"env:{body[:80]}")
     if name == "file" and Path(body).is_absolute():
         try:
             with Path(body).open("rb") as file:
-                return _long_enough(file.read(_MOST_KEY).removesuffix(b"\n"), f"file:{body}")
+                return _check_key_length(file.read(_MAX_KEY).removesuffix(b"\n"), f"file:{body}")
         except OSError as error:
-            why = f"{body} cannot be read: {error.strerror}"
-    raise NotConfiguredError(f"the audit's key cannot be used: {why}", locator="audit:", remedy="mend `key` in [audit]")
+            reason = f"{body} cannot be read: {error.strerror}"
+    raise NotConfiguredError(
+        f"the audit's key cannot be used: {reason}", locator="audit:", remedy="mend `key` in [audit]"
+    )
 
 
-def _long_enough(key: bytes, where: str) -> bytes:
-    if len(key) >= _LEAST_KEY:
+def _check_key_length(key: bytes, where: str) -> bytes:
+    if len(key) >= _MIN_KEY:
         return key
     if not key:
         raise NotConfiguredError(
@@ -85,22 +87,22 @@ def _long_enough(key: bytes, where: str) -> bytes:
             remedy="give it the key; a new one is made with `openssl rand -hex 32`",
         )
     raise NotConfiguredError(
-        f"the audit's key in {where} has less than {_LEAST_KEY} bytes",
+        f"the audit's key in {where} has less than {_MIN_KEY} bytes",
         locator="audit:",
         remedy="make one with `openssl rand -hex 32`",
     )
 
 
-def _append(file: Path, event: Mapping[str, Any], key: bytes | None) -> str:
+def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str:
     """One line at the end, chained to the one before it, on disk before this returns; the head. Raises OSError."""
-    with _locked(file) as descriptor:
+    with _open_locked(file) as descriptor:
         size = os.fstat(descriptor).st_size
-        before, torn = _last(descriptor, size)
-        link, line = chain.link(event, before, torn, key)
+        previous, torn = _read_last(descriptor, size)
+        link, line = chain.make_link(event, previous, torn, key)
         # What was cut off gets an end of its own, and so does a whole line that lacks just that.
-        gap = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
+        separator = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
         try:
-            if os.write(descriptor, gap + line) < len(gap + line):
+            if os.write(descriptor, separator + line) < len(separator + line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except OSError:
@@ -110,28 +112,28 @@ def _append(file: Path, event: Mapping[str, Any], key: bytes | None) -> str:
         return link.head
 
 
-def _last(descriptor: int, size: int) -> tuple[chain.Link | None, bytes]:
+def _read_last(descriptor: int, size: int) -> tuple[chain.Link | None, bytes]:
     """The last link, and what was cut off after it. Only the file's end is read."""
-    length = min(size, 2 * chain.LONGEST)
-    found, torn = chain.last(os.pread(descriptor, length, size - length))
+    length = min(size, 2 * chain.MAX_LINE)
+    found, torn = chain.find_last(os.pread(descriptor, length, size - length))
     if found is None and length < size:
         raise OSError(errno.EBADMSG, "there is no line of ours at its end")
     return found, torn
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[int]:
+def _open_locked(file: Path) -> Iterator[int]:
     """The file, open to be read and added to, and nobody else's meanwhile. Raises OSError."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    end = time.monotonic() + _PATIENCE
-    for _ in range(_TURNS):
+    end = time.monotonic() + _LOCK_TIMEOUT
+    for _ in range(_OPEN_ATTEMPTS):
         descriptor = os.open(file, flags, 0o600)
         try:
-            opened = os.fstat(descriptor)
-            if not stat.S_ISREG(opened.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "it is no regular file")
             _lock(descriptor, end)
-            if _is_still(file, opened):
+            if _is_same_file(file, status):
                 yield descriptor
                 return
         finally:
@@ -151,9 +153,9 @@ def _lock(descriptor: int, end: float) -> None:
             return
 
 
-def _is_still(file: Path, opened: os.stat_result) -> bool:
+def _is_same_file(file: Path, status: os.stat_result) -> bool:
     try:
         now = os.lstat(file)
     except FileNotFoundError:
         return False
-    return (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino)
+    return (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino)

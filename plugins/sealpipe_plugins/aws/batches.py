@@ -16,48 +16,54 @@ from sealpipe.plugin import (
     SecretNotFoundError,
     UnsupportedError,
 )
-from sealpipe_plugins.aws.errors import FAILURES, told
+from sealpipe_plugins.aws.errors import FAILURES, map_error
 
-Answers = dict[Locator, Document | PluginError]
+Results = dict[Locator, Document | PluginError]
 T = TypeVar("T")
 
 
-def in_batches(
+def fetch_in_batches(
     locators: Sequence[Locator],
     batches: Sequence[Sequence[Locator]],
-    batch: Callable[[Sequence[Locator]], Answers],
+    batch: Callable[[Sequence[Locator]], Results],
     single: Callable[[Locator], Document],
     threads: int,
-) -> Answers:
+) -> Results:
     """Every locator's answer. `batch` leaves out what has to be asked for singly; none of the two raises others
     than PluginError. At most `threads` calls run at once."""
-    answers: Answers = {}
+    results: Results = {}
 
-    def alone(locator: Locator) -> Answers:
+    def fetch_single(locator: Locator) -> Results:
         try:
             return {locator: single(locator)}
         except PluginError as error:
             return {locator: error}
 
-    for part in _each(batch, batches, threads):
-        answers |= part
-    for part in _each(alone, [locator for locator in locators if locator not in answers], threads):
-        answers |= part
-    return answers
+    for partial in _run_all(batch, batches, threads):
+        results |= partial
+    for partial in _run_all(fetch_single, [locator for locator in locators if locator not in results], threads):
+        results |= partial
+    return results
 
 
-def parted(locators: Sequence[Locator], size: int) -> list[Sequence[Locator]]:
+def split(locators: Sequence[Locator], size: int) -> list[Sequence[Locator]]:
     """In groups of at most `size`."""
     return [locators[start : start + size] for start in range(0, len(locators), size)]
 
 
-_OF_ONE_SECRET: Final = (AccessDeniedError, SecretNotFoundError, UnsupportedError, ReferenceValueError, PluginError)
+_SINGLE_SECRET_ERRORS: Final = (
+    AccessDeniedError,
+    SecretNotFoundError,
+    UnsupportedError,
+    ReferenceValueError,
+    PluginError,
+)
 """Kinds of errors that a single secret of a batch may cause."""
 
 
-def answer_batch(
-    ask: Callable[[], Answers], locators: Sequence[Locator], action: str
-) -> tuple[Answers, type[PluginError] | None]:
+def run_batch(
+    ask: Callable[[], Results], locators: Sequence[Locator], action: str
+) -> tuple[Results, type[PluginError] | None]:
     """Return the answers of a batch, and the kind of its error where the whole batch failed.
 
     What may be the fault of a single secret has no answer: it is asked for singly. `action` is the permission.
@@ -65,15 +71,15 @@ def answer_batch(
     try:
         return ask(), None
     except FAILURES as error:
-        errors = {locator: told(error, locator, action) for locator in locators}
+        errors = {locator: map_error(error, locator, action) for locator in locators}
     except PluginError as error:
         return {locator: copy(error) for locator in locators}, None  # each gets its own locator
     kind = type(errors[locators[0]])
-    return ({} if kind in _OF_ONE_SECRET else dict(errors)), kind
+    return ({} if kind in _SINGLE_SECRET_ERRORS else dict(errors)), kind
 
 
-def _each(job: Callable[[T], Answers], over: Sequence[T], threads: int) -> list[Answers]:
-    if len(over) <= 1:
-        return [job(one) for one in over]
-    with ThreadPoolExecutor(min(threads, len(over)), thread_name_prefix="sealpipe-batch") as pool:
-        return list(pool.map(job, over))
+def _run_all(job: Callable[[T], Results], items: Sequence[T], threads: int) -> list[Results]:
+    if len(items) <= 1:
+        return [job(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="sealpipe-batch") as pool:
+        return list(pool.map(job, items))

@@ -16,10 +16,10 @@ from botocore.config import Config
 from botocore.session import Session
 
 from sealpipe.plugin import Context, Health, NotConfiguredError, PluginError, UnavailableError, in_clear
-from sealpipe_plugins.aws.error_table import READ, Doing
-from sealpipe_plugins.aws.errors import FAILURES, code_of, told
-from sealpipe_plugins.aws.login import AwsSettings, logged_in
-from sealpipe_plugins.aws.transport import quiet
+from sealpipe_plugins.aws.error_table import READ, Verb
+from sealpipe_plugins.aws.errors import FAILURES, error_code, map_error
+from sealpipe_plugins.aws.login import AwsSettings, make_session
+from sealpipe_plugins.aws.transport import silence_sdk
 from sealpipe_plugins.program import run_with_timeout
 
 THREADS: Final = 4
@@ -37,19 +37,19 @@ class Aws:
         self._session: Session | None = None
         self._clients: dict[tuple[str, str | None], Any] = {}
 
-    def ask(self, service: str, operation: str, *, region: str | None = None, **parameters: Any) -> dict[str, Any]:
+    def call_raw(self, service: str, operation: str, *, region: str | None = None, **parameters: Any) -> dict[str, Any]:
         """One call; `operation` as the SDK names its methods. Raises FAILURES, and PluginError where login fails."""
-        self._get_ready()
-        with quiet():
-            answer: dict[str, Any] = getattr(self._client(service, region), operation)(**parameters)
-            return answer
+        self._ensure_login()
+        with silence_sdk():
+            response: dict[str, Any] = getattr(self._cached_client(service, region), operation)(**parameters)
+            return response
 
     def call(
         self,
         service: str,
         operation: str,
-        about: object,
-        doing: Doing = READ,
+        subject: object,
+        verb: Verb = READ,
         *,
         expected: Collection[str] = (),
         tagging: str = "",
@@ -61,10 +61,10 @@ class Aws:
         `tagging` is the second operation whose permission it needs, where it sets tags.
         """
         try:
-            return self.ask(service, operation, region=region, **parameters)
+            return self.call_raw(service, operation, region=region, **parameters)
         except FAILURES as error:
-            needs = " and ".join(_action(service, each) for each in (operation, tagging) if each)
-            code, failure = code_of(error), told(error, about, needs, doing)
+            needs = " and ".join(_permission(service, each) for each in (operation, tagging) if each)
+            code, failure = error_code(error), map_error(error, subject, needs, verb)
         if code in expected:
             return {}
         raise failure
@@ -77,11 +77,11 @@ class Aws:
     def check(self) -> Health:
         """Who AWS takes us for. Needs no permission."""
         try:
-            answer = self.ask("sts", "get_caller_identity")
+            response = self.call_raw("sts", "get_caller_identity")
         except FAILURES as error:
-            failure = told(error, f"{self._context.store}:", "sts:GetCallerIdentity")
+            failure = map_error(error, f"{self._context.store}:", "sts:GetCallerIdentity")
         else:
-            return Health(ok=True, detail=f"{answer.get('Arn', 'somebody')}, {self._where()}")
+            return Health(ok=True, detail=f"{response.get('Arn', 'somebody')}, {self._region_name()}")
         raise failure
 
     def close(self) -> None:
@@ -91,10 +91,10 @@ class Aws:
         for client in clients:
             client.close()
 
-    def _where(self) -> str:
-        return str(self._client("sts", None).meta.region_name)
+    def _region_name(self) -> str:
+        return str(self._cached_client("sts", None).meta.region_name)
 
-    def _get_ready(self) -> None:
+    def _ensure_login(self) -> None:
         """Have credentials at hand: the SDK finds them by ways of its own, which know no deadline."""
         failure: PluginError
         try:
@@ -108,20 +108,20 @@ class Aws:
         raise failure
 
     def _log_in(self) -> None:
-        with quiet(), self._login:  # not the other lock: who is late here keeps it
+        with silence_sdk(), self._login:  # not the other lock: who is late here keeps it
             if self._session is None:
-                self._session = logged_in(self._settings, self._context, self._make)
-            found = self._session.get_credentials()
-            if found is not None:
-                found.get_frozen_credentials()  # anew, where they have run out
+                self._session = make_session(self._settings, self._context, self._make_client)
+            credentials = self._session.get_credentials()
+            if credentials is not None:
+                credentials.get_frozen_credentials()  # anew, where they have run out
 
-    def _client(self, service: str, region: str | None) -> Any:
+    def _cached_client(self, service: str, region: str | None) -> Any:
         with self._lock:
             if (service, region) not in self._clients:
-                self._clients[service, region] = self._make(self._session, service, region)
+                self._clients[service, region] = self._make_client(self._session, service, region)
             return self._clients[service, region]
 
-    def _make(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
+    def _make_client(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
         options: dict[str, Any] = {"retries": {"total_max_attempts": 1}}
         if self._context.named:
             options["ignore_configured_endpoint_urls"] = True  # AWS_ENDPOINT_URL is the default store's
@@ -133,11 +133,11 @@ class Aws:
             endpoint_url=self._settings.endpoint_url,
             config=Config(**options),
         )
-        _check(client, self._settings, self._context)
+        _check_endpoint(client, self._settings, self._context)
         return client
 
 
-class OnAws:
+class AwsPlugin:
     """What every source and sink of AWS has: the account, who it is, and an end. Stands before Source or Sink."""
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
@@ -153,22 +153,22 @@ class OnAws:
         self._aws.close()
 
 
-def _action(service: str, operation: str) -> str:
+def _permission(service: str, operation: str) -> str:
     """The permission that a call needs, of the SDK's name for it."""
     return f"{service}:{''.join(word.capitalize() for word in operation.split('_'))}"
 
 
-def _check(client: Any, settings: AwsSettings, context: Context) -> None:
+def _check_endpoint(client: Any, settings: AwsSettings, context: Context) -> None:
     """NotConfiguredError where the address that the SDK has settled on is not https, or loopback."""
     parts = urlsplit(client.meta.endpoint_url)
     if parts.hostname and not in_clear(parts.scheme, parts.hostname):
         return
     of_service = "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.replace(" ", "_").upper()
-    set_here = [name for name in (of_service, "AWS_ENDPOINT_URL") if context.environ.get(name)]
+    variables_set = [name for name in (of_service, "AWS_ENDPOINT_URL") if context.environ.get(name)]
     if settings.endpoint_url is not None:
         setting = f"{context.store}'s endpoint_url"
-    elif set_here and not context.named:
-        setting = set_here[0]
+    elif variables_set and not context.named:
+        setting = variables_set[0]
     else:
         setting = f"the endpoint_url in AWS's config file, for {context.store}"
     raise NotConfiguredError(

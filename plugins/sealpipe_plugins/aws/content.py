@@ -12,7 +12,7 @@ from sealpipe.plugin import Locator, Mode, UnsupportedError, WriteConflictError
 from sealpipe_plugins.confirm import add_marker
 from sealpipe_plugins.sink_values import decode_text
 
-LARGEST: Final = 65536
+MAX_SIZE: Final = 65536
 """Bytes of a secret."""
 
 TAG: Final = "sealpipe.dev/submissions"
@@ -34,13 +34,13 @@ Content = Mapping[str, Any]
 """SecretString or SecretBinary, as AWS takes and gives them."""
 
 
-def next_one(content: Content, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Content:
+def next_content(content: Content, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Content:
     """What the next version holds, after this one (empty: the first). Raises WriteConflictError where they do not go
     together."""
     if mode != "merge" or not content:
-        return content_of(None, wanted, locator)
-    plain, whole = text_of(content), "" in wanted
-    has_keys = plain is not None and members(plain) is not None
+        return make_content(None, wanted, locator)
+    existing, whole = get_text(content), "" in wanted
+    has_keys = existing is not None and find_members(existing) is not None
     if whole and has_keys:
         raise WriteConflictError(f"{locator} has keys, which the whole would replace", remedy="name a key: #KEY=PROMPT")
     if not whole and not has_keys:
@@ -48,41 +48,43 @@ def next_one(content: Content, wanted: Mapping[str, bytes], mode: Mode, locator:
             f"{locator} is a value without keys, and one cannot be added to it",
             remedy="name another secret, or store it with --mode replace",
         )
-    return content_of(plain, wanted, locator)
+    return make_content(existing, wanted, locator)
 
 
-def there_in(content: Content, *, whole: bool) -> dict[str, bytes]:
+def read_values(content: Content, *, whole: bool) -> dict[str, bytes]:
     """What a secret holds, seen as a whole or by its keys."""
-    plain = text_of(content)
-    found = None if whole or plain is None else members(plain)
-    if found is None or plain is None:
+    existing = get_text(content)
+    found = None if whole or existing is None else find_members(existing)
+    if found is None or existing is None:
         return {
-            "": bytes(content.get("SecretBinary") or b"") if plain is None else plain.encode("utf-8", "surrogatepass")
+            "": bytes(content.get("SecretBinary") or b"")
+            if existing is None
+            else existing.encode("utf-8", "surrogatepass")
         }
     if len({member.name for member in found}) < len(found):
-        return {"": plain.encode("utf-8", "surrogatepass")}  # nobody can tell which of two is meant
-    return {member.name: value(plain, member) for member in found}
+        return {"": existing.encode("utf-8", "surrogatepass")}  # nobody can tell which of two is meant
+    return {member.name: decode_member(existing, member) for member in found}
 
 
-def content_of(before: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Content:
+def make_content(existing_text: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Content:
     """What AWS is given: the values alone, or set into the JSON object that was there."""
     if "" in wanted:
-        content: Content = _whole(wanted[""], locator)
+        content: Content = _whole_content(wanted[""], locator)
     else:
         values = {key: decode_text(data, locator) for key, data in wanted.items()}
-        found = members(before or "{}") or []
+        found = find_members(existing_text or "{}") or []
         if len({member.name for member in found}) < len(found):
             raise UnsupportedError(f"{locator} is a JSON object with two members of one name", remedy="mend it first")
-        content = {"SecretString": with_members(before or "{}", values)}
+        content = {"SecretString": set_members(existing_text or "{}", values)}
     (data,) = content.values()
-    if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > LARGEST:
+    if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > MAX_SIZE:
         raise UnsupportedError(
-            f"{locator}: AWS keeps {LARGEST} bytes in a secret, and this is more", remedy="store it elsewhere"
+            f"{locator}: AWS keeps {MAX_SIZE} bytes in a secret, and this is more", remedy="store it elsewhere"
         )
     return content
 
 
-def _whole(data: bytes, locator: Locator) -> Content:
+def _whole_content(data: bytes, locator: Locator) -> Content:
     if not data:
         raise UnsupportedError(f"{locator}: AWS keeps no empty secret", remedy="store it under a key: #KEY=PROMPT")
     try:
@@ -91,7 +93,7 @@ def _whole(data: bytes, locator: Locator) -> Content:
         return {"SecretBinary": data}
 
 
-def text_of(content: Content) -> str | None:
+def get_text(content: Content) -> str | None:
     found = content.get("SecretString")
     return found if isinstance(found, str) else None
 
@@ -111,26 +113,26 @@ class Member(NamedTuple):
     end: int
 
 
-def members(text: str) -> list[Member] | None:
+def find_members(text: str) -> list[Member] | None:
     """The members of an object, in order; None where the text is none."""
     try:
         if not isinstance(_DECODER.decode(text), dict):
             return None
     except (ValueError, RecursionError):
         return None
-    found, at = [], _after(text, text.index("{") + 1)
+    found, at = [], _skip_blanks(text, text.index("{") + 1)
     while text[at] != "}":
         name, at = scanstring(text, at + 1)
-        start = _after(text, _after(text, at) + 1)
+        start = _skip_blanks(text, _skip_blanks(text, at) + 1)
         _, end = _DECODER.raw_decode(text, start)
         found.append(Member(name, start, end))
-        at = _after(text, end)
+        at = _skip_blanks(text, end)
         if text[at] == ",":
-            at = _after(text, at + 1)
+            at = _skip_blanks(text, at + 1)
     return found
 
 
-def value(text: str, member: Member) -> bytes:
+def decode_member(text: str, member: Member) -> bytes:
     """A member's value as one would read it: a string's text, a number as it is spelled.
 
     What is neither (a list, an object, null) begins with a byte that no text has.
@@ -142,24 +144,26 @@ def value(text: str, member: Member) -> bytes:
     return (b"\xff" if raw[0] in "[{n" else b"") + raw.encode("utf-8", "surrogatepass")
 
 
-def with_members(text: str, values: Mapping[str, str]) -> str:
+def set_members(text: str, values: Mapping[str, str]) -> str:
     """The text with these members: in their old places, new ones at the end."""
-    found = members(text) or []
+    found = find_members(text) or []
     spans = {member.name: member for member in found}
     end = found[-1].end if found else text.index("{") + 1
-    new = [f"{_json(name)}: {_json(given)}" for name, given in values.items() if name not in spans]
+    new = [
+        f"{_encode_text(name)}: {_encode_text(new_value)}" for name, new_value in values.items() if name not in spans
+    ]
     parts = [text[:end], ", " if found and new else "", ", ".join(new), text[end:]]
     changed = "".join(parts)
     for member in reversed(found):  # from the end, so that the places before it stay
         if member.name in values:
-            changed = changed[: member.start] + _json(values[member.name]) + changed[member.end :]
+            changed = changed[: member.start] + _encode_text(values[member.name]) + changed[member.end :]
     return changed
 
 
-def _after(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     match = _BLANK.match(text, at)
     return match.end() if match else at
 
 
-def _json(text: str) -> str:
+def _encode_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

@@ -19,17 +19,17 @@ from sealpipe.plugin import (
 )
 
 
-class Doing(NamedTuple):
-    """What a call does, in a word for people. `unsure` tells that it is not known whether it did, where AWS fails."""
+class Verb(NamedTuple):
+    """What a call does, in a word for messages. If one that is `not_repeatable` fails, its outcome is unknown."""
 
     word: str
-    unsure: bool = False
+    not_repeatable: bool = False
 
 
-READ: Final = Doing("read")
-WRITE: Final = Doing("written", unsure=True)
-MARK: Final = Doing("written")
-"""Writing what may be written again as often as one likes."""
+READ: Final = Verb("read")
+WRITE: Final = Verb("written", not_repeatable=True)
+MARK: Final = Verb("written")
+"""A write that may be repeated."""
 
 
 class Meaning(NamedTuple):
@@ -59,7 +59,7 @@ KEY = Meaning(
     "cannot be {coded}: its KMS key may not be used, or is not there",
     "allow {key} on the key that it is encrypted with",
 )
-_STRANGER = Meaning(
+_UNKNOWN_KEY = Meaning(
     BackendAuthError,
     "cannot be asked for: AWS does not know the access key",
     "check the access key; a temporary one needs its session token",
@@ -70,10 +70,10 @@ _SIGNATURE = Meaning(
     "cannot be asked for: AWS does not accept the signature",
     "check the secret access key, and this machine's clock",
 )
-_MALFORMED = Meaning(ReferenceValueError, "is nothing that AWS takes", "check the name, and the parameters behind ?")
-LATER = Meaning(UnavailableError, "cannot be {done} now: AWS asks to try again later", "run it again later")
-FAILED = LATER._replace(remedy="run it again later; AWS has trouble of its own")
-_FULL = Meaning(
+_INVALID_NAME = Meaning(ReferenceValueError, "is nothing that AWS takes", "check the name, and the parameters behind ?")
+THROTTLED = Meaning(UnavailableError, "cannot be {done} now: AWS asks to try again later", "run it again later")
+FAILED = THROTTLED._replace(remedy="run it again later; AWS has trouble of its own")
+_LIMIT_REACHED = Meaning(
     UnsupportedError,
     "cannot be {done}: the account, or this place, has as many as AWS allows",
     "delete what nobody needs",
@@ -83,7 +83,9 @@ _PATTERN = Meaning(
     "cannot be {done}: its AllowedPattern does not match the value",
     "ask for another value, or change it",
 )
-_NOT_HERE = Meaning(UnsupportedError, "cannot be asked for: this endpoint does not know {action}", "check endpoint_url")
+_UNKNOWN_OPERATION = Meaning(
+    UnsupportedError, "cannot be asked for: this endpoint does not know {action}", "check endpoint_url"
+)
 
 CODES: Final[Mapping[str, Meaning]] = {
     code: meaning
@@ -91,28 +93,31 @@ CODES: Final[Mapping[str, Meaning]] = {
         (_MISSING, "ResourceNotFoundException ParameterNotFound ParameterVersionNotFound"),
         (DENIED, "AccessDeniedException AccessDenied UnauthorizedOperation AuthorizationError"),
         (KEY, "DecryptionFailure InvalidKeyId KMSAccessDeniedException KMSDisabledException KMSInvalidStateException"),
-        (_STRANGER, "UnrecognizedClientException InvalidClientTokenId InvalidAccessKeyId AuthFailure"),
-        (_STRANGER, "MissingAuthenticationToken MissingAuthenticationTokenException OptInRequired"),
+        (_UNKNOWN_KEY, "UnrecognizedClientException InvalidClientTokenId InvalidAccessKeyId AuthFailure"),
+        (_UNKNOWN_KEY, "MissingAuthenticationToken MissingAuthenticationTokenException OptInRequired"),
         (_EXPIRED, "ExpiredToken ExpiredTokenException RequestExpired"),
         (_SIGNATURE, "SignatureDoesNotMatch InvalidSignatureException IncompleteSignature"),
-        (_MALFORMED, "ValidationException ValidationError InvalidParameterException InvalidParameterValue"),
-        (_MALFORMED, "InvalidRequestException ParamValidationError"),
+        (_INVALID_NAME, "ValidationException ValidationError InvalidParameterException InvalidParameterValue"),
+        (_INVALID_NAME, "InvalidRequestException ParamValidationError"),
         (KEY, "EncryptionFailure"),
-        (LATER, "ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded SlowDown"),
-        (LATER, "TooManyUpdates"),
+        (THROTTLED, "ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded SlowDown"),
+        (THROTTLED, "TooManyUpdates"),
         (FAILED, "ServiceUnavailable ServiceUnavailableException InternalServiceError InternalServerError"),
         (FAILED, "InternalFailure InternalServiceErrorException RequestTimeout RequestTimeoutException"),
         (FAILED, "IDPCommunicationError"),
-        (_FULL, "LimitExceededException ParameterLimitExceeded ParameterMaxVersionLimitExceeded TooManyTagsError"),
-        (_FULL, "HierarchyLevelLimitExceededException"),
+        (
+            _LIMIT_REACHED,
+            "LimitExceededException ParameterLimitExceeded ParameterMaxVersionLimitExceeded TooManyTagsError",
+        ),
+        (_LIMIT_REACHED, "HierarchyLevelLimitExceededException"),
         (_PATTERN, "ParameterPatternMismatchException"),
-        (_NOT_HERE, "UnknownOperationException UnknownOperation InvalidAction NotImplemented"),
+        (_UNKNOWN_OPERATION, "UnknownOperationException UnknownOperation InvalidAction NotImplemented"),
     )
     for code in codes.split()
 }
 
-_REACH = "check the network, endpoint_url and the region"
-_LOGIN = "log in to AWS anew (`aws sso login`), or check the profile"
+_CHECK_NETWORK = "check the network, endpoint_url and the region"
+_LOG_IN_AGAIN = "log in to AWS anew (`aws sso login`), or check the profile"
 SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     (
         boto.NoCredentialsError,
@@ -146,14 +151,23 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
         boto.ConfigParseError,
         Meaning(NotConfiguredError, "cannot be asked for: AWS's config file cannot be read", "check ~/.aws/config"),
     ),
-    (boto.ParamValidationError, _MALFORMED),
+    (boto.ParamValidationError, _INVALID_NAME),
     (boto.UnauthorizedSSOTokenError, _EXPIRED),
-    (boto.SSOError, Meaning(BackendAuthError, "cannot be asked for: there is no SSO login to AWS", _LOGIN)),
-    (boto.TokenRetrievalError, Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOGIN)),
-    (boto.CredentialRetrievalError, Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOGIN)),
-    (boto.ReadTimeoutError, Meaning(UnavailableError, "cannot be {done} now: AWS did not answer in time", _REACH)),
+    (boto.SSOError, Meaning(BackendAuthError, "cannot be asked for: there is no SSO login to AWS", _LOG_IN_AGAIN)),
+    (
+        boto.TokenRetrievalError,
+        Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOG_IN_AGAIN),
+    ),
+    (
+        boto.CredentialRetrievalError,
+        Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOG_IN_AGAIN),
+    ),
+    (
+        boto.ReadTimeoutError,
+        Meaning(UnavailableError, "cannot be {done} now: AWS did not answer in time", _CHECK_NETWORK),
+    ),
     (
         boto.ConnectionClosedError,
-        Meaning(UnavailableError, "cannot be {done} now: AWS hung up without an answer", _REACH),
+        Meaning(UnavailableError, "cannot be {done} now: AWS hung up without an answer", _CHECK_NETWORK),
     ),
 )

@@ -16,11 +16,11 @@ from sealpipe_plugins.aws.error_table import (
     DENIED,
     FAILED,
     KEY,
-    LATER,
     READ,
     SDK,
-    Doing,
+    THROTTLED,
     Meaning,
+    Verb,
 )
 from sealpipe_plugins.http_errors import connect_error
 
@@ -30,67 +30,69 @@ FAILURES: Final = (boto.BotoCoreError, boto.ClientError)
 _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]{0,63}")
 
 
-def told(error: Exception, about: object, action: str, doing: Doing = READ) -> PluginError:
+def map_error(error: Exception, subject: object, action: str, verb: Verb = READ) -> PluginError:
     """One of FAILURES, about a reference; `action` is the permission that the call needs."""
     if isinstance(error, boto.ClientError):
-        return _answered(error.response, about, action, doing)
+        return _map_response(error.response, subject, action, verb)
     meaning = next((meaning for kind, meaning in SDK if isinstance(error, kind)), None)
     if meaning is None and isinstance(error, boto.ConnectionError | boto.HTTPClientError):
-        return _not_reached(error, about, doing)
-    failed = isinstance(error, boto.ReadTimeoutError | boto.ConnectionClosedError)
-    return _said(meaning, about, action, type(error).__name__, doing, failed=failed)
+        return _map_connect_error(error, subject, verb)
+    aws_failed = isinstance(error, boto.ReadTimeoutError | boto.ConnectionClosedError)
+    return _make_error(meaning, subject, action, type(error).__name__, verb, aws_failed=aws_failed)
 
 
-def code_of(error: Exception) -> str:
+def error_code(error: Exception) -> str:
     """The code that AWS answered with; empty where it did not answer."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, boto.ClientError) else ""
 
 
-def refused(code: str, message: str, about: object, action: str, doing: Doing = READ) -> PluginError:
+def error_for_code(code: str, message: str, subject: object, action: str, verb: Verb = READ) -> PluginError:
     """An error that AWS answers with, by its code."""
     meaning = CODES.get(code)
     if code == "InvalidRequestException" and re.search("delet", message):
         meaning = DELETED
     elif meaning is DENIED and re.search("KMS|kms:|[Cc]iphertext", message):
         meaning = KEY
-    return _said(meaning, about, action, code, doing, failed=meaning is FAILED)
+    return _make_error(meaning, subject, action, code, verb, aws_failed=meaning is FAILED)
 
 
-def _answered(response: Mapping[str, Any], about: object, action: str, doing: Doing) -> PluginError:
-    given, meta = response.get("Error", {}), response.get("ResponseMetadata", {})
-    code = str(given.get("Code", ""))
-    status = meta.get("HTTPStatusCode", 0)
-    failure = refused(code, str(given.get("Message", "")), about, action, doing)
+def _map_response(response: Mapping[str, Any], subject: object, action: str, verb: Verb) -> PluginError:
+    error, metadata = response.get("Error", {}), response.get("ResponseMetadata", {})
+    code = str(error.get("Code", ""))
+    status = metadata.get("HTTPStatusCode", 0)
+    failure = error_for_code(code, str(error.get("Message", "")), subject, action, verb)
     if status >= 500 and not isinstance(failure, UnavailableError | UnknownOutcomeError):
-        failure = _said(FAILED, about, action, code, doing, failed=True)
+        failure = _make_error(FAILED, subject, action, code, verb, aws_failed=True)
     elif status == 429 and not isinstance(failure, UnavailableError):
-        failure = _said(LATER, about, action, code, doing)
+        failure = _make_error(THROTTLED, subject, action, code, verb)
     if isinstance(failure, UnavailableError):
-        failure.retry_after = retry_after(meta.get("HTTPHeaders", {}).get("retry-after"))
+        failure.retry_after = retry_after(metadata.get("HTTPHeaders", {}).get("retry-after"))
     return failure
 
 
-def _not_reached(error: Any, about: object, doing: Doing) -> PluginError:
+def _map_connect_error(error: Any, subject: object, verb: Verb) -> PluginError:
     host = urlsplit(str(error.kwargs.get("endpoint_url", ""))).netloc
     reason = connect_error(error, "AWS", host or "its address")
-    return type(reason)(f"{about} cannot be {doing.word}: {reason.message}", remedy=reason.remedy)
+    return type(reason)(f"{subject} cannot be {verb.word}: {reason.message}", remedy=reason.remedy)
 
 
-def _said(
-    meaning: Meaning | None, about: object, action: str, code: str, doing: Doing, *, failed: bool = False
+def _make_error(
+    meaning: Meaning | None, subject: object, action: str, code: str, verb: Verb, *, aws_failed: bool = False
 ) -> PluginError:
-    if failed and doing.unsure:
+    if aws_failed and verb.not_repeatable:
         return UnknownOutcomeError(
-            f"{about}: AWS failed while it was {doing.word}", remedy="run it again: it looks first"
+            f"{subject}: AWS failed while it was {verb.word}", remedy="run it again: it looks first"
         )
     if meaning is None:
-        shown = code if _CODE.fullmatch(code) else "an unknown code"
-        return PluginError(f"{about} cannot be {doing.word}: AWS answered {shown}", remedy="see AWS's list of errors")
-    read = doing.word == READ.word
+        safe_code = code if _CODE.fullmatch(code) else "an unknown code"
+        return PluginError(
+            f"{subject} cannot be {verb.word}: AWS answered {safe_code}", remedy="see AWS's list of errors"
+        )
+    read = verb.word == READ.word
     words = {
         "action": action,
-        "done": doing.word,
+        "done": verb.word,
         "coded": "decrypted" if read else "encrypted",
         "key": "kms:Decrypt" if read else "kms:Encrypt, kms:GenerateDataKey and kms:Decrypt",
     }
-    return meaning.kind(f"{about} {meaning.what.format(**words)}", remedy=meaning.remedy.format(**words))
+    return meaning.kind(f"{subject} {meaning.what.format(**words)}", remedy=meaning.remedy.format(**words))

@@ -16,8 +16,8 @@ from pydantic import PositiveFloat
 
 from sealpipe.plugin import BackendAuthError, Context, NotConfiguredError, PluginError, Secret
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.aws.errors import FAILURES, code_of, told
-from sealpipe_plugins.aws.transport import send_by
+from sealpipe_plugins.aws.errors import FAILURES, error_code, map_error
+from sealpipe_plugins.aws.transport import send_through
 
 
 class AwsSettings(PluginSettings):
@@ -51,35 +51,35 @@ _WITHOUT_VARIABLES: Final[Mapping[str, Any]] = {
 """The SDK's table of where it finds these (config file, variable, default, type), without their variables."""
 
 
-class Make(Protocol):
+class ClientFactory(Protocol):
     """How a client is made of a session."""
 
     def __call__(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
         """The client."""
 
 
-def logged_in(settings: AwsSettings, context: Context, make: Make) -> Session:
+def make_session(settings: AwsSettings, context: Context, make_client: ClientFactory) -> Session:
     """A session whose clients have the right credentials. Where there is a role, it is assumed at the first call."""
-    session = _session(settings, context)
-    by_token = settings.role_arn is not None and settings.audience is not None
-    found = None if by_token else _found(session, settings, context)
+    session = _base_session(settings, context)
+    with_token = settings.role_arn is not None and settings.audience is not None
+    credentials = None if with_token else _configured_credentials(session, settings, context)
     if settings.role_arn is None:
         if settings.audience is not None:
             raise NotConfiguredError(f"{context.store} has an audience and no role_arn", remedy="set role_arn, too")
-        return session if found is None else _with(session, found)
-    base = session if found is None else _with(session, found)
+        return session if credentials is None else _with_credentials(session, credentials)
+    base_session = session if credentials is None else _with_credentials(session, credentials)
 
     def assume() -> dict[str, Any]:
-        sts = make(base, "sts", unsigned=by_token)
-        return _assumed(sts, settings, context, by_token=by_token)
+        sts = make_client(base_session, "sts", unsigned=with_token)
+        return _assume_role(sts, settings, context, with_token=with_token)
 
     role = DeferredRefreshableCredentials(refresh_using=assume, method="sealpipe")
-    return _with(_session(settings, context), role)
+    return _with_credentials(_base_session(settings, context), role)
 
 
-def _session(settings: AwsSettings, context: Context) -> Session:
+def _base_session(settings: AwsSettings, context: Context) -> Session:
     session = Session(session_vars=dict(_WITHOUT_VARIABLES) if context.named else None, profile=settings.profile)
-    send_by(session, context, settings.timeout)  # for the clients of the SDK's own logins, too
+    send_through(session, context, settings.timeout)  # for the clients of the SDK's own logins, too
     if settings.profile is not None:
         _check_profile(session, settings.profile, context)
     return session
@@ -96,7 +96,7 @@ def _check_profile(session: Session, profile: str, context: Context) -> None:
     )
 
 
-def _found(session: Session, settings: AwsSettings, context: Context) -> Any:
+def _configured_credentials(session: Session, settings: AwsSettings, context: Context) -> Any:
     """The credentials that the settings name; None for what the SDK finds by itself."""
     key, secret, token = settings.access_key_id, settings.secret_access_key, settings.session_token
     if key is not None and secret is not None:
@@ -106,7 +106,7 @@ def _found(session: Session, settings: AwsSettings, context: Context) -> Any:
             f"{context.store} has one half of an AWS access key", remedy="set access_key_id and secret_access_key"
         )
     if settings.credential_source is not None:
-        return _from(session, settings.credential_source, context)
+        return _load_source(session, settings.credential_source, context)
     if context.named and settings.profile is None:
         raise NotConfiguredError(
             f"the store {context.store} has no AWS credentials: AWS_* variables serve the default store only",
@@ -116,18 +116,18 @@ def _found(session: Session, settings: AwsSettings, context: Context) -> Any:
     return None
 
 
-def _from(session: Session, source: str, context: Context) -> Any:
+def _load_source(session: Session, source: str, context: Context) -> Any:
     providers = session.get_component("credential_provider").providers
-    found = next((p.load() for p in providers if source == p.CANONICAL_NAME), None)
-    if found is None:
+    credentials = next((p.load() for p in providers if source == p.CANONICAL_NAME), None)
+    if credentials is None:
         raise NotConfiguredError(
             f"{context.store}: its credential_source {source} gives no credentials here",
             remedy="choose another one, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for Environment",
         )
-    return found
+    return credentials
 
 
-class _Given:
+class _StaticProvider:
     """A provider that has them already."""
 
     METHOD = CANONICAL_NAME = "sealpipe"
@@ -139,43 +139,43 @@ class _Given:
         return self._credentials
 
 
-def _with(session: Session, credentials: Any) -> Session:
-    session.register_component("credential_provider", CredentialResolver([_Given(credentials)]))
+def _with_credentials(session: Session, credentials: Any) -> Session:
+    session.register_component("credential_provider", CredentialResolver([_StaticProvider(credentials)]))
     return session
 
 
-def _assumed(sts: Any, settings: AwsSettings, context: Context, *, by_token: bool) -> dict[str, Any]:
+def _assume_role(sts: Any, settings: AwsSettings, context: Context, *, with_token: bool) -> dict[str, Any]:
     role = {"RoleArn": settings.role_arn, "RoleSessionName": settings.role_session_name}
     failure: PluginError
     try:
-        if by_token:
+        if with_token:
             token = context.oidc_token(settings.audience).reveal()
-            answer = sts.assume_role_with_web_identity(**role, WebIdentityToken=token)
+            response = sts.assume_role_with_web_identity(**role, WebIdentityToken=token)
         else:
             external = {} if settings.external_id is None else {"ExternalId": settings.external_id}
-            answer = sts.assume_role(**role, **external)
-        given = answer["Credentials"]
+            response = sts.assume_role(**role, **external)
+        issued = response["Credentials"]
         return {
-            "access_key": given["AccessKeyId"],
-            "secret_key": given["SecretAccessKey"],
-            "token": given["SessionToken"],
-            "expiry_time": given["Expiration"].isoformat(),
+            "access_key": issued["AccessKeyId"],
+            "secret_key": issued["SecretAccessKey"],
+            "token": issued["SessionToken"],
+            "expiry_time": issued["Expiration"].isoformat(),
         }
     except FAILURES as error:
-        failure = _refused(error, settings, context, by_token=by_token)
+        failure = _assume_error(error, settings, context, with_token=with_token)
     raise failure
 
 
-def _refused(error: Exception, settings: AwsSettings, context: Context, *, by_token: bool) -> PluginError:
-    action = "sts:AssumeRoleWithWebIdentity" if by_token else "sts:AssumeRole"
-    failure = told(error, f"{context.store}:", action)
-    code = code_of(error)
+def _assume_error(error: Exception, settings: AwsSettings, context: Context, *, with_token: bool) -> PluginError:
+    action = "sts:AssumeRoleWithWebIdentity" if with_token else "sts:AssumeRole"
+    failure = map_error(error, f"{context.store}:", action)
+    code = error_code(error)
     if code in ("AccessDenied", "AccessDeniedException", "InvalidIdentityToken", "IDPRejectedClaim"):
-        whom = "the CI's token" if by_token else "these credentials"
+        identity = "the CI's token" if with_token else "these credentials"
         return BackendAuthError(
-            f"AWS does not let {whom} assume the role {settings.role_arn} ({code})",
+            f"AWS does not let {identity} assume the role {settings.role_arn} ({code})",
             remedy="check the role's trust policy: the identity provider, its audience and the subject that it names"
-            if by_token
+            if with_token
             else "check the role's trust policy, its external_id, and that sts:AssumeRole is allowed",
         )
     return failure

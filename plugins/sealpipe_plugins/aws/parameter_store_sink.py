@@ -22,9 +22,9 @@ from sealpipe.plugin import (
     WriteConflictError,
     missing,
 )
-from sealpipe_plugins.aws.client import OnAws
+from sealpipe_plugins.aws.client import AwsPlugin
 from sealpipe_plugins.aws.content import markers_in, tags_with
-from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
+from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Verb
 from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_and_confirm
 from sealpipe_plugins.sink_values import decode_text, values_by_key
 
@@ -32,27 +32,28 @@ STANDARD, ADVANCED = 4096, 8192
 """Bytes of a parameter, by its tier."""
 
 _NAME: Final = re.compile(r"/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+){0,14}")
-_LONGEST: Final = 1011
+_MAX_NAME: Final = 1011
 _RESERVED: Final = re.compile(r"/?(aws|ssm)", re.IGNORECASE)
 _NESTED: Final = re.compile(r"\{\{\s*(ssm:[^}]*)?\}\}")
 _MISSING, _EXISTS = ("ParameterNotFound", "ParameterVersionNotFound"), ("ParameterAlreadyExists",)
 
 
-class AwsSsmSink(OnAws, Sink):
+class AwsSsmSink(AwsPlugin, Sink):
     """Parameters, by name."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """In words."""
-        _check(locator)
-        below = locator.body.endswith("/")
-        doing = {"create": "make", "replace": "make, or overwrite,", "merge": "make, or overwrite,"}[mode]
-        what = f"each key a parameter below {locator.body}" if below else f"the parameter {locator.body}"
-        return f"{doing} {what} in AWS Parameter Store, encrypted" + (", and no other" if below else "")
+        _check_locator(locator)
+        is_path = locator.body.endswith("/")
+        verb = {"create": "make", "replace": "make, or overwrite,", "merge": "make, or overwrite,"}[mode]
+        what = f"each key a parameter below {locator.body}" if is_path else f"the parameter {locator.body}"
+        return f"{verb} {what} in AWS Parameter Store, encrypted" + (", and no other" if is_path else "")
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
         """Store each, read the version back, and keep the marker in a tag."""
         parameters = [
-            _Parameter(self, locator, name, data, mode, marker) for name, data in _named(locator, fields).items()
+            _Parameter(self, locator, name, data, mode, marker)
+            for name, data in _values_by_name(locator, fields).items()
         ]
         if len(parameters) > 1:
             for each in parameters:  # before the first is written, none may stand in the way
@@ -61,82 +62,89 @@ class AwsSsmSink(OnAws, Sink):
         version = ",".join(receipt.version for receipt in receipts)
         return Receipt(locator, version, already=all(receipt.already for receipt in receipts))
 
-    def ask(self, operation: str, about: object, doing: Doing = READ, **more: Any) -> dict[str, Any]:
+    def call(self, operation: str, subject: object, verb: Verb = READ, **more: Any) -> dict[str, Any]:
         """A call about a parameter."""
-        return self._aws.call("ssm", operation, about, doing, **more)
+        return self._aws.call("ssm", operation, subject, verb, **more)
 
 
 class _Parameter:
     """One parameter while something is stored in it."""
 
     def __init__(self, sink: AwsSsmSink, locator: Locator, name: str, data: bytes, mode: Mode, marker: str) -> None:
-        self._ask = partial(sink.ask)
+        self._call = partial(sink.call)
         self._locator, self._name, self._wanted, self._mode, self._marker = locator, name, {name: data}, mode, marker
-        self._value = _value(data, locator)
-        self._made = False
+        self._value = _check_value(data, locator)
+        self._is_new = False
 
     def check(self) -> None:
         """WriteConflictError where the mode does not allow what is there, UnsupportedError where AWS would not take the
         value."""
-        snapshot = self._look()
+        snapshot = self._read()
         if missing(snapshot.values, self._wanted, mode=self._mode, marked=has_marker(snapshot.markers, self._marker)):
-            self._as_it_was(snapshot)
+            self._unchanged_settings(snapshot)
 
     def store(self) -> Receipt:
         """Bring it to hold the value."""
-        outcome = store_and_confirm(self._look, self._write, self._wanted, self._locator, self._mode, self._marker)
-        if not self._made and not has_marker(outcome.snapshot.markers, self._marker):
-            markers = self._markers() if outcome.wrote else outcome.snapshot.markers
-            about, tags = f"{self._locator} holds the value; its tag", tags_with(markers, self._marker)
-            self._ask("add_tags_to_resource", about, MARK, ResourceType="Parameter", ResourceId=self._name, Tags=tags)
+        outcome = store_and_confirm(self._read, self._write, self._wanted, self._locator, self._mode, self._marker)
+        if not self._is_new and not has_marker(outcome.snapshot.markers, self._marker):
+            markers = self._read_markers() if outcome.wrote else outcome.snapshot.markers
+            subject, tags = f"{self._locator} holds the value; its tag", tags_with(markers, self._marker)
+            self._call(
+                "add_tags_to_resource", subject, MARK, ResourceType="Parameter", ResourceId=self._name, Tags=tags
+            )
         return Receipt(self._locator, outcome.version, already=not outcome.wrote)
 
-    def _look(self) -> Snapshot:
-        answer = self._ask("get_parameter", self._locator, expected=_MISSING, Name=self._name, WithDecryption=True)
-        if not answer:
+    def _read(self) -> Snapshot:
+        response = self._call("get_parameter", self._locator, expected=_MISSING, Name=self._name, WithDecryption=True)
+        if not response:
             return Snapshot(None)
-        found = answer.get("Parameter", {})
-        if found.get("Type") != "SecureString":
+        described = response.get("Parameter", {})
+        if described.get("Type") != "SecureString":
             raise WriteConflictError(
-                f"{self._locator}: the parameter {self._name} is there, and is not encrypted ({found.get('Type')})",
+                f"{self._locator}: the parameter {self._name} is there, and is not encrypted ({described.get('Type')})",
                 remedy="AWS does not change a parameter's type: delete it, or name another one",
             )
-        there = {self._name: str(found.get("Value", "")).encode("utf-8", "surrogatepass")}
-        return Snapshot(there, str(found.get("Version", "")), self._markers())
+        existing = {self._name: str(described.get("Value", "")).encode("utf-8", "surrogatepass")}
+        return Snapshot(existing, str(described.get("Version", "")), self._read_markers())
 
     def _write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - one value
-        asked = {"Name": self._name, "Value": self._value, "Type": "SecureString", **self._as_it_was(snapshot)}
+        request = {
+            "Name": self._name,
+            "Value": self._value,
+            "Type": "SecureString",
+            **self._unchanged_settings(snapshot),
+        }
         if snapshot.values is None:
-            done = self._ask(
+            response = self._call(
                 "put_parameter",
                 self._locator,
                 WRITE,
                 expected=_EXISTS,
                 tagging="add_tags_to_resource",
                 Tags=tags_with("", self._marker),
-                **asked,
+                **request,
             )
-            if not done:
+            if not response:
                 return None
-            self._made = True
+            self._is_new = True
         else:
-            done = self._ask("put_parameter", self._locator, WRITE, Overwrite=True, **asked)
-        version = str(done.get("Version", ""))
+            response = self._call("put_parameter", self._locator, WRITE, Overwrite=True, **request)
+        version = str(response.get("Version", ""))
         self._read_back(version)
         return version
 
-    def _as_it_was(self, snapshot: Snapshot) -> dict[str, str]:
+    def _unchanged_settings(self, snapshot: Snapshot) -> dict[str, str]:
         """What AWS would set anew, were it not told: the KMS key, and the tier. UnsupportedError for a value too
         long."""
         if snapshot.values is None:
-            self._fits(STANDARD)
+            self._check_size(STANDARD)
             return {}
-        asked = [{"Key": "Name", "Option": "Equals", "Values": [self._name]}]
-        found = self._ask("describe_parameters", self._locator, ParameterFilters=asked).get("Parameters") or [{}]
-        self._fits(STANDARD if found[0].get("Tier") == "Standard" else ADVANCED)
-        return {name: str(found[0][name]) for name in ("KeyId", "Tier") if found[0].get(name)}
+        request = [{"Key": "Name", "Option": "Equals", "Values": [self._name]}]
+        described = self._call("describe_parameters", self._locator, ParameterFilters=request).get("Parameters") or [{}]
+        self._check_size(STANDARD if described[0].get("Tier") == "Standard" else ADVANCED)
+        return {name: str(described[0][name]) for name in ("KeyId", "Tier") if described[0].get(name)}
 
-    def _fits(self, limit: int) -> None:
+    def _check_size(self, limit: int) -> None:
         size = len(self._wanted[self._name])
         if size > limit:
             raise UnsupportedError(
@@ -147,19 +155,19 @@ class _Parameter:
 
     def _read_back(self, version: str) -> None:
         name = f"{self._name}:{version}"
-        read = self._ask("get_parameter", self._locator, expected=_MISSING, Name=name, WithDecryption=True)
+        read = self._call("get_parameter", self._locator, expected=_MISSING, Name=name, WithDecryption=True)
         if not read:
             raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
         require_same(read.get("Parameter", {}).get("Value"), self._value, self._locator)
 
-    def _markers(self) -> str:
-        found = self._ask("list_tags_for_resource", self._locator, ResourceType="Parameter", ResourceId=self._name)
-        return markers_in(found.get("TagList"))
+    def _read_markers(self) -> str:
+        described = self._call("list_tags_for_resource", self._locator, ResourceType="Parameter", ResourceId=self._name)
+        return markers_in(described.get("TagList"))
 
 
-def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
+def _values_by_name(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     """The values by the whole names of their parameters."""
-    _check(locator)
+    _check_locator(locator)
     wanted = values_by_key(fields, locator)
     if not locator.body.endswith("/"):
         if len(wanted) != 1:
@@ -172,7 +180,7 @@ def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     if "" in wanted:
         raise ReferenceValueError(f"{locator} is a path", remedy="name the key to store it under: #password=PROMPT")
     for key in wanted:
-        if not _good(locator.body + key) or not _NAME.fullmatch(key):
+        if not _is_valid_name(locator.body + key) or not _NAME.fullmatch(key):
             raise ReferenceValueError(
                 f"{locator}: a key cannot be the name of a parameter",
                 remedy="letters, digits and _.- are allowed, parted by /; 15 levels, 1011 characters",
@@ -180,26 +188,26 @@ def _named(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     return {locator.body + key: data for key, data in wanted.items()}
 
 
-def _check(locator: Locator) -> None:
+def _check_locator(locator: Locator) -> None:
     if locator.body.startswith("arn:"):
         raise ReferenceValueError(f"{locator}: AWS writes no parameter by its ARN", remedy="write its name: /PATH/NAME")
-    below = locator.body.endswith("/")
-    if locator.body != "/" and not _good(locator.body.removesuffix("/")):
+    is_path = locator.body.endswith("/")
+    if locator.body != "/" and not _is_valid_name(locator.body.removesuffix("/")):
         raise ReferenceValueError(
             f"{locator} names no parameter that there could be",
             remedy=f"write {locator.name}:/PATH/NAME: letters, digits and _.-; it begins with neither aws nor ssm",
         )
-    if below and not locator.body.startswith("/"):
+    if is_path and not locator.body.startswith("/"):
         raise ReferenceValueError(f"{locator}: a path begins with /", remedy=f"write {locator.name}:/{locator.body}")
 
 
-def _good(name: str) -> bool:
+def _is_valid_name(name: str) -> bool:
     # A name with levels is a path from the root, and begins with a slash.
     whole = name.startswith("/") or "/" not in name
-    return whole and bool(_NAME.fullmatch(name)) and len(name) <= _LONGEST and not _RESERVED.match(name)
+    return whole and bool(_NAME.fullmatch(name)) and len(name) <= _MAX_NAME and not _RESERVED.match(name)
 
 
-def _value(data: bytes, locator: Locator) -> str:
+def _check_value(data: bytes, locator: Locator) -> str:
     value = decode_text(data, locator)
     if not value:
         raise UnsupportedError(f"{locator}: AWS keeps no empty parameter", remedy="store it elsewhere")

@@ -25,9 +25,9 @@ from sealpipe.plugin import (
     UnavailableError,
     WriteConflictError,
 )
-from sealpipe_plugins.aws.client import OnAws
-from sealpipe_plugins.aws.content import Content, content_of, markers_in, next_one, tags_with, there_in
-from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Doing
+from sealpipe_plugins.aws.client import AwsPlugin
+from sealpipe_plugins.aws.content import Content, make_content, markers_in, next_content, read_values, tags_with
+from sealpipe_plugins.aws.error_table import MARK, READ, WRITE, Verb
 from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_and_confirm
 from sealpipe_plugins.sink_values import values_by_key
 
@@ -35,137 +35,142 @@ STAGE: Final = "sealpipe"
 """The stage of a version that is on its way to be the current one."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+")
-_OURS: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
+_UUID_NAMESPACE: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
 """Names tokens of ours; any number does that stays the same."""
 _MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
 _MOVED = ("InvalidParameterException", "InvalidRequestException")
 
 
-class AwsSmSink(OnAws, Sink):
+class AwsSmSink(AwsPlugin, Sink):
     """Secrets, by name or ARN."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """In words."""
-        _check(locator)
-        doing = {
+        _check_locator(locator)
+        verb = {
             "create": "make the secret {} in AWS Secrets Manager",
             "replace": "give the secret {} in AWS Secrets Manager a new version, with nothing else in it",
             "merge": "give the secret {} in AWS Secrets Manager a new version, keeping its other keys",
         }
-        return doing[mode].format(locator.body)
+        return verb[mode].format(locator.body)
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
         """Store, read the version back, and keep the marker in a tag."""
-        _check(locator)
+        _check_locator(locator)
         wanted = values_by_key(fields, locator)
         if "" in wanted and len(wanted) > 1:
             raise ReferenceValueError(
                 f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none"
             )
-        content_of(None, wanted, locator)  # what cannot be stored is told before anything is asked
-        secret = _Secret(self, locator, wanted, mode, marker)
-        outcome = store_and_confirm(secret.look, secret.write, wanted, locator, mode, marker)
-        if not secret.made:
-            self._mark(locator, marker)
+        make_content(None, wanted, locator)  # what cannot be stored is told before anything is asked
+        secret = _SecretUpdate(self, locator, wanted, mode, marker)
+        outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
+        if not secret.is_new:
+            self._add_marker(locator, marker)
         return Receipt(locator, outcome.version, already=not outcome.wrote)
 
-    def ask(
-        self, operation: str, locator: Locator, doing: Doing = READ, about: str = "", **more: Any
+    def call(
+        self, operation: str, locator: Locator, verb: Verb = READ, subject: str = "", **more: Any
     ) -> dict[str, Any]:
         """A call about the secret."""
         if operation != "create_secret":
             more["SecretId"] = locator.body
         region = self._aws.region(locator.body)
-        return self._aws.call("secretsmanager", operation, about or locator, doing, region=region, **more)
+        return self._aws.call("secretsmanager", operation, subject or locator, verb, region=region, **more)
 
-    def _mark(self, locator: Locator, marker: str) -> None:
-        markers = markers_in(self.ask("describe_secret", locator).get("Tags"))
+    def _add_marker(self, locator: Locator, marker: str) -> None:
+        markers = markers_in(self.call("describe_secret", locator).get("Tags"))
         if not has_marker(markers, marker):
-            about = f"{locator} holds the value; its tag"
-            self.ask("tag_resource", locator, MARK, about, Tags=tags_with(markers, marker))
+            subject = f"{locator} holds the value; its tag"
+            self.call("tag_resource", locator, MARK, subject, Tags=tags_with(markers, marker))
 
 
-class _Secret:
+class _SecretUpdate:
     """One secret while something is stored in it."""
 
     def __init__(self, sink: AwsSmSink, locator: Locator, wanted: Mapping[str, bytes], mode: Mode, marker: str) -> None:
         self._sink, self._locator, self._wanted, self._mode, self._marker = sink, locator, wanted, mode, marker
-        self.made = False
+        self.is_new = False
 
-    def look(self) -> Snapshot:
+    def read(self) -> Snapshot:
         """The current version, and the tag."""
-        found = self._ask("describe_secret", expected=_MISSING)
-        if not found:
+        described = self._call("describe_secret", expected=_MISSING)
+        if not described:
             return Snapshot(None)
-        if found.get("DeletedDate") is not None:
+        if described.get("DeletedDate") is not None:
             raise WriteConflictError(
                 f"{self._locator} is marked for deletion",
                 remedy="restore it (`aws secretsmanager restore-secret`), or name another one",
             )
         # There is none where nobody gave it a value.
-        content = self._ask("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
-        there = there_in(content, whole="" in self._wanted) if content else None
-        return Snapshot(there, str(content.get("VersionId", "")), markers_in(found.get("Tags")), {"content": content})
+        content = self._call("get_secret_value", expected=_MISSING, VersionStage="AWSCURRENT")
+        existing = read_values(content, whole="" in self._wanted) if content else None
+        return Snapshot(
+            existing, str(content.get("VersionId", "")), markers_in(described.get("Tags")), {"content": content}
+        )
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - spliced
         """A new version, which becomes the current one only in place of the one that it was made from."""
         if snapshot.raw is None:
             return self._create()
-        base, sent = snapshot.version, next_one(snapshot.raw["content"], self._wanted, self._mode, self._locator)
+        base, new_content = (
+            snapshot.version,
+            next_content(snapshot.raw["content"], self._wanted, self._mode, self._locator),
+        )
         token = self._token(base, tries)
         stages = {"VersionStages": [STAGE], "ClientRequestToken": token}
-        if not self._ask("put_secret_value", WRITE, expected=_EXISTS, **stages, **sent):
+        if not self._call("put_secret_value", WRITE, expected=_EXISTS, **stages, **new_content):
             return None
-        self._read_back(token, sent)
+        self._read_back(token, new_content)
         if not self._promote(token, base):
             return None
         with suppress(PluginError):  # it has done its work; where it stays, nothing depends on it
-            self._ask("update_secret_version_stage", VersionStage=STAGE, RemoveFromVersionId=token)
+            self._call("update_secret_version_stage", VersionStage=STAGE, RemoveFromVersionId=token)
         return token
 
     def _promote(self, token: str, base: str) -> bool:
         """Make it the current version; False where that is not the one it was made from any more."""
-        move = {"VersionStage": "AWSCURRENT", "MoveToVersionId": token}
+        request = {"VersionStage": "AWSCURRENT", "MoveToVersionId": token}
         if base:
-            move["RemoveFromVersionId"] = base
+            request["RemoveFromVersionId"] = base
         else:
-            current = _stages(self._ask("describe_secret")).get("AWSCURRENT")
-            if current is not None:
-                return current == token  # the first version of all is current at once
-        return bool(self._ask("update_secret_version_stage", WRITE, expected=_MOVED, **move))
+            current_version = _versions_by_stage(self._call("describe_secret")).get("AWSCURRENT")
+            if current_version is not None:
+                return current_version == token  # the first version of all is current at once
+        return bool(self._call("update_secret_version_stage", WRITE, expected=_MOVED, **request))
 
     def _create(self) -> str | None:
         if self._locator.body.startswith("arn:"):
             raise ReferenceValueError(
                 f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN"
             )
-        sent = content_of(None, self._wanted, self._locator)
+        new_content = make_content(None, self._wanted, self._locator)
         # A token of this attempt alone: to one that comes again AWS says yes, and two would take the secret for theirs.
         token, tags = str(uuid.uuid4()), tags_with("", self._marker)
-        asked = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **sent}
-        if not self._ask("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **asked):
+        request = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **new_content}
+        if not self._call("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **request):
             return None
-        self.made = True
-        self._read_back(token, sent)
+        self.is_new = True
+        self._read_back(token, new_content)
         return token
 
-    def _read_back(self, version: str, sent: Content) -> None:
-        read = self._ask("get_secret_value", VersionId=version, expected=_MISSING)
-        if not read:
+    def _read_back(self, version: str, new_content: Content) -> None:
+        response = self._call("get_secret_value", VersionId=version, expected=_MISSING)
+        if not response:
             raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
-        require_same({name: read.get(name) for name in sent}, dict(sent), self._locator)
+        require_same({name: response.get(name) for name in new_content}, dict(new_content), self._locator)
 
     def _token(self, base: str, tries: int) -> str:
         # Of nothing that is secret: it is the version's id, which many may read. The version that a value is made
         # from is in it, so that the same token never stands for two contents.
         parts = [self._marker, self._mode, base, str(tries), *sorted(self._wanted)]
-        return str(uuid.uuid5(_OURS, json.dumps(parts)))
+        return str(uuid.uuid5(_UUID_NAMESPACE, json.dumps(parts)))
 
-    def _ask(self, operation: str, doing: Doing = READ, **more: Any) -> dict[str, Any]:
-        return self._sink.ask(operation, self._locator, doing, **more)
+    def _call(self, operation: str, verb: Verb = READ, **more: Any) -> dict[str, Any]:
+        return self._sink.call(operation, self._locator, verb, **more)
 
 
-def _check(locator: Locator) -> None:
+def _check_locator(locator: Locator) -> None:
     if not _NAME.fullmatch(locator.body):
         raise ReferenceValueError(
             f"{locator} names no secret that there could be",
@@ -173,6 +178,8 @@ def _check(locator: Locator) -> None:
         )
 
 
-def _stages(described: Mapping[str, Any]) -> dict[str, str]:
+def _versions_by_stage(described: Mapping[str, Any]) -> dict[str, str]:
     """The version that each stage is at."""
-    return {stage: one for one, stages in (described.get("VersionIdsToStages") or {}).items() for stage in stages}
+    return {
+        stage: version for version, stages in (described.get("VersionIdsToStages") or {}).items() for stage in stages
+    }

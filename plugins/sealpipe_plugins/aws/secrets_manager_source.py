@@ -19,9 +19,9 @@ from sealpipe.plugin import (
     Source,
     UnsupportedError,
 )
-from sealpipe_plugins.aws.batches import Answers, answer_batch, in_batches, parted
-from sealpipe_plugins.aws.client import THREADS, OnAws
-from sealpipe_plugins.aws.errors import refused
+from sealpipe_plugins.aws.batches import Results, fetch_in_batches, run_batch, split
+from sealpipe_plugins.aws.client import THREADS, AwsPlugin
+from sealpipe_plugins.aws.errors import error_for_code
 from sealpipe_plugins.aws.login import AwsSettings
 
 BATCH: Final = 20
@@ -30,63 +30,67 @@ BATCH: Final = 20
 _GET, _BATCH_GET = "secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue"
 
 
-class AwsSmSource(OnAws, Source):
+class AwsSmSource(AwsPlugin, Source):
     """Secrets, by name or ARN."""
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._batches = True
+        self._use_batches = True
 
     def fetch(self, locator: Locator) -> Document:
         """The secret's current value, or that of a version or stage."""
-        which = {"SecretId": _name(locator), "VersionId": locator.param("version")}
-        which["VersionStage"] = locator.param("stage")
-        given: dict[str, Any] = {name: value for name, value in which.items() if value is not None}
+        selectors = {"SecretId": _check_name(locator), "VersionId": locator.param("version")}
+        selectors["VersionStage"] = locator.param("stage")
+        request: dict[str, Any] = {name: value for name, value in selectors.items() if value is not None}
         region = self._aws.region(locator.body)
-        return _document(self._aws.call("secretsmanager", "get_secret_value", locator, region=region, **given), locator)
+        return _make_document(
+            self._aws.call("secretsmanager", "get_secret_value", locator, region=region, **request), locator
+        )
 
-    def fetch_many(self, locators: Sequence[Locator]) -> Answers:
+    def fetch_many(self, locators: Sequence[Locator]) -> Results:
         """Twenty a call, where they are current values; where AWS does not allow that, one by one."""
         regions: dict[str | None, list[Locator]] = {}
         for locator in locators:
             if locator.body and locator.param("version") is None and locator.param("stage") is None:
                 regions.setdefault(self._aws.region(locator.body), []).append(locator)
-        batches = [part for alike in regions.values() for part in parted(alike, BATCH) if len(part) > 1]
-        return in_batches(locators, batches, self._batch, self.fetch, THREADS)
+        batches = [part for same_region in regions.values() for part in split(same_region, BATCH) if len(part) > 1]
+        return fetch_in_batches(locators, batches, self._fetch_batch, self.fetch, THREADS)
 
-    def _batch(self, locators: Sequence[Locator]) -> Answers:
-        if not self._batches:
+    def _fetch_batch(self, locators: Sequence[Locator]) -> Results:
+        if not self._use_batches:
             return {}
         names = list(dict.fromkeys(locator.body for locator in locators))
-        answers, kind = answer_batch(lambda: self._answers(locators, names), locators, _BATCH_GET)
-        self._batches = self._batches and kind not in (AccessDeniedError, UnsupportedError)
-        return answers
+        results, kind = run_batch(lambda: self._read_batch(locators, names), locators, _BATCH_GET)
+        self._use_batches = self._use_batches and kind not in (AccessDeniedError, UnsupportedError)
+        return results
 
-    def _answers(self, locators: Sequence[Locator], names: Sequence[str]) -> Answers:
+    def _read_batch(self, locators: Sequence[Locator], names: Sequence[str]) -> Results:
         values: list[Mapping[str, Any]] = []
         errors: list[Mapping[str, Any]] = []
         more: dict[str, str] = {}
         while True:
             region = self._aws.region(names[0])
-            page = self._aws.ask("secretsmanager", "batch_get_secret_value", region=region, SecretIdList=names, **more)
+            page = self._aws.call_raw(
+                "secretsmanager", "batch_get_secret_value", region=region, SecretIdList=names, **more
+            )
             values += page.get("SecretValues", ())
             errors += page.get("Errors", ())
             if not page.get("NextToken"):
                 break
             more = {"NextToken": page["NextToken"]}
-        found = {name: value for value in values for name in _names(value)}
+        by_name = {name: value for value in values for name in _known_names(value)}
         failed = {str(error.get("SecretId")): error for error in errors}
-        answers: Answers = {}
+        results: Results = {}
         for locator in locators:
-            if locator.body in found:
-                answers[locator] = _kept(found[locator.body], locator)
+            if locator.body in by_name:
+                results[locator] = _document_or_error(by_name[locator.body], locator)
             elif locator.body in failed:
                 error = failed[locator.body]
-                answers[locator] = refused(str(error.get("ErrorCode")), str(error.get("Message")), locator, _GET)
-        return answers
+                results[locator] = error_for_code(str(error.get("ErrorCode")), str(error.get("Message")), locator, _GET)
+        return results
 
 
-def _name(locator: Locator) -> str:
+def _check_name(locator: Locator) -> str:
     if not locator.body:
         raise ReferenceValueError(
             f"{locator.name}: needs the name or the ARN of a secret", remedy=f"write {locator.name}:NAME"
@@ -94,20 +98,20 @@ def _name(locator: Locator) -> str:
     return locator.body
 
 
-def _names(value: Mapping[str, Any]) -> list[str]:
+def _known_names(value: Mapping[str, Any]) -> list[str]:
     """What one may have called it: its name, its ARN, and the ARN without the six characters that AWS adds."""
     arn = str(value.get("ARN", ""))
     return [str(value.get("Name", "")), arn, arn[:-7]]
 
 
-def _kept(value: Mapping[str, Any], locator: Locator) -> Document | PluginError:
+def _document_or_error(value: Mapping[str, Any], locator: Locator) -> Document | PluginError:
     try:
-        return _document(value, locator)
+        return _make_document(value, locator)
     except PluginError as error:
         return error
 
 
-def _document(value: Mapping[str, Any], locator: Locator) -> Document:
+def _make_document(value: Mapping[str, Any], locator: Locator) -> Document:
     raw = locator.param("raw", "0")
     if raw not in ("0", "1"):
         raise ReferenceValueError(f"{locator}: raw= is 0 or 1", remedy="raw=1 gives the secret's text as it is")

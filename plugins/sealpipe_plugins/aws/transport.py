@@ -24,24 +24,24 @@ LIMIT: Final = 8 * 1024 * 1024
 """Bytes of an answer: a secret is 64 KiB at most, and a page of parameters less than one of these."""
 
 
-def send_by(session: Session, context: Context, timeout: float) -> None:
+def send_through(session: Session, context: Context, timeout: float) -> None:
     """Let whatever clients this session makes send by the shared way. `timeout` is in seconds, for each step."""
-    steps = httpx.Timeout(timeout, connect=min(10.0, timeout))
+    step_timeout = httpx.Timeout(timeout, connect=min(10.0, timeout))
 
     def send(request: AWSPreparedRequest, **_: object) -> AWSResponse:
-        return _sent(context.network.http(), request, steps)
+        return _send(context.network.http(), request, step_timeout)
 
     session.register("before-send", send, unique_id="sealpipe")
 
 
-def _sent(http: httpx.Client, request: AWSPreparedRequest, timeout: httpx.Timeout) -> AWSResponse:
+def _send(http: httpx.Client, request: AWSPreparedRequest, timeout: httpx.Timeout) -> AWSResponse:
     """The answer. Raises the SDK's own errors where none came."""
     url = request.url
     try:
         with http.stream(
-            request.method, url, headers=_headers(request), content=_body(request), timeout=timeout
+            request.method, url, headers=_make_headers(request), content=_read_body(request), timeout=timeout
         ) as response:
-            return AWSResponse(url, response.status_code, dict(response.headers), _Read(read_body(response, LIMIT)))
+            return AWSResponse(url, response.status_code, dict(response.headers), _Body(read_body(response, LIMIT)))
     except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         raise boto.ConnectTimeoutError(endpoint_url=url, error=error) from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
@@ -52,24 +52,24 @@ def _sent(http: httpx.Client, request: AWSPreparedRequest, timeout: httpx.Timeou
         raise boto.ConnectionClosedError(endpoint_url=url, error=error, request=request) from error
 
 
-def _headers(request: AWSPreparedRequest) -> httpx.Headers:
+def _make_headers(request: AWSPreparedRequest) -> httpx.Headers:
     # httpx.Headers hides a signature's key in its repr, a dict would not.
-    own = [(_text(name), _text(value)) for name, value in request.headers.items()]
-    return httpx.Headers([*own, ("accept-encoding", "identity")])
+    headers = [(_as_text(name), _as_text(value)) for name, value in request.headers.items()]
+    return httpx.Headers([*headers, ("accept-encoding", "identity")])
 
 
-def _text(value: bytes | str) -> str:
+def _as_text(value: bytes | str) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
-def _body(request: AWSPreparedRequest) -> bytes | None:
+def _read_body(request: AWSPreparedRequest) -> bytes | None:
     body = request.body
     if body is None or isinstance(body, bytes):
         return body
     return body.encode() if isinstance(body, str) else bytes(body.read())
 
 
-class _Read:
+class _Body:
     """A body as the SDK reads one."""
 
     def __init__(self, content: bytes) -> None:
@@ -86,24 +86,24 @@ _LOGGERS = (
     *("botocore.session", "botocore.retryhandler", "botocore.retries.standard", "botocore.httpchecksum"),
     *("botocore.tokens", "botocore.signers", "botocore.handlers", "botocore.history"),
 )
-_calls = threading.local()
+_thread_state = threading.local()
 
 
-class _NotOurs(logging.Filter):
+class _QuietFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno > logging.WARNING or not getattr(_calls, "depth", 0)
+        return record.levelno > logging.WARNING or not getattr(_thread_state, "depth", 0)
 
 
-_FILTER = _NotOurs()
+_FILTER = _QuietFilter()
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_sdk() -> Iterator[None]:
     """Nothing below an error is logged by the SDK in this thread; what the program does with it elsewhere, is."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_FILTER)  # once: adding it again does nothing
-    _calls.depth = getattr(_calls, "depth", 0) + 1
+    _thread_state.depth = getattr(_thread_state, "depth", 0) + 1
     try:
         yield
     finally:
-        _calls.depth -= 1
+        _thread_state.depth -= 1

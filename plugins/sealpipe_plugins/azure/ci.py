@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sealpipe.plugin import CI, SET_SECRET, Level, NotConfiguredError, Run, RunnerCommand, Secret, UnsupportedError
-from sealpipe_plugins.ci import mask, write
+from sealpipe_plugins.ci import write_masks, write_text
 
 _LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "warning"}
 """What the agent knows."""
@@ -24,7 +24,7 @@ class AzureCI(CI):
 
     def mask(self, values: Iterable[Secret]) -> None:
         """Commands on stderr, one a line; only where the agent reads that."""
-        mask(self, SET_SECRET, values)
+        write_masks(self, SET_SECRET, values)
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
         """UnsupportedError: a variable for later steps is the pipeline's to set."""
@@ -35,7 +35,7 @@ class AzureCI(CI):
 
     def annotate(self, level: Level, message: str) -> None:
         """An issue: the run's page shows it."""
-        write(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).line(message))
+        write_text(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).line(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
         """NotConfiguredError: its tokens are for a service connection, which is not known here."""

@@ -12,7 +12,7 @@ from typing import Final
 from sealpipe.plugin import ReferenceValueError
 
 _LOCAL: Final = re.compile(r"[A-Za-z0-9#$&'*+/=^_{}~-]+(?:\.[A-Za-z0-9#$&'*+/=^_{}~-]+)*")
-_MOST_LOCAL, _MOST = 64, 254
+_MAX_LOCAL, _MAX_ADDRESS = 64, 254
 """Octets of the local part and of the whole, by RFC 5321."""
 
 _HINTS: Final = {
@@ -27,32 +27,34 @@ _HINTS: Final = {
 }
 
 
-def address(text: str) -> str:
+def parse_address(text: str) -> str:
     """The address with its domain in ASCII. ReferenceValueError says what is wrong, never what was given."""
-    for sign in text:
-        if not sign.isprintable() or sign.isspace():
-            raise _bad("white space, or a character that cannot be seen")
-        if sign in _HINTS:
-            raise _bad(_HINTS[sign])
-    local, at, domain = text.rpartition("@")
-    if not at or "@" in local:
-        raise _bad("not exactly one @")
-    if not _LOCAL.fullmatch(_as_letters(local)) or local.startswith("-") or len(local.encode()) > _MOST_LOCAL:
-        raise _bad("a part before the @ that is none")
-    whole = f"{local}@{_domain(domain)}"
-    if len(whole.encode()) > _MOST:
-        raise _bad("too many characters")
-    return whole
+    for character in text:
+        if not character.isprintable() or character.isspace():
+            raise _address_error("white space, or a character that cannot be seen")
+        if character in _HINTS:
+            raise _address_error(_HINTS[character])
+    local, at_sign, domain = text.rpartition("@")
+    if not at_sign or "@" in local:
+        raise _address_error("not exactly one @")
+    if not _LOCAL.fullmatch(_mask_letters(local)) or local.startswith("-") or len(local.encode()) > _MAX_LOCAL:
+        raise _address_error("a part before the @ that is none")
+    address = f"{local}@{_encode_domain(domain)}"
+    if len(address.encode()) > _MAX_ADDRESS:
+        raise _address_error("too many characters")
+    return address
 
 
-def _as_letters(local: str) -> str:
+def _mask_letters(local: str) -> str:
     """With an x for each letter or digit beyond ASCII (RFC 6531); what has two ways of being written is no letter."""
     if unicodedata.normalize("NFKC", local) != local:
         return ""
-    return "".join("x" if sign > "\x7f" and unicodedata.category(sign)[0] in "LMN" else sign for sign in local)
+    return "".join(
+        "x" if character > "\x7f" and unicodedata.category(character)[0] in "LMN" else character for character in local
+    )
 
 
-def _domain(domain: str) -> str:
+def _encode_domain(domain: str) -> str:
     import idna  # httpx brings it
 
     try:
@@ -61,11 +63,11 @@ def _domain(domain: str) -> str:
         encoded = ""
     labels = encoded.split(".")
     if len(labels) < 2 or not all(labels) or labels[-1].isdigit():
-        raise _bad("a domain that is none")
+        raise _address_error("a domain that is none")
     return encoded
 
 
-def _bad(what: str) -> ReferenceValueError:
+def _address_error(what: str) -> ReferenceValueError:
     return ReferenceValueError(
         f"the recipient is not one address: it has {what}", remedy="write it as email:name@example.com"
     )

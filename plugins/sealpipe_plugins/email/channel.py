@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from email.utils import format_datetime, make_msgid
 
 from sealpipe.plugin import Channel, Context, Delivery, Health, Message, NotConfiguredError, ReferenceValueError
-from sealpipe_plugins.email.address import address
-from sealpipe_plugins.email.message import Box, Header, Token, write
-from sealpipe_plugins.email.smtp import Server, SmtpSettings
-from sealpipe_plugins.wording import as_html, as_plain, subject
+from sealpipe_plugins.email.address import parse_address
+from sealpipe_plugins.email.message import Header, NamedAddress, Token, write_mail
+from sealpipe_plugins.email.smtp import MailServer, SmtpSettings
+from sealpipe_plugins.wording import as_html, as_plain, subject_line
 
 
 class EmailChannel(Channel):
@@ -20,47 +20,47 @@ class EmailChannel(Channel):
 
     def __init__(self, settings: SmtpSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._sender = _own(settings.sender, "sender")
-        self._reply_to = None if settings.reply_to is None else _own(settings.reply_to, "reply_to")
-        self._server = Server(settings, context)
+        self._sender = _parse_setting(settings.sender, "sender")
+        self._reply_to = None if settings.reply_to is None else _parse_setting(settings.reply_to, "reply_to")
+        self._server = MailServer(settings, context)
 
     def validate(self, to: str) -> None:
         """One address, in its bare form."""
-        address(to)
+        parse_address(to)
 
     def canonical(self, to: str) -> str:
         """With its domain in ASCII."""
-        return address(to)
+        return parse_address(to)
 
     def send(self, message: Message, to: str) -> Delivery:
         """By SMTP. The id is the Message-ID."""
-        recipient, sender = address(to), self._sender.address
-        made = make_msgid(domain=sender.rpartition("@")[2])
-        answers = [] if self._reply_to is None else [Header("Reply-To", self._reply_to)]
+        recipient, sender = parse_address(to), self._sender.address
+        message_id = make_msgid(domain=sender.rpartition("@")[2])
+        reply_headers = [] if self._reply_to is None else [Header("Reply-To", self._reply_to)]
         headers = [
             Header("From", self._sender),
-            Header("To", Box("", recipient)),
-            *answers,
-            Header("Subject", subject(message)),
+            Header("To", NamedAddress("", recipient)),
+            *reply_headers,
+            Header("Subject", subject_line(message)),
             Header("Date", Token(format_datetime(datetime.now(UTC)))),
-            Header("Message-ID", Token(made)),
+            Header("Message-ID", Token(message_id)),
             Header("Auto-Submitted", Token("auto-generated")),  # no out-of-office note answers it (RFC 3834)
         ]
-        content = write(headers, as_plain(message), as_html(message))
+        content = write_mail(headers, as_plain(message), as_html(message))
         self._server.send(sender, recipient, content, utf8=not content.isascii())
-        return Delivery(id=made)
+        return Delivery(id=message_id)
 
     def check(self) -> Health:
         """Connects and logs in."""
         return Health(ok=True, detail=self._server.check())
 
 
-def _own(text: str, setting: str) -> Box:
+def _parse_setting(text: str, setting: str) -> NamedAddress:
     """An address of the settings, with a name or without."""
     match = re.fullmatch(r'(?:"?([^<>"]*?)"? *<([^<>]+)>|(\S+))', text)
     try:
         if match is not None and text.isprintable():
-            return Box((match[1] or "").strip(), address(match[2] or match[3]))
+            return NamedAddress((match[1] or "").strip(), parse_address(match[2] or match[3]))
     except ReferenceValueError:
         pass
     raise NotConfiguredError(f"the setting {setting} is not one address", remedy="write Name <name@example.com>")

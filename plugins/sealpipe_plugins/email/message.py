@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from sealpipe.plugin import PluginError, UnsupportedError
 
 
-class Box(NamedTuple):
+class NamedAddress(NamedTuple):
     """One address with the name beside it, or an empty one."""
 
     name: str
@@ -39,145 +39,158 @@ class Header(NamedTuple):
     """A header by its name, and what it says: an address, a token of ours, or text of one line."""
 
     name: str
-    value: Box | Token | str
+    value: NamedAddress | Token | str
 
 
-def write(headers: Sequence[Header], plain: str, page: str) -> bytes:
+def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
     """The mail: these headers, and a body as plain text and as HTML, with CRLF.
 
     ASCII, but for the letters beyond it in an address (RFC 6532). Raises UnsupportedError where it would not be read as
     it is meant: then nothing may be sent.
     """
     boundary = f"=_{secrets.token_hex(16)}"  # "=_" stands in no quoted-printable text
-    written = [(name, _written(value)) for name, value in headers]
-    written += [
+    encoded = [(name, _encode_value(value)) for name, value in headers]
+    encoded += [
         ("MIME-Version", "1.0"),
         ("Content-Type", f'multipart/alternative;\r\n boundary="{boundary}"'),
     ]
-    content = f"{_head(written)}\r\n{_part(boundary, 'plain', plain)}{_part(boundary, 'html', page)}--{boundary}--\r\n"
+    parts = _encode_part(boundary, "plain", plain) + _encode_part(boundary, "html", html)
+    content = f"{_join_headers(encoded)}\r\n{parts}--{boundary}--\r\n"
     try:
-        wrong = _differs(content, written, headers, (plain, page))
+        difference = _find_difference(content, encoded, headers, (plain, html))
     except Exception as error:  # noqa: BLE001 - the reader is the standard library's: it may fail in any way
-        wrong = f"it cannot be read ({type(error).__name__})"
-    if wrong:
-        raise refusal(wrong)
+        difference = f"it cannot be read ({type(error).__name__})"
+    if difference:
+        raise unsafe_mail_error(difference)
     return content.encode()
 
 
-def refusal(wrong: str) -> PluginError:
+def unsafe_mail_error(difference: str) -> PluginError:
     """Of a mail that would arrive as another. It was not sent."""
     return UnsupportedError(
-        f"the mail would not arrive as it is meant: {wrong}", remedy="nothing was sent; give it a plainer title"
+        f"the mail would not arrive as it is meant: {difference}", remedy="nothing was sent; give it a plainer title"
     )
 
 
-_ROOM: Final = 76
+_MAX_COLUMNS: Final = 76
 """Columns of a line; RFC 5322 asks for 78 at the most, RFC 2047 for 76."""
 
-_WORD: Final = 39
+_MAX_WORD: Final = 39
 """Bytes in one word of RFC 2047: 52 in base64, with 12 around them, beside the header's name."""
 
 _ATOMS: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/^_`{|}~-]+(?: [A-Za-z0-9!#$%&'*+/^_`{|}~-]+)*")
 
 
-def _head(written: Sequence[tuple[str, str]]) -> str:
-    return "".join(f"{name}: {value}\r\n" for name, value in written)
+def _join_headers(encoded: Sequence[tuple[str, str]]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in encoded)
 
 
-def _written(value: Box | Token | str) -> str:
+def _encode_value(value: NamedAddress | Token | str) -> str:
     if isinstance(value, str):
-        return _text(value)
-    return _box(value) if isinstance(value, Box) else value.text
+        return _encode_text(value)
+    return _encode_mailbox(value) if isinstance(value, NamedAddress) else value.text
 
 
-def _text(text: str) -> str:
+def _encode_text(text: str) -> str:
     """As the value of a header without structure: as it is where that can mean nothing else, else in RFC 2047's words.
 
     What they hold is text and is not decoded once more.
     """
     if text.isascii() and text.isprintable() and "=?" not in text and text == " ".join(text.split()):
-        rows = textwrap.wrap(text, _ROOM - len("Subject: "), break_long_words=False, break_on_hyphens=False)
-        if all(len(row) < _ROOM - len("Subject: ") for row in rows):
+        rows = textwrap.wrap(text, _MAX_COLUMNS - len("Subject: "), break_long_words=False, break_on_hyphens=False)
+        if all(len(row) < _MAX_COLUMNS - len("Subject: ") for row in rows):
             return "\r\n ".join(rows)
-    return _words(text)
+    return _encode_words(text)
 
 
-def _words(text: str) -> str:
-    words, piece = [], b""
-    for sign in text:
-        if len(piece + sign.encode()) > _WORD:
-            words.append(piece)
-            piece = b""
-        piece += sign.encode()
-    return "\r\n ".join(f"=?utf-8?b?{base64.b64encode(word).decode()}?=" for word in [*words, piece] if word)
+def _encode_words(text: str) -> str:
+    words, chunk = [], b""
+    for character in text:
+        if len(chunk + character.encode()) > _MAX_WORD:
+            words.append(chunk)
+            chunk = b""
+        chunk += character.encode()
+    return "\r\n ".join(f"=?utf-8?b?{base64.b64encode(word).decode()}?=" for word in [*words, chunk] if word)
 
 
-def _box(box: Box) -> str:
-    if not box.name:
-        return box.address
-    if not (box.name.isascii() and box.name.isprintable()) or "=?" in box.name or len(box.name) > _ROOM // 2:
-        name = _words(box.name)
-    elif _ATOMS.fullmatch(box.name):
-        name = box.name
+def _encode_mailbox(mailbox: NamedAddress) -> str:
+    if not mailbox.name:
+        return mailbox.address
+    if (
+        not (mailbox.name.isascii() and mailbox.name.isprintable())
+        or "=?" in mailbox.name
+        or len(mailbox.name) > _MAX_COLUMNS // 2
+    ):
+        name = _encode_words(mailbox.name)
+    elif _ATOMS.fullmatch(mailbox.name):
+        name = mailbox.name
     else:
-        name = '"' + re.sub(r'(["\\])', r"\\\1", box.name) + '"'
-    return f"{name}\r\n <{box.address}>" if len(f"{name}{box.address}") > _ROOM // 2 else f"{name} <{box.address}>"
+        name = '"' + re.sub(r'(["\\])', r"\\\1", mailbox.name) + '"'
+    return (
+        f"{name}\r\n <{mailbox.address}>"
+        if len(f"{name}{mailbox.address}") > _MAX_COLUMNS // 2
+        else f"{name} <{mailbox.address}>"
+    )
 
 
 _PART: Final = (("Content-Type", 'text/{kind}; charset="utf-8"'), ("Content-Transfer-Encoding", "quoted-printable"))
 
 
-def _part(boundary: str, kind: str, text: str) -> str:
+def _encode_part(boundary: str, kind: str, text: str) -> str:
     # Quoted-printable: no server on the way has a reason to write it anew, and the link stays whole.
     body = binascii.b2a_qp(text.encode(), istext=True).decode("ascii").replace("\n", "\r\n")
     head = "".join(f"{name}: {value.format(kind=kind)}\r\n" for name, value in _PART)
     return f"--{boundary}\r\n{head}\r\n{body}\r\n"
 
 
-def _differs(content: str, written: Sequence[tuple[str, str]], meant: Sequence[Header], bodies: tuple[str, str]) -> str:
+def _find_difference(
+    content: str, encoded: Sequence[tuple[str, str]], expected: Sequence[Header], bodies: tuple[str, str]
+) -> str:
     """What a reader of the finished mail finds other than it is meant; nothing where all is as it should be."""
     if re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n", content):
         return "it has a control character"
-    if max(map(len, content.encode().split(b"\r\n"))) > _LONGEST:
+    if max(map(len, content.encode().split(b"\r\n"))) > _MAX_LINE:
         return "it has a line that is too long"
-    if list(message_from_string(content, policy=compat32).raw_items()) != list(written):
+    if list(message_from_string(content, policy=compat32).raw_items()) != list(encoded):
         return "its headers are others"
     mail = message_from_string(content, policy=default)
-    if [name for name, _ in mail.items()] != [name for name, _ in written]:
+    if [name for name, _ in mail.items()] != [name for name, _ in encoded]:
         return "its headers are others"
-    for name, value in meant:
-        if not _says(mail[name], value):
+    for name, value in expected:
+        if not _matches(mail[name], value):
             return f"its {name} says something else"
     if mail.get_content_type() != "multipart/alternative" or mail.defects or mail.preamble or mail.epilogue:
         return "its body is another"
     parts = list(mail.iter_parts())
-    if [_read(part) for part in parts] != [(kind, text) for kind, text in zip(_KINDS, bodies, strict=True)]:
+    if [_read_part(part) for part in parts] != [(kind, text) for kind, text in zip(_KINDS, bodies, strict=True)]:
         return "its body is another"
     return ""
 
 
-_LONGEST: Final = 998
+_MAX_LINE: Final = 998
 """Octets of a line, by RFC 5322."""
 
 _KINDS: Final = ("plain", "html")
 
 
-def _says(found: object, meant: Box | Token | str) -> bool:
-    if not isinstance(meant, Box):
-        text = meant if isinstance(meant, str) else meant.text
+def _matches(found: object, expected: NamedAddress | Token | str) -> bool:
+    if not isinstance(expected, NamedAddress):
+        text = expected if isinstance(expected, str) else expected.text
         return str(found) == text and not getattr(found, "defects", ())
     if not isinstance(found, AddressHeader):
         return False
-    boxes = [(_joined(each.display_name), each.addr_spec) for each in found.addresses]
-    return boxes == [(_joined(meant.name), meant.address)] and [each.display_name for each in found.groups] == [None]
+    mailboxes = [(_without_spaces(each.display_name), each.addr_spec) for each in found.addresses]
+    return mailboxes == [(_without_spaces(expected.name), expected.address)] and [
+        each.display_name for each in found.groups
+    ] == [None]
 
 
-def _joined(name: str) -> str:
+def _without_spaces(name: str) -> str:
     """A name without its spaces: the standard library reads one more between two words of RFC 2047 in a name."""
     return "".join(name.split())
 
 
-def _read(part: MIMEPart) -> tuple[str, str] | None:
+def _read_part(part: MIMEPart) -> tuple[str, str] | None:
     """Kind and text of a part that has nothing but these."""
     kind = part.get_content_subtype()
     if part.items() != [(name, value.format(kind=kind)) for name, value in _PART] or part.defects:

@@ -24,8 +24,8 @@ from sealpipe.plugin import (
     is_loopback,
 )
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.email.smtp_connection import Line
-from sealpipe_plugins.http_errors import CHECK_FIRST, causes, connect_error
+from sealpipe_plugins.email.smtp_connection import SmtpConnection
+from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error, iter_causes
 
 
 class SmtpSettings(PluginSettings):
@@ -45,27 +45,27 @@ class SmtpSettings(PluginSettings):
     file_only_values: ClassVar[Mapping[str, Collection[str]]] = {"security": ("plain-internal",)}
 
 
-class Server:
+class MailServer:
     """The server of these settings. A connection serves one message."""
 
     def __init__(self, settings: SmtpSettings, context: Context) -> None:
         self._settings = settings
         self._context = context
-        self._security = settings.security or ("tls" if settings.port == _TLS else "starttls")
-        self._port = settings.port or (_TLS if self._security == "tls" else _SUBMISSION)
-        self._at = f"the mail server at {settings.host}:{self._port}"
+        self._security = settings.security or ("tls" if settings.port == _TLS_PORT else "starttls")
+        self._port = settings.port or (_TLS_PORT if self._security == "tls" else _SUBMISSION_PORT)
+        self._server_name = f"the mail server at {settings.host}:{self._port}"
         if self._security == "none" and not is_loopback(settings.host):
             raise NotConfiguredError(
                 f"mail would go to {settings.host} in clear",
                 remedy="use starttls or tls; none is for loopback only. For a relay inside your network that has no "
-                f'TLS, write security = "{_INTERNAL}" into the config file',
+                f'TLS, write security = "{_PLAIN_INTERNAL}" into the config file',
             )
         if (settings.username is None) != (settings.password is None):
-            lacks = "password" if settings.password is None else "username"
+            missing = "password" if settings.password is None else "username"
             raise NotConfiguredError(
-                f"the login of {context.store} lacks its {lacks}", remedy=f"set {lacks}, or neither"
+                f"the login of {context.store} lacks its {missing}", remedy=f"set {missing}, or neither"
             )
-        if self._security == _INTERNAL and settings.username is not None and not is_loopback(settings.host):
+        if self._security == _PLAIN_INTERNAL and settings.username is not None and not is_loopback(settings.host):
             raise NotConfiguredError(
                 f"the login of {context.store} would go to {settings.host} in clear",
                 remedy="unset username and password, or use a server with TLS",
@@ -77,64 +77,75 @@ class Server:
             self._send(sender, to, content, utf8=utf8)
 
     def _send(self, sender: str, to: str, content: bytes, *, utf8: bool) -> None:
-        smtp, whole = self._connected(), False
+        smtp, is_complete = self._connect(), False
         try:
-            _envelope(smtp, self._at, sender, to, len(content), utf8=utf8)
-            _expect(smtp.docmd("DATA"), (354,), self._at, "refuses the message")
+            _send_envelope(smtp, self._server_name, sender, to, len(content), utf8=utf8)
+            _expect(smtp.docmd("DATA"), (354,), self._server_name, "refuses the message")
             # Not smtplib's data(): that does not tell whether the final dot was sent.
             smtp.send(re.sub(rb"(?m)^\.", b"..", content))
-            whole = True  # from here on it may be taken, whatever is heard of it
+            is_complete = True  # from here on it may be taken, whatever is heard of it
             smtp.send(b".\r\n")
-            _expect(smtp.getreply(), (250,), self._at, "refuses the message")
+            _expect(smtp.getreply(), (250,), self._server_name, "refuses the message")
             with contextlib.suppress(OSError):
                 smtp.putcmd("QUIT")
             return
         except OSError as error:  # smtplib's own errors, too
-            late = " in time" if any(isinstance(each, TimeoutError) for each in causes(error)) else ""
+            timed_out = " in time" if any(isinstance(each, TimeoutError) for each in iter_causes(error)) else ""
         finally:
             smtp.close()
-        if whole:
-            raise UnknownOutcomeError(f"{self._at} was sent the message and did not answer{late}", remedy=CHECK_FIRST)
-        said = f"did not answer{late}" if late else "broke off"
-        raise UnavailableError(f"{self._at} {said} before it had the message")
+        if is_complete:
+            raise UnknownOutcomeError(
+                f"{self._server_name} was sent the message and did not answer{timed_out}", remedy=CHECK_FIRST
+            )
+        problem = f"did not answer{timed_out}" if timed_out else "broke off"
+        raise UnavailableError(f"{self._server_name} {problem} before it had the message")
 
     def check(self) -> str:
         """Connect, log in, and go. Says how."""
         with self._context.network.exchange():
-            smtp = self._connected()
+            smtp = self._connect()
             with contextlib.suppress(OSError):
                 smtp.putcmd("QUIT")
         smtp.close()
         login = "logged in" if self._settings.username else "no login"
         return f"{self._settings.host}:{self._port}, {self._security}, {login}"
 
-    def _connected(self) -> smtplib.SMTP:
+    def _connect(self) -> smtplib.SMTP:
         """A connection, safe and logged in."""
         smtp: smtplib.SMTP | None = None
         failure: PluginError
         try:
-            smtp = self._opened()
+            smtp = self._open()
             self._secure(smtp)
             self._log_in(smtp)
             return smtp
         except PluginError as error:
             failure = error
         except smtplib.SMTPResponseException as error:
-            failure = _refusal((error.smtp_code, b""), self._at, "refuses to speak with us")
+            failure = _refusal_error((error.smtp_code, b""), self._server_name, "refuses to speak with us")
         except smtplib.SMTPException as error:
-            late = any(isinstance(each, TimeoutError) for each in causes(error))
-            said = "did not answer in time" if late else "broke off, or speaks no SMTP"
-            failure = UnavailableError(f"{self._at} {said}", remedy="check host, port and security")
+            timed_out = any(isinstance(each, TimeoutError) for each in iter_causes(error))
+            problem = "did not answer in time" if timed_out else "broke off, or speaks no SMTP"
+            failure = UnavailableError(f"{self._server_name} {problem}", remedy="check host, port and security")
         except OSError as error:
             failure = connect_error(error, "the mail server", f"{self._settings.host}:{self._port}")
         if smtp is not None:
             smtp.close()
         raise failure
 
-    def _opened(self) -> smtplib.SMTP:
-        own, network = self._settings, self._context.network
-        here = self._security == "none" or (self._security == _INTERNAL and own.username is not None)
-        return Line(network, own.host, self._port, tls=self._security == "tls", timeout=own.timeout, here=here)
+    def _open(self) -> smtplib.SMTP:
+        settings, network = self._settings, self._context.network
+        must_be_loopback = self._security == "none" or (
+            self._security == _PLAIN_INTERNAL and settings.username is not None
+        )
+        return SmtpConnection(
+            network,
+            settings.host,
+            self._port,
+            tls=self._security == "tls",
+            timeout=settings.timeout,
+            must_be_loopback=must_be_loopback,
+        )
 
     def _secure(self, smtp: smtplib.SMTP) -> None:
         smtp.ehlo_or_helo_if_needed()
@@ -142,7 +153,8 @@ class Server:
             return
         if not smtp.has_extn("starttls"):
             raise UnsupportedError(
-                f"{self._at} offers no STARTTLS", remedy="use security = tls with its port (465), or another server"
+                f"{self._server_name} offers no STARTTLS",
+                remedy="use security = tls with its port (465), or another server",
             )
         smtp.starttls(context=self._context.network.tls_context())
         smtp.ehlo()
@@ -157,55 +169,59 @@ class Server:
             return
         except smtplib.SMTPAuthenticationError as error:
             code = error.smtp_code
-            failure = BackendAuthError(f"{self._at} refused the login ({code})", remedy="check username and password")
+            failure = BackendAuthError(
+                f"{self._server_name} refused the login ({code})", remedy="check username and password"
+            )
             if 400 <= code < 500:
-                failure = UnavailableError(f"{self._at} cannot check the login now ({code})")
+                failure = UnavailableError(f"{self._server_name} cannot check the login now ({code})")
         except smtplib.SMTPServerDisconnected:
-            failure = UnavailableError(f"{self._at} broke off during the login")
+            failure = UnavailableError(f"{self._server_name} broke off during the login")
         except smtplib.SMTPException:
             failure = UnsupportedError(
-                f"{self._at} offers no login that we know", remedy="set neither username nor password"
+                f"{self._server_name} offers no login that we know", remedy="set neither username nor password"
             )
         except UnicodeError:
             failure = NotConfiguredError("username or password are not ASCII, as SMTP's logins want them")
         raise failure
 
 
-_INTERNAL: Final = "plain-internal"
-_TLS: Final = 465
-_SUBMISSION: Final = 587
-_LOGIN_FIRST: Final = (530, 534, 535, 538)
+_PLAIN_INTERNAL: Final = "plain-internal"
+_TLS_PORT: Final = 465
+_SUBMISSION_PORT: Final = 587
+_LOGIN_REQUIRED: Final = (530, 534, 535, 538)
 _NO_MAILBOX: Final = (550, 551, 553)
 
-_Answer = tuple[int, bytes]
+_Response = tuple[int, bytes]
 
 
-def _envelope(smtp: smtplib.SMTP, at: str, sender: str, to: str, size: int, *, utf8: bool) -> None:
+def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, size: int, *, utf8: bool) -> None:
     if utf8 and not smtp.has_extn("smtputf8"):
-        raise UnsupportedError(f"{at} takes no addresses beyond ASCII (SMTPUTF8)", remedy="use an address in ASCII")
+        raise UnsupportedError(
+            f"{server_name} takes no addresses beyond ASCII (SMTPUTF8)", remedy="use an address in ASCII"
+        )
     options = [f"SIZE={size}"] if smtp.has_extn("size") else []
     _expect(
         smtp.mail(sender, [*options, *(["SMTPUTF8", "BODY=8BITMIME"] if utf8 else [])]),
         (250,),
-        at,
+        server_name,
         f"does not let us send as {sender}",
     )
-    answer = smtp.rcpt(to)
-    code, reason = answer[0], re.match(rb"5\.(\d{1,3})\.", answer[1])
+    response = smtp.rcpt(to)
+    code, reason = response[0], re.match(rb"5\.(\d{1,3})\.", response[1])
     if 500 <= code < 600 and (reason[1] == b"1" if reason else code in _NO_MAILBOX):
-        raise ReferenceValueError(f"{at} knows no mailbox {to} ({code})", remedy="check the address")
-    _expect(answer, (250, 251), at, f"takes no mail for {to}")
+        raise ReferenceValueError(f"{server_name} knows no mailbox {to} ({code})", remedy="check the address")
+    _expect(response, (250, 251), server_name, f"takes no mail for {to}")
 
 
-def _expect(answer: _Answer, codes: tuple[int, ...], at: str, otherwise: str) -> None:
-    if answer[0] not in codes:
-        raise _refusal(answer, at, otherwise)
+def _expect(response: _Response, codes: tuple[int, ...], server_name: str, otherwise: str) -> None:
+    if response[0] not in codes:
+        raise _refusal_error(response, server_name, otherwise)
 
 
-def _refusal(answer: _Answer, at: str, what: str) -> PluginError:
-    code = answer[0]
-    if code in _LOGIN_FIRST:
-        return BackendAuthError(f"{at} requires a login first ({code})", remedy="set username and password")
+def _refusal_error(response: _Response, server_name: str, problem: str) -> PluginError:
+    code = response[0]
+    if code in _LOGIN_REQUIRED:
+        return BackendAuthError(f"{server_name} requires a login first ({code})", remedy="set username and password")
     if 400 <= code < 500:
-        return UnavailableError(f"{at} asks to try again later ({code})")
-    return AccessDeniedError(f"{at} {what} ({code})", remedy="ask whoever runs it, with the number")
+        return UnavailableError(f"{server_name} asks to try again later ({code})")
+    return AccessDeniedError(f"{server_name} {problem} ({code})", remedy="ask whoever runs it, with the number")

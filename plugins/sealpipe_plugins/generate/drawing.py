@@ -17,18 +17,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final
 
-COUNT: Final = 7776
+WORD_COUNT: Final = 7776
 """Five throws of a die."""
 
 
 @cache
-def words() -> tuple[str, ...]:
+def read_words() -> tuple[str, ...]:
     """Return EFF's large word list; origin and licence are in eff_large_wordlist.md. Raises OSError, ValueError."""
     text = Path(__file__).with_name("eff_large_wordlist.txt").read_text(encoding="ascii")
-    found = tuple(line.partition("\t")[2] for line in text.splitlines())
-    if len(set(found)) != COUNT or not all(found):
+    words = tuple(line.partition("\t")[2] for line in text.splitlines())
+    if len(set(words)) != WORD_COUNT or not all(words):
         raise ValueError("the word list is not whole")
-    return found
+    return words
 
 
 PLAIN: Final = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
@@ -40,26 +40,26 @@ WITH_SYMBOLS: Final = (*PLAIN, "+-.:=_")
 ALL_SYMBOLS: Final = (*PLAIN, string.punctuation)
 """The same and the 32 symbols of ASCII: 94, every one that can be printed but the blank."""
 
-OPEN: Final = ("public", "fingerprint")
+PUBLIC_PARTS: Final = ("public", "fingerprint")
 """The parts of a key pair that are no secret."""
 
 UUID_BITS: Final = 122
 """The bits of a version 4 UUID that are drawn (RFC 9562, section 5.4); the other six are fixed."""
 
 
-def password(length: int, kinds: Sequence[str]) -> str:
+def draw_password(length: int, kinds: Sequence[str]) -> str:
     """`length` characters, of every kind at least one: many systems ask for that.
 
     One that misses a kind is drawn anew as a whole: so each that fits stays as likely as any other.
     """
     alphabet = "".join(kinds)
     while True:
-        drawn = "".join(secrets.choice(alphabet) for _ in range(length))
-        if all(not set(kind).isdisjoint(drawn) for kind in kinds):
-            return drawn
+        password = "".join(secrets.choice(alphabet) for _ in range(length))
+        if all(not set(kind).isdisjoint(password) for kind in kinds):
+            return password
 
 
-def passwords(length: int, kinds: Sequence[str]) -> int:
+def count_passwords(length: int, kinds: Sequence[str]) -> int:
     """How many there are: by inclusion and exclusion of the kinds that are missing."""
     sizes = [len(kind) for kind in kinds]
     return sum(
@@ -69,32 +69,32 @@ def passwords(length: int, kinds: Sequence[str]) -> int:
     )
 
 
-def passphrase(words: int, separator: str, known: Sequence[str]) -> str:
+def draw_passphrase(count: int, separator: str, word_list: Sequence[str]) -> str:
     """Words, each drawn by itself. No word begins another, so any separator, even none, leaves them apart."""
-    return separator.join(secrets.choice(known) for _ in range(words))
+    return separator.join(secrets.choice(word_list) for _ in range(count))
 
 
-def pin(length: int) -> str:
+def draw_pin(length: int) -> str:
     """Decimal digits."""
     return "".join(secrets.choice(string.digits) for _ in range(length))
 
 
-def hexadecimal(size: int) -> str:
+def draw_hex(size: int) -> str:
     """`size` bytes as two digits each."""
     return secrets.token_hex(size)
 
 
-def random_uuid() -> str:
+def draw_uuid() -> str:
     """A version 4 UUID."""
     return str(uuid.uuid4())
 
 
-def bits(choices: int) -> int:
+def entropy_bits(choices: int) -> int:
     """The entropy of one out of so many, all as likely: the binary logarithm, rounded down to whole bits."""
     return max(choices.bit_length() - 1, 0)
 
 
-def ssh_key_pair(comment: str = "") -> dict[str, str]:
+def draw_ssh_key_pair(comment: str = "") -> dict[str, str]:
     """Make an ed25519 key pair for SSH; the comment goes into its public line.
 
     `private` is OpenSSH's format without a passphrase, `public` a line for authorized_keys, `fingerprint` SHA256:...

@@ -43,25 +43,25 @@ class GitHub:
 
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:
         """Read."""
-        return _required(self._endpoint.get(path), refusals)
+        return _require_success(self._endpoint.get(path), refusals)
 
     def post(self, path: str, members: dict[str, str], refusals: Refusals | None = None) -> Reply:
         """Make something, once."""
-        return _required(self._endpoint.post(path, members), refusals)
+        return _require_success(self._endpoint.post(path, members), refusals)
 
     def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool) -> Reply:
         """Make or change something. With `once`, what may have been done and may not is UnknownOutcomeError."""
-        return _required(self._endpoint.put(path, members, writes=once), refusals)
+        return _require_success(self._endpoint.put(path, members, writes=once), refusals)
 
 
-def _required(reply: Reply, refusals: Refusals | None) -> Reply:
+def _require_success(reply: Reply, refusals: Refusals | None) -> Reply:
     # Both of GitHub's rate limits may answer 403, which means AccessDeniedError otherwise.
     if reply.status in (403, 429):
-        spent = reply.headers.get("x-ratelimit-remaining") == "0"
-        if spent or "retry-after" in reply.headers:
+        is_exhausted = reply.headers.get("x-ratelimit-remaining") == "0"
+        if is_exhausted or "retry-after" in reply.headers:
             wait = reply.retry_after
             reset = reply.headers.get("x-ratelimit-reset", "")
-            if wait is None and spent and reset.isascii() and reset.isdigit():
+            if wait is None and is_exhausted and reset.isascii() and reset.isdigit():
                 wait = max(0.0, int(reset[:12]) - time.time())
             raise UnavailableError(f"GitHub's rate limit is reached ({reply.status})", retry_after=wait)
     return require_success(reply, refusals)

@@ -19,7 +19,7 @@ from sealpipe.plugin import (
     Secret,
     UnsupportedError,
 )
-from sealpipe_plugins.ci import mask, write
+from sealpipe_plugins.ci import write_masks, write_text
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import require_success
 
@@ -41,7 +41,7 @@ class GitHubCI(CI):
 
     def mask(self, values: Iterable[Secret]) -> None:
         """Commands on stderr, one a line; only where the runner reads that: in a file they would be the leak."""
-        mask(self, ADD_MASK, values)
+        write_masks(self, ADD_MASK, values)
 
     def set_output(self, name: str, value: str) -> None:
         """Into GITHUB_OUTPUT, behind a delimiter that the value cannot hold."""
@@ -56,7 +56,7 @@ class GitHubCI(CI):
 
     def annotate(self, level: Level, message: str) -> None:
         """A command on stderr: the run's page shows it."""
-        write(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).line(message))
+        write_text(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).line(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """From the runner's token endpoint, for this audience."""
@@ -70,7 +70,7 @@ class GitHubCI(CI):
         endpoint = Endpoint(
             self.context, _ENDPOINT, Secret(url), setting="ACTIONS_ID_TOKEN_REQUEST_URL", headers=headers
         )
-        return _token(endpoint.get(""))
+        return _read_token(endpoint.get(""))
 
     def _append(self, variable: str, text: str) -> None:
         file = self.context.environ.get(variable)
@@ -80,7 +80,7 @@ class GitHubCI(CI):
             stream.write(text)
 
 
-def _token(reply: Reply) -> Secret:
+def _read_token(reply: Reply) -> Secret:
     if 400 <= reply.status < 500 and reply.status != 429:
         raise BackendAuthError(f"{_ENDPOINT} answered {reply.status}", remedy=_PERMISSION)
     value = require_success(reply).member("value")

@@ -15,9 +15,9 @@ from sealpipe.plugin import (
     ReferenceValueError,
     SecretNotFoundError,
 )
-from sealpipe_plugins.comments import PAGE, a_day_ago, deliver, number, read_pages
+from sealpipe_plugins.comments import PAGE, comment_id, deliver, read_pages, search_start
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
-from sealpipe_plugins.http_errors import Refusals, moved
+from sealpipe_plugins.http_errors import Refusals, explain_redirects
 from sealpipe_plugins.wording import as_markdown
 
 _TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100})#([1-9][0-9]{0,9})")
@@ -34,18 +34,18 @@ class GitHubChannel(Channel):
 
     def validate(self, to: str) -> None:
         """Owner, repository and number."""
-        _target(to)
+        _parse_target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
         """Make the comment and read it back. AccessDeniedError in a public repository."""
-        repo, issue = _target(to)
-        found = self._github.get(f"/repos/{repo}", _refusals(f"repository {repo}"))
-        if found.member("private") is not True and not self.settings.public:
+        repo, issue = _parse_target(to)
+        repository = self._github.get(f"/repos/{repo}", _explain_refusals(f"repository {repo}"))
+        if repository.member("private") is not True and not self.settings.public:
             raise AccessDeniedError(
                 f"the repository {repo} is public: everybody could read the comment",
                 remedy="send it in another way, or allow it with the setting public",
             )
-        return deliver(_Issue(self._github, repo, issue), as_markdown(message))
+        return deliver(_IssueThread(self._github, repo, issue), as_markdown(message))
 
     def check(self) -> Health:
         """Check that the token is valid."""
@@ -53,28 +53,28 @@ class GitHubChannel(Channel):
         return Health(ok=True, detail="the token is valid")
 
 
-class _Issue:
+class _IssueThread:
     """The comments of one issue or pull request."""
 
     def __init__(self, github: GitHub, repo: str, issue: str) -> None:
         self._github = github
         self._comments = f"/repos/{repo}/issues/comments"
-        self._own = f"/repos/{repo}/issues/{issue}/comments"
-        self._refusals = _refusals(f"{repo}#{issue}")
+        self._issue_comments = f"/repos/{repo}/issues/{issue}/comments"
+        self._refusals = _explain_refusals(f"{repo}#{issue}")
 
     def find(self, body: str) -> str | None:
-        query = f"since={a_day_ago()}&per_page={PAGE}"
-        pages = read_pages(lambda page: self._github.get(f"{self._own}?{query}&page={page}", self._refusals))
+        query = f"since={search_start()}&per_page={PAGE}"
+        pages = read_pages(lambda page: self._github.get(f"{self._issue_comments}?{query}&page={page}", self._refusals))
         return next((str(row.get("id")) for rows in pages for row in rows if row.get("body") == body), None)
 
-    def make(self, body: str) -> str:
-        return number(self._github.post(self._own, {"body": body}, self._refusals))
+    def create(self, body: str) -> str:
+        return comment_id(self._github.post(self._issue_comments, {"body": body}, self._refusals))
 
-    def reads(self, comment: str, body: str) -> bool:
+    def has_text(self, comment: str, body: str) -> bool:
         return bool(self._github.get(f"{self._comments}/{comment}").member("body") == body)
 
 
-def _target(to: str) -> tuple[str, str]:
+def _parse_target(to: str) -> tuple[str, str]:
     match = _TO.fullmatch(to)
     if match is None:
         raise ReferenceValueError(
@@ -83,16 +83,16 @@ def _target(to: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def _refusals(what: str) -> Refusals:
-    gone = f"has no {what}, or hides it from this token"
+def _explain_refusals(what: str) -> Refusals:
+    not_found = f"has no {what}, or hides it from this token"
     return {
         403: (
             AccessDeniedError,
             f"does not let this token comment on {what}",
             "give it issues: write and pull-requests: write",
         ),
-        404: (SecretNotFoundError, gone, "check the name, and which repositories the token may see"),
+        404: (SecretNotFoundError, not_found, "check the name, and which repositories the token may see"),
         410: (SecretNotFoundError, f"has {what} no more", "check the number, and that issues are switched on"),
         422: (AccessDeniedError, f"takes no comment on {what}", "it may be locked, or the comment too long"),
-        **moved(what),
+        **explain_redirects(what),
     }

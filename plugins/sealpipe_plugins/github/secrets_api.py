@@ -20,23 +20,23 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.github.api import GitHub
 from sealpipe_plugins.http_api import Reply
-from sealpipe_plugins.http_errors import Refusals, moved
+from sealpipe_plugins.http_errors import Refusals, explain_redirects
 
 PAGE: Final = 100
 PAGES: Final = 50
 """How many of the repositories that an organisation's secret is for are read: 5,000."""
 
 
-class Owner(NamedTuple):
+class SecretOwner(NamedTuple):
     """Whose secrets. `path` is below the API's address, `what` is for people, `needs` is the token's permission."""
 
     path: str
     what: str
     needs: str
-    organisation: bool = False
+    is_organisation: bool = False
 
 
-class Key(NamedTuple):
+class SealingKey(NamedTuple):
     """The key that an owner's secrets are sealed to."""
 
     id: str
@@ -47,18 +47,18 @@ class Key(NamedTuple):
         return base64.b64encode(SealedBox(PublicKey(self.public)).encrypt(value)).decode()
 
 
-class Secrets:
+class ActionsSecrets:
     """An owner's secrets."""
 
-    def __init__(self, github: GitHub, owner: Owner) -> None:
+    def __init__(self, github: GitHub, owner: SecretOwner) -> None:
         self.owner = owner
         self._github = github
         self._key = self.newest_key()
 
-    def newest_key(self) -> Key:
+    def newest_key(self) -> SealingKey:
         """The key as GitHub has it now. SecretNotFoundError for an owner that is not there, or that the token cannot
         see."""
-        reply = self._github.get(f"{self.owner.path}/public-key", _refusals(self.owner))
+        reply = self._github.get(f"{self.owner.path}/public-key", _explain_refusals(self.owner))
         number, text = reply.member("key_id"), reply.member("key")
         try:
             public = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
@@ -66,49 +66,49 @@ class Secrets:
             public = b""
         if isinstance(number, bool) or not isinstance(number, str | int) or len(public) != PublicKey.SIZE:
             raise PluginError(f"what answers in GitHub's place gave no key to seal the secrets of {self.owner.what} to")
-        return Key(str(number), public)
+        return SealingKey(str(number), public)
 
-    def look(self, name: str) -> Mapping[str, Any] | None:
+    def read(self, name: str) -> Mapping[str, Any] | None:
         """What GitHub tells of a secret; None where there is none."""
         try:
-            found = self._github.get(f"{self.owner.path}/{name}", _refusals(self.owner)).json
+            found = self._github.get(f"{self.owner.path}/{name}", _explain_refusals(self.owner)).json
         except SecretNotFoundError:
             return None
         if not isinstance(found, dict) or str(found.get("name")).upper() != name:
             raise PluginError(f"what answers in GitHub's place told nothing of {name} of {self.owner.what}")
         return found
 
-    def audience(self, name: str, found: Mapping[str, Any] | None, otherwise: str) -> dict[str, Any]:
+    def visibility_members(self, name: str, found: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
         """The members that leave a secret of an organisation to the repositories that it is for now."""
-        if not self.owner.organisation:
+        if not self.owner.is_organisation:
             return {}
-        visibility = otherwise if found is None else str(found.get("visibility"))
+        visibility = default if found is None else str(found.get("visibility"))
         return {"visibility": visibility} | (
-            {"selected_repository_ids": self._selected(name)} if visibility == "selected" else {}
+            {"selected_repository_ids": self._selected_repositories(name)} if visibility == "selected" else {}
         )
 
-    def write(self, name: str, value: bytes, more: Mapping[str, Any], *, once: bool) -> bool:
+    def write(self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool) -> bool:
         """Store a value. Whether there was none before. With `once`, what may have been done is UnknownOutcomeError."""
         try:
-            return self._put(name, value, more, once=once)
+            return self._put(name, value, extra_members, once=once)
         except UnsupportedError as error:
-            refused = error
+            rejection = error
         # Where the owner's key was changed after it was asked for, nothing was stored.
-        before, self._key = self._key, self.newest_key()
-        if self._key == before:
-            raise refused
-        return self._put(name, value, more, once=once)
+        previous, self._key = self._key, self.newest_key()
+        if self._key == previous:
+            raise rejection
+        return self._put(name, value, extra_members, once=once)
 
-    def _put(self, name: str, value: bytes, more: Mapping[str, Any], *, once: bool) -> bool:
-        members = {**more, "encrypted_value": self._key.seal(value), "key_id": self._key.id}
-        refusals = _refusals(self.owner, name, once=once)
+    def _put(self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool) -> bool:
+        members = {**extra_members, "encrypted_value": self._key.seal(value), "key_id": self._key.id}
+        refusals = _explain_refusals(self.owner, name, once=once)
         return self._github.put(f"{self.owner.path}/{name}", members, refusals, once=once).status == 201
 
-    def _selected(self, name: str) -> list[int]:
+    def _selected_repositories(self, name: str) -> list[int]:
         ids: list[int] = []
         for page in range(1, PAGES + 1):
             path = f"{self.owner.path}/{name}/repositories?per_page={PAGE}&page={page}"
-            rows = _repositories(self._github.get(path, _refusals(self.owner)), name)
+            rows = _repository_ids(self._github.get(path, _explain_refusals(self.owner)), name)
             ids += rows
             if len(rows) < PAGE:
                 return ids
@@ -118,7 +118,7 @@ class Secrets:
         )
 
 
-def _repositories(reply: Reply, name: str) -> list[int]:
+def _repository_ids(reply: Reply, name: str) -> list[int]:
     rows = reply.member("repositories")
     ids = [row.get("id") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else [None]
     if not all(isinstance(each, int) for each in ids):
@@ -126,9 +126,9 @@ def _repositories(reply: Reply, name: str) -> list[int]:
     return [each for each in ids if each is not None]
 
 
-def _refusals(owner: Owner, name: str = "", *, once: bool = False) -> Refusals:
+def _explain_refusals(owner: SecretOwner, name: str = "", *, once: bool = False) -> Refusals:
     what, needs = owner.what, owner.needs
-    lost = (UnknownOutcomeError, "failed while it had the secret", "")
+    unknown_outcome = (UnknownOutcomeError, "failed while it had the secret", "")
     return {
         401: (BackendAuthError, "refused the token", "check that it is whole, not expired, and this GitHub's"),
         403: (
@@ -148,6 +148,6 @@ def _refusals(owner: Owner, name: str = "", *, once: bool = False) -> Refusals:
             f"does not take {name or 'that'} as a secret of {what}",
             "a repository or an environment holds 100 secrets, an organisation 1,000: delete some, or check the name",
         ),
-        **({503: lost} if once else {}),
-        **moved(what, PluginError),
+        **({503: unknown_outcome} if once else {}),
+        **explain_redirects(what, PluginError),
     }

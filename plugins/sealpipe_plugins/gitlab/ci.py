@@ -25,8 +25,8 @@ class GitLabCISettings(PluginSettings):
     dotenv_prefix: str = ""
 
 
-MOST_VARIABLES: Final = 20
-MOST_BYTES: Final = 5 * 1024
+MAX_VARIABLES: Final = 20
+MAX_BYTES: Final = 5 * 1024
 """What GitLab takes in a dotenv report."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -60,7 +60,7 @@ class GitLabCI(CI):
         lines = [line for line in lines if line and not line.startswith(f"{key}=")]
         lines += [f"{key}={value}"] if value else []
         text = "".join(f"{line}\n" for line in lines)
-        if len(lines) > MOST_VARIABLES or len(text) > MOST_BYTES:
+        if len(lines) > MAX_VARIABLES or len(text) > MAX_BYTES:
             raise PluginError(f"the dotenv report has no room for {key}", remedy="give each job a report of its own")
         self.settings.dotenv.write_text(text, encoding="ascii")
 
@@ -77,8 +77,8 @@ class GitLabCI(CI):
                 remedy=f"add `id_tokens: {{{name}: {{aud: ...}}}}` to the job, or name another variable with "
                 "SEALPIPE_PLUGIN_GITLAB__ID_TOKEN_VARIABLE",
             )
-        meant = _audiences(token)
-        if audience is not None and audience not in meant:
+        audiences = _read_audiences(token)
+        if audience is not None and audience not in audiences:
             raise NotConfiguredError(
                 f"{name} is a token for another audience than {audience}",
                 remedy=f"set `aud: {audience}` where the job declares {name}",
@@ -86,12 +86,12 @@ class GitLabCI(CI):
         return Secret(token)
 
 
-def _audiences(token: str) -> list[Any]:
+def _read_audiences(token: str) -> list[Any]:
     """Return the audiences of a token; empty for what is no JWT. Unverified, so no JWT library is needed."""
     try:
         part = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        found = claims.get("aud", [])
+        audiences = claims.get("aud", [])
     except (ValueError, IndexError, AttributeError):
         return []
-    return found if isinstance(found, list) else [found]
+    return audiences if isinstance(audiences, list) else [audiences]

@@ -16,9 +16,9 @@ from sealpipe.plugin import (
     ReferenceValueError,
     SecretNotFoundError,
 )
-from sealpipe_plugins.comments import PAGE, a_day_ago, deliver, number, read_pages
+from sealpipe_plugins.comments import PAGE, comment_id, deliver, read_pages, search_start
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
-from sealpipe_plugins.http_errors import Refusals, moved
+from sealpipe_plugins.http_errors import Refusals, explain_redirects
 from sealpipe_plugins.wording import as_markdown
 
 _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
@@ -38,28 +38,28 @@ class GitLabChannel(Channel):
 
     def validate(self, to: str) -> None:
         """Project, kind and number."""
-        _target(to)
+        _parse_target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
         """Make the note and read it back. AccessDeniedError in a public project."""
-        project, kind, iid = _target(to)
+        project, kind, iid = _parse_target(to)
         path = f"/projects/{quote(project, safe='')}"
-        found = self._gitlab.get(path, _refusals(f"project {project}"))
-        if found.member("visibility") not in ("private", "internal") and not self.settings.public:
+        project_reply = self._gitlab.get(path, _explain_refusals(f"project {project}"))
+        if project_reply.member("visibility") not in ("private", "internal") and not self.settings.public:
             raise AccessDeniedError(
                 f"the project {project} is public: everybody could read the note",
                 remedy="send it in another way, or allow it with the setting public",
             )
         notes = f"{path}/{_KINDS[kind]}/{iid}/notes"
-        place = _Notes(self._gitlab, notes, _refusals(to), internal=self.settings.internal)
-        return deliver(place, as_markdown(message))
+        thread = _NoteThread(self._gitlab, notes, _explain_refusals(to), internal=self.settings.internal)
+        return deliver(thread, as_markdown(message))
 
     def check(self) -> Health:
         """Check that the token is valid."""
         return Health(ok=True, detail=f"GitLab {self._gitlab.version()}")
 
 
-class _Notes:
+class _NoteThread:
     """The notes of one issue or merge request."""
 
     def __init__(self, gitlab: GitLab, path: str, refusals: Refusals, *, internal: bool) -> None:
@@ -69,28 +69,28 @@ class _Notes:
         self._internal = internal
 
     def find(self, body: str) -> str | None:
-        since, query = a_day_ago(), f"order_by=created_at&sort=desc&per_page={PAGE}"
+        since, query = search_start(), f"order_by=created_at&sort=desc&per_page={PAGE}"
         for rows in read_pages(lambda page: self._gitlab.get(f"{self._path}?{query}&page={page}", self._refusals)):
             for note in rows:
-                if _same(note.get("body"), body):
+                if _is_same_text(note.get("body"), body):
                     return str(note.get("id"))
             if rows and str(rows[-1].get("created_at")) < since:
                 break
         return None
 
-    def make(self, body: str) -> str:
+    def create(self, body: str) -> str:
         flag = {"internal": True} if self._internal else {}
-        return number(self._gitlab.post(self._path, {"body": body, **flag}, self._refusals))
+        return comment_id(self._gitlab.post(self._path, {"body": body, **flag}, self._refusals))
 
-    def reads(self, comment: str, body: str) -> bool:
-        return _same(self._gitlab.get(f"{self._path}/{comment}").member("body"), body)
+    def has_text(self, comment: str, body: str) -> bool:
+        return _is_same_text(self._gitlab.get(f"{self._path}/{comment}").member("body"), body)
 
 
-def _same(text: object, body: str) -> bool:
+def _is_same_text(text: object, body: str) -> bool:
     return isinstance(text, str) and text.strip() == body.strip()
 
 
-def _target(to: str) -> tuple[str, str, str]:
+def _parse_target(to: str) -> tuple[str, str, str]:
     match = _TO.fullmatch(to)
     if match is None:
         raise ReferenceValueError(
@@ -100,7 +100,7 @@ def _target(to: str) -> tuple[str, str, str]:
     return match[1], match[2], match[3]
 
 
-def _refusals(what: str) -> Refusals:
+def _explain_refusals(what: str) -> Refusals:
     return {
         403: (
             AccessDeniedError,
@@ -112,5 +112,5 @@ def _refusals(what: str) -> Refusals:
             f"has no {what}, or hides it from this token",
             "check path and number, and the token's project",
         ),
-        **moved(what),
+        **explain_redirects(what),
     }

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from sealpipe.plugin import Context, Health, Locator, Mode, Receipt, ReferenceValueError, Sink, Stored
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
-from sealpipe_plugins.gitlab.variable_writing import Ask, members, store
-from sealpipe_plugins.gitlab.variables import Owner, Variables
+from sealpipe_plugins.gitlab.variable_writing import VariableWrite, members_to_write, store_variable
+from sealpipe_plugins.gitlab.variables import VariableOwner, Variables
 from sealpipe_plugins.sink_values import variable_values
 
 _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
@@ -35,24 +35,30 @@ class GitLabVariableSink(Sink):
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """Which variables, and how."""
-        owner, scope, flags = _owner(locator), _scope(locator), _flags(locator)
-        there = "where there are none of that key" if mode == "create" else "in place of any of that key"
-        where = "" if scope == "*" else f" for the environment {scope}"
-        told = [name if on else f"not {name}" for name, on in ({"masked": True, "protected": True} | flags).items()]
-        return f"store variables of {owner.what}{where} at GitLab, {' and '.join(told)}, {there}; its others stay"
+        owner, scope, flags = _parse_owner(locator), _parse_scope(locator), _parse_flags(locator)
+        existing = "where there are none of that key" if mode == "create" else "in place of any of that key"
+        environment = "" if scope == "*" else f" for the environment {scope}"
+        flag_names = [
+            name if is_set else f"not {name}" for name, is_set in ({"masked": True, "protected": True} | flags).items()
+        ]
+        flag_text = " and ".join(flag_names)
+        return f"store variables of {owner.what}{environment} at GitLab, {flag_text}, {existing}; its others stay"
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
         """Store with the marker, in one call each, and read back."""
-        variables, flags = Variables(self._gitlab, _owner(locator), _scope(locator)), _flags(locator)
+        variables, flags = Variables(self._gitlab, _parse_owner(locator), _parse_scope(locator)), _parse_flags(locator)
         wanted = variable_values(locator, fields, _KEY, _RULE)
-        asks = [Ask(key, value, mode, marker, flags) for key, value in wanted.items()]
-        found = [variables.look(ask.key) for ask in asks]
-        for ask, there in zip(asks, found, strict=True):
-            members(variables, ask, there)  # what is refused is refused before anything is written
-        outcomes = [store(variables, ask, there) for ask, there in zip(asks, found, strict=True)]
+        writes = [VariableWrite(key, value, mode, marker, flags) for key, value in wanted.items()]
+        existing_variables = [variables.read(write.key) for write in writes]
+        for write, existing in zip(writes, existing_variables, strict=True):
+            members_to_write(variables, write, existing)  # what is refused is refused before anything is written
+        outcomes = [
+            store_variable(variables, write, existing)
+            for write, existing in zip(writes, existing_variables, strict=True)
+        ]
         return Receipt(
             locator,
-            known=all(now.value is not None for now, _ in outcomes),
+            known=all(variable.value is not None for variable, _ in outcomes),
             already=all(already for _, already in outcomes),
         )
 
@@ -62,16 +68,16 @@ class GitLabVariableSink(Sink):
         return Health(ok=True, detail=f"GitLab {version}; what the token may write is not known before")
 
 
-def _owner(locator: Locator) -> Owner:
+def _parse_owner(locator: Locator) -> VariableOwner:
     group, project = _GROUP.fullmatch(locator.body), _PROJECT.fullmatch(locator.body)
     if group is not None:
-        return Owner(f"/groups/{quote(group[1], safe='')}", f"the group {group[1]}", "Owner")
+        return VariableOwner(f"/groups/{quote(group[1], safe='')}", f"the group {group[1]}", "Owner")
     if project is not None:
-        return Owner(f"/projects/{quote(project[0], safe='')}", f"the project {project[0]}", "Maintainer")
+        return VariableOwner(f"/projects/{quote(project[0], safe='')}", f"the project {project[0]}", "Maintainer")
     raise ReferenceValueError(f"{locator} is no project and no group", remedy="write GROUP/PROJECT, or groups/GROUP")
 
 
-def _scope(locator: Locator) -> str:
+def _parse_scope(locator: Locator) -> str:
     scope = locator.param("environment", "*") or ""
     if not 0 < len(scope) < 256:
         raise ReferenceValueError(
@@ -80,8 +86,8 @@ def _scope(locator: Locator) -> str:
     return scope
 
 
-def _flags(locator: Locator) -> dict[str, bool]:
-    given = {name: locator.param(name) for name in ("protected", "masked")}
-    if not set(given.values()) <= {"0", "1", None}:
+def _parse_flags(locator: Locator) -> dict[str, bool]:
+    parameters = {name: locator.param(name) for name in ("protected", "masked")}
+    if not set(parameters.values()) <= {"0", "1", None}:
         raise ReferenceValueError(f"{locator}: protected= and masked= are 0 or 1", remedy="leave them out for 1")
-    return {name: value == "1" for name, value in given.items() if value is not None}
+    return {name: value == "1" for name, value in parameters.items() if value is not None}

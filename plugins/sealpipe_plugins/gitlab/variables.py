@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 from sealpipe.plugin import AccessDeniedError, BackendAuthError, PluginError, SecretNotFoundError, UnsupportedError
 from sealpipe_plugins.gitlab.api import GitLab
-from sealpipe_plugins.http_errors import Refusals, moved
+from sealpipe_plugins.http_errors import Refusals, explain_redirects
 
-DESCRIPTION: Final = 255
+MAX_DESCRIPTION: Final = 255
 """Characters of a variable's description."""
 
 _MARKED: Final = re.compile(r"(?P<own>.*?) ?\[sealpipe:(?P<marks>(?: [A-Za-z0-9._-]{1,80})+)\]", re.DOTALL)
 
 
-class Owner(NamedTuple):
+class VariableOwner(NamedTuple):
     """Whose variables. `path` is below the API's address, `what` is for people, `role` is the one that writes them."""
 
     path: str
@@ -47,26 +47,26 @@ class Variable(NamedTuple):
     @property
     def marks(self) -> list[str]:
         """The markers in its description, the oldest first."""
-        return _parted(self.description or "")[1]
+        return _split_description(self.description or "")[1]
 
-    def described(self, marker: str) -> str | None:
+    def description_with(self, marker: str) -> str | None:
         """Its description with a marker more: the oldest go where there is no room. None where there is no place."""
-        return None if self.description is None else described(self.description, marker)
+        return None if self.description is None else add_mark(self.description, marker)
 
 
-def described(text: str, marker: str) -> str:
+def add_mark(text: str, marker: str) -> str:
     """A description with a marker more, behind what people wrote; without, where they left no room for it."""
-    own, marks = _parted(text)
+    own_text, marks = _split_description(text)
     marks = [*(mark for mark in marks if mark != marker), marker]
     while marks:
-        after = f"{own} [sealpipe: {' '.join(marks)}]".lstrip(" ")
-        if len(after) <= DESCRIPTION:
-            return after
+        description = f"{own_text} [sealpipe: {' '.join(marks)}]".lstrip(" ")
+        if len(description) <= MAX_DESCRIPTION:
+            return description
         marks = marks[1:]
     return text
 
 
-def _parted(text: str) -> tuple[str, list[str]]:
+def _split_description(text: str) -> tuple[str, list[str]]:
     match = _MARKED.fullmatch(text)
     return (text, []) if match is None else (match["own"], match["marks"].split())
 
@@ -74,31 +74,31 @@ def _parted(text: str) -> tuple[str, list[str]]:
 class Variables:
     """An owner's variables of one scope, such as `*` or `production`."""
 
-    def __init__(self, gitlab: GitLab, owner: Owner, scope: str) -> None:
+    def __init__(self, gitlab: GitLab, owner: VariableOwner, scope: str) -> None:
         self.owner = owner
         self.scope = scope
         self._gitlab = gitlab
         self._path = f"{owner.path}/variables"
         self._filter = f"?filter%5Benvironment_scope%5D={quote(scope, safe='')}"
 
-    def look(self, key: str) -> Variable | None:
+    def read(self, key: str) -> Variable | None:
         """What is there. None for nothing, and for an owner that is not there: writing tells of that."""
         try:
-            found = self._gitlab.get(f"{self._path}/{key}{self._filter}", _refusals(self.owner, key)).json
+            variable = self._gitlab.get(f"{self._path}/{key}{self._filter}", _explain_refusals(self.owner, key)).json
         except SecretNotFoundError:
             return None
-        value = found.get("value") if isinstance(found, dict) and found.get("key") == key else 0
-        if not isinstance(value, str) and (value is not None or found.get("hidden") is not True):
+        value = variable.get("value") if isinstance(variable, dict) and variable.get("key") == key else 0
+        if not isinstance(value, str) and (value is not None or variable.get("hidden") is not True):
             raise PluginError(f"what answers in GitLab's place told nothing of {key} of {self.owner.what}")
-        if found.get("environment_scope", "*") != self.scope:  # a GitLab that does not know the filter
+        if variable.get("environment_scope", "*") != self.scope:  # a GitLab that does not know the filter
             return None
-        masked, protected, raw = (found.get(name) is True for name in ("masked", "protected", "raw"))
-        return Variable(value, masked, protected, raw, _description(found))
+        masked, protected, raw = (variable.get(name) is True for name in ("masked", "protected", "raw"))
+        return Variable(value, masked, protected, raw, _read_description(variable))
 
     def add(self, key: str, members: Mapping[str, Any]) -> None:
         """Make one. Raises UnsupportedError where GitLab refuses it, one that is there meanwhile included."""
-        whole = {"key": key, "environment_scope": self.scope, **members}
-        reply = self._gitlab.post(self._path, whole, _refusals(self.owner, key))
+        all_members = {"key": key, "environment_scope": self.scope, **members}
+        reply = self._gitlab.post(self._path, all_members, _explain_refusals(self.owner, key))
         if (reply.member("environment_scope") or "*") != self.scope:
             raise PluginError(
                 f"GitLab stored {key} of {self.owner.what} for every environment: it knows no scopes there",
@@ -108,18 +108,18 @@ class Variables:
 
     def change(self, key: str, members: Mapping[str, Any]) -> None:
         """Change one that is there. Raises SecretNotFoundError where it is there no more."""
-        self._gitlab.put(f"{self._path}/{key}{self._filter}", members, _refusals(self.owner, key))
+        self._gitlab.put(f"{self._path}/{key}{self._filter}", members, _explain_refusals(self.owner, key))
 
 
-def _description(found: Mapping[str, Any]) -> str | None:
-    return str(found["description"] or "") if "description" in found else None
+def _read_description(variable: Mapping[str, Any]) -> str | None:
+    return str(variable["description"] or "") if "description" in variable else None
 
 
-def _refusals(owner: Owner, key: str) -> Refusals:
+def _explain_refusals(owner: VariableOwner, key: str) -> Refusals:
     what = owner.what
     needs: Sequence[str] = (f"the role {owner.role}", "the scope api")
     return {
-        400: (UnsupportedError, f"does not take {key} of {what}", _TAKES),
+        400: (UnsupportedError, f"does not take {key} of {what}", _CHECK_SCOPE),
         401: (
             BackendAuthError,
             "refused the token",
@@ -141,12 +141,12 @@ def _refusals(owner: Owner, key: str) -> Refusals:
             "use GitLab 16.9 or newer for a group's, or leave one there",
         ),
         413: (UnsupportedError, f"does not take a value as long as that for {key}", "store it elsewhere"),
-        422: (UnsupportedError, f"does not take {key} of {what}", _TAKES),
-        **moved(what),
+        422: (UnsupportedError, f"does not take {key} of {what}", _CHECK_SCOPE),
+        **explain_redirects(what),
     }
 
 
-_TAKES: Final = (
+_CHECK_SCOPE: Final = (
     "check the environment's name; and where it is to be masked, an older GitLab (before 16) takes letters, digits "
     "and _+=/@:.~- only: masked=0 stores it unmasked"
 )

@@ -32,7 +32,7 @@ T = TypeVar("T")
 _SECRET_SERVICE: Final = ("keyring.backends.SecretService", "keyring.backends.libsecret")
 """Both are ways to one and the same service."""
 
-_ASKING: Final = {
+_PROMPTING: Final = {
     "keyring.backends.kwallet.DBusKeyring": "KWallet",
     "keyring.backends.kwallet.DBusKeyringKWallet4": "KWallet",
     "keyrings.alt.file.EncryptedKeyring": "the encrypted file of keyrings.alt",
@@ -43,7 +43,7 @@ _ASKING: Final = {
 _NO_BACKEND: Final = (
     "start a Secret Service (gnome-keyring under dbus-run-session), or name a backend in PYTHON_KEYRING_BACKEND"
 )
-_PLAIN: Final = ("keyrings.alt.file.PlaintextKeyring", "keyrings.alt.pyfs.PlaintextKeyring")
+_PLAIN_TEXT: Final = ("keyrings.alt.file.PlaintextKeyring", "keyrings.alt.pyfs.PlaintextKeyring")
 """Backends that keep what they are given in a file that anybody's eyes could read."""
 
 
@@ -55,37 +55,39 @@ class KeyringSettings(PluginSettings):
     own_variables = {"backend": "PYTHON_KEYRING_BACKEND"}  # noqa: RUF012 - a ClassVar of the base
 
 
-class Keyrings:
+class KeyringClient:
     """The keyrings of this session, in the order in which they are asked."""
 
     def __init__(self, settings: KeyringSettings, deadline: float) -> None:
         self._name = settings.backend
         self._deadline = deadline
 
-    def password(self, service: str, username: str) -> bytes | str | None:
+    def read(self, service: str, username: str) -> bytes | str | None:
         """What is stored, exactly; None for nothing. Raises AccessDeniedError where it is locked."""
-        return self._in_time(lambda: self._found(service, username)[1])
+        return self._in_time(lambda: self._find(service, username)[1])
 
     def store(self, service: str, username: str, value: bytes) -> None:
-        """Store it where it is found, else in the keyring that is asked first. Raises as `writable`, and
+        """Store it where it is found, else in the keyring that is asked first. Raises as `describe_writable`, and
         UnknownOutcomeError."""
         self._in_time(lambda: self._store(service, username, value), UnknownOutcomeError)
 
-    def _in_time(self, work: Callable[[], T], late: type[PluginError] = UnavailableError) -> T:
+    def _in_time(self, work: Callable[[], T], timeout_error: type[PluginError] = UnavailableError) -> T:
         """A keyring is somebody else's program, behind a socket of its own."""
         try:
             return run_with_timeout(self._deadline, work)
         except TimeoutError:
-            failure = late("the keyring did not answer in time", remedy="check the D-Bus session, and restart it")
+            failure = timeout_error(
+                "the keyring did not answer in time", remedy="check the D-Bus session, and restart it"
+            )
         raise failure
 
     def _store(self, service: str, username: str, value: bytes) -> None:
-        backend = self._found(service, username)[0]
-        kind = _sealing(backend)
+        backend = self._find(service, username)[0]
+        kind = _require_encrypted(backend)
         if type(backend).__module__ in _SECRET_SERVICE:
             from sealpipe_plugins.keyring import secret_service
 
-            secret_service.write(secret_service.Entry(backend, service, username), value)
+            secret_service.write(secret_service.SecretServiceEntry(backend, service, username), value)
             return
         try:
             text = value.decode()
@@ -109,53 +111,53 @@ class Keyrings:
             return
         raise failure
 
-    def writable(self) -> str:
-        """As `state`, for who stores. Raises UnsupportedError, too, where it would be kept in plain text."""
-        told = self.state()
-        self._in_time(lambda: _sealing(self._backends()[0]))
-        return told
+    def describe_writable(self) -> str:
+        """As `describe`, for who stores. Raises UnsupportedError, too, where it would be kept in plain text."""
+        description = self.describe()
+        self._in_time(lambda: _require_encrypted(self._usable_backends()[0]))
+        return description
 
-    def _found(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
+    def _find(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
         """What is stored, with the keyring that has it; the first one with None where nobody has."""
-        backends = self._backends()
+        backends = self._usable_backends()
         for each in backends:
-            found = _read(each, service, username)
+            found = _read_password(each, service, username)
             if found is not None:
                 return each, found
         return backends[0], None
 
-    def state(self) -> str:
+    def describe(self) -> str:
         """What is asked, for people. Raises NotConfiguredError where there is nothing to ask, AccessDeniedError where
         it is locked."""
-        return self._in_time(self._state)
+        return self._in_time(self._describe)
 
-    def _state(self) -> str:
-        found = self._backends()
+    def _describe(self) -> str:
+        found = self._usable_backends()
         for each in found:
             if type(each).__module__ in _SECRET_SERVICE:
-                _read(each, "sealpipe: is there anything?", "nobody")
+                _read_password(each, "sealpipe: is there anything?", "nobody")
         return ", ".join(each.name for each in found)
 
-    def _backends(self) -> list[KeyringBackend]:
-        found = list(_members(self._chosen()))
+    def _usable_backends(self) -> list[KeyringBackend]:
+        found = list(_iter_backends(self._configured_backend()))
         modules = [type(each).__module__ for each in found]
         if _SECRET_SERVICE[0] in modules:
             found = [each for each, module in zip(found, modules, strict=True) if module != _SECRET_SERVICE[1]]
         for each in found:
-            name = _name(each)
+            name = _qualified_name(each)
             if name == "keyring.backends.null.Keyring":
                 raise NotConfiguredError("keyring is switched off here (its null backend)", remedy=_NO_BACKEND)
             if name == "keyring.backends.fail.Keyring":
                 raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
-            if name in _ASKING:
+            if name in _PROMPTING:
                 raise UnsupportedError(
-                    f"{_ASKING[name]} asks for a password, and nobody is asked here", remedy=_NO_BACKEND
+                    f"{_PROMPTING[name]} asks for a password, and nobody is asked here", remedy=_NO_BACKEND
                 )
         if not found:
             raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
         return found
 
-    def _chosen(self) -> KeyringBackend:
+    def _configured_backend(self) -> KeyringBackend:
         if not self._name:
             return core.get_keyring()
         try:
@@ -167,35 +169,35 @@ class Keyrings:
         raise NotConfiguredError(f"{reason}: {self._name[:80]}", remedy=_NO_BACKEND)
 
 
-def _members(chosen: KeyringBackend) -> Iterator[KeyringBackend]:
+def _iter_backends(configured: KeyringBackend) -> Iterator[KeyringBackend]:
     """A chainer's keyrings one by one."""
-    if type(chosen).__module__ == "keyring.backends.chainer":
-        yield from cast("Any", chosen).backends
+    if type(configured).__module__ == "keyring.backends.chainer":
+        yield from cast("Any", configured).backends
     else:
-        yield chosen
+        yield configured
 
 
-def _name(backend: KeyringBackend) -> str:
+def _qualified_name(backend: KeyringBackend) -> str:
     return f"{type(backend).__module__}.{type(backend).__qualname__}"
 
 
-def _sealing(backend: KeyringBackend) -> str:
+def _require_encrypted(backend: KeyringBackend) -> str:
     """The name of a backend that may be given something."""
-    name = _name(backend)
-    if name in _PLAIN:
+    name = _qualified_name(backend)
+    if name in _PLAIN_TEXT:
         raise UnsupportedError(f"{name} keeps everything in plain text", remedy=_NO_BACKEND)
     return name
 
 
-def _read(backend: KeyringBackend, service: str, username: str) -> bytes | str | None:
+def _read_password(backend: KeyringBackend, service: str, username: str) -> bytes | str | None:
     if type(backend).__module__ not in _SECRET_SERVICE:
         return backend.get_password(service, username)
     from sealpipe_plugins.keyring import secret_service
 
-    return secret_service.read(secret_service.Entry(backend, service, username))
+    return secret_service.read(secret_service.SecretServiceEntry(backend, service, username))
 
 
-def entry(locator: Locator) -> tuple[str, str]:
+def parse_entry(locator: Locator) -> tuple[str, str]:
     """Service and user name that a locator means. ReferenceValueError where one is missing."""
     username = locator.param("username")
     service = locator.body

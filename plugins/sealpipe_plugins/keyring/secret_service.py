@@ -15,10 +15,10 @@ from sealpipe.plugin import AccessDeniedError, NotConfiguredError, UnavailableEr
 T = TypeVar("T")
 
 UNLOCK: Final = "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
-_MAKE_ONE: Final = "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which makes one"
+_CREATE_KEYRING: Final = "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which makes one"
 
 
-class Entry(NamedTuple):
+class SecretServiceEntry(NamedTuple):
     """An entry, for a backend of keyring's."""
 
     backend: Any
@@ -32,36 +32,36 @@ class Entry(NamedTuple):
         return {scheme["username"]: self.username, scheme["service"]: self.service}
 
 
-def read(entry: Entry) -> bytes | None:
+def read(entry: SecretServiceEntry) -> bytes | None:
     """What is stored, exactly; None for nothing."""
 
-    def look(collection: Any) -> bytes | None:
-        item = _item(collection, entry)
+    def read_secret(collection: Any) -> bytes | None:
+        item = _find_item(collection, entry)
         return None if item is None else bytes(item.get_secret())
 
     try:
-        return _opened(entry, look)
+        return _with_collection(entry, read_secret)
     except NotConfiguredError:
         return None  # no default collection: nothing was ever stored
 
 
-def write(entry: Entry, value: bytes) -> None:
+def write(entry: SecretServiceEntry, value: bytes) -> None:
     """Store it: in the entry that is there, or in a new one, as keyring makes them. NotConfiguredError without a
     keyring."""
 
-    def put(collection: Any) -> None:
-        item = _item(collection, entry)
+    def write_secret(collection: Any) -> None:
+        item = _find_item(collection, entry)
         if item is not None:
             item.set_secret(value)
             return
         label = f"Password for '{entry.username}' on '{entry.service}'"
-        named = {**entry.attributes, "application": entry.backend.appid}
-        collection.create_item(label, named, value, replace=True)
+        attributes = {**entry.attributes, "application": entry.backend.appid}
+        collection.create_item(label, attributes, value, replace=True)
 
-    _opened(entry, put)
+    _with_collection(entry, write_secret)
 
 
-def _item(collection: Any, entry: Entry) -> Any:
+def _find_item(collection: Any, entry: SecretServiceEntry) -> Any:
     for item in collection.search_items(dict(entry.attributes)):
         if item.is_locked():
             raise AccessDeniedError("the keyring's entry is locked", remedy=UNLOCK)
@@ -69,7 +69,7 @@ def _item(collection: Any, entry: Entry) -> Any:
     return None
 
 
-def _opened(entry: Entry, work: Callable[[Any], T]) -> T:
+def _with_collection(entry: SecretServiceEntry, work: Callable[[Any], T]) -> T:
     path = getattr(entry.backend, "preferred_collection", secretstorage.collection.DEFAULT_COLLECTION)
     failure: AccessDeniedError | NotConfiguredError | UnavailableError
     try:
@@ -80,7 +80,7 @@ def _opened(entry: Entry, work: Callable[[Any], T]) -> T:
                 raise AccessDeniedError("the keyring is locked", remedy=UNLOCK)
             return work(collection)
     except exceptions.ItemNotFoundException:
-        failure = NotConfiguredError("the Secret Service has no default keyring", remedy=_MAKE_ONE)
+        failure = NotConfiguredError("the Secret Service has no default keyring", remedy=_CREATE_KEYRING)
     except (exceptions.LockedException, exceptions.PromptDismissedException):
         failure = AccessDeniedError("the keyring is locked", remedy=UNLOCK)
     except exceptions.SecretStorageException:

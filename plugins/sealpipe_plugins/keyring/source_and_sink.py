@@ -20,10 +20,10 @@ from sealpipe.plugin import (
     Stored,
     missing,
 )
-from sealpipe_plugins.keyring.client import Keyrings, KeyringSettings, entry
+from sealpipe_plugins.keyring.client import KeyringClient, KeyringSettings, parse_entry
 from sealpipe_plugins.sink_values import values_by_key
 
-_DONE: Final[Mapping[Mode, str]] = {
+_DESCRIPTIONS: Final[Mapping[Mode, str]] = {
     "create": "store {user} of {service} in the keyring, where nothing may be yet",
     "replace": "store {user} of {service} in the keyring, in place of what is there",
     "merge": "store {user} of {service} in the keyring, in place of what is there",
@@ -35,12 +35,12 @@ class KeyringSource(Source):
 
     def __init__(self, settings: KeyringSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._keyrings = Keyrings(settings, context.deadline)
+        self._keyrings = KeyringClient(settings, context.deadline)
 
     def fetch(self, locator: Locator) -> Document:
         """The password of a service and a user name."""
-        service, username = entry(locator)
-        found = self._keyrings.password(service, username)
+        service, username = parse_entry(locator)
+        found = self._keyrings.read(service, username)
         if found is None:
             raise SecretNotFoundError(
                 f"{locator} is not in the keyring", remedy="see what is there; `keyring set SERVICE USERNAME` stores it"
@@ -49,7 +49,7 @@ class KeyringSource(Source):
 
     def check(self) -> Health:
         """Which keyring it is, and that it is open."""
-        return Health(ok=True, detail=self._keyrings.state())
+        return Health(ok=True, detail=self._keyrings.describe())
 
 
 class KeyringSink(Sink):
@@ -57,23 +57,23 @@ class KeyringSink(Sink):
 
     def __init__(self, settings: KeyringSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._keyrings = Keyrings(settings, context.deadline)
+        self._keyrings = KeyringClient(settings, context.deadline)
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """As the base says."""
-        service, user = entry(locator)
-        return _DONE[mode].format(service=service, user=user)
+        service, user = parse_entry(locator)
+        return _DESCRIPTIONS[mode].format(service=service, user=user)
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
         """As the base says; `marker` has no place here."""
-        service, user = entry(locator)
+        service, user = parse_entry(locator)
         if len(fields) != 1:
             raise ReferenceValueError(f"{locator} holds one value", remedy="name an entry for each")
         (wanted,) = values_by_key(fields, locator).values()
-        if missing(self._there(service, user), {"": wanted}, mode=mode, marked=False) is None:
+        if missing(self._read(service, user), {"": wanted}, mode=mode, marked=False) is None:
             return Receipt(locator, already=True)
         self._keyrings.store(service, user, wanted)
-        if self._there(service, user) != {"": wanted}:
+        if self._read(service, user) != {"": wanted}:
             raise PluginError(
                 f"{locator}: what the keyring gives back is not what was stored",
                 remedy="somebody may have stored at the same time, or it keeps less: look at it",
@@ -82,10 +82,10 @@ class KeyringSink(Sink):
 
     def check(self) -> Health:
         """Which keyring it is, and that it is open and keeps nothing in plain text."""
-        return Health(ok=True, detail=self._keyrings.writable())
+        return Health(ok=True, detail=self._keyrings.describe_writable())
 
-    def _there(self, service: str, user: str) -> Mapping[str, bytes] | None:
-        found = self._keyrings.password(service, user)
+    def _read(self, service: str, user: str) -> Mapping[str, bytes] | None:
+        found = self._keyrings.read(service, user)
         if found is None:
             return None
         return {"": found if isinstance(found, bytes) else found.encode("utf-8", "surrogatepass")}

@@ -49,11 +49,11 @@ class Access(NamedTuple):
     namespace: str | None = None
 
 
-def access(settings: K8sSettings, context: Context) -> Access:
+def resolve_access(settings: K8sSettings, context: Context) -> Access:
     """What the settings mean here. Raises NotConfiguredError."""
-    found = _access(settings, context)
+    found = _find_access(settings, context)
     if settings.ca_file is not None:
-        found = found._replace(authorities=text_of(settings.ca_file, "the certificate authority's file").reveal())
+        found = found._replace(authorities=read_text(settings.ca_file, "the certificate authority's file").reveal())
     if settings.namespace is not None:
         found = found._replace(namespace=settings.namespace)
     found = found._replace(server=found.server.rstrip("/"))
@@ -66,7 +66,7 @@ def access(settings: K8sSettings, context: Context) -> Access:
     return found
 
 
-def text_of(path: Path, what: str) -> Secret:
+def read_text(path: Path, what: str) -> Secret:
     """A file's text."""
     try:
         return Secret(path.expanduser().read_text(encoding="utf-8"))
@@ -75,27 +75,27 @@ def text_of(path: Path, what: str) -> Secret:
     raise NotConfiguredError(f"{what} {path} cannot be read: {reason}", remedy="check the path, and who may read it")
 
 
-def _access(settings: K8sSettings, context: Context) -> Access:
+def _find_access(settings: K8sSettings, context: Context) -> Access:
     token, file = settings.token, settings.token_file
     if token is not None and file is not None:
         raise NotConfiguredError(f"{context.store} has both a token and a token_file", remedy="keep one of them")
-    own = token is not None or file is not None
+    has_token = token is not None or file is not None
     if settings.server is not None:
-        if not own:
+        if not has_token:
             raise NotConfiguredError(
                 f"{context.store} has a server and no token", remedy="set its token, or token_file"
             )
         return Access(settings.server, token=token, token_file=file)
-    files = _kubeconfigs(settings, context)
+    files = _kubeconfig_files(settings, context)
     if files:
         from sealpipe_plugins.kubernetes.kubeconfig import from_kubeconfig  # it needs YAML, the rest does not
 
-        found = from_kubeconfig(files, settings.context, with_user=not own)
-        return found._replace(token=token, token_file=file) if own else found
+        found = from_kubeconfig(files, settings.context, with_user=not has_token)
+        return found._replace(token=token, token_file=file) if has_token else found
     if not context.named:
-        inside = _in_cluster(settings.service_account, context)
-        if inside is not None:
-            return inside._replace(token=token, token_file=file) if own else inside
+        in_cluster = _in_cluster_access(settings.service_account, context)
+        if in_cluster is not None:
+            return in_cluster._replace(token=token, token_file=file) if has_token else in_cluster
     raise NotConfiguredError(
         f"nothing says which cluster {context.store} is",
         remedy="set its server and token, or its kubeconfig or context"
@@ -103,22 +103,24 @@ def _access(settings: K8sSettings, context: Context) -> Access:
     )
 
 
-def _kubeconfigs(settings: K8sSettings, context: Context) -> list[Path]:
+def _kubeconfig_files(settings: K8sSettings, context: Context) -> list[Path]:
     if settings.kubeconfig is not None:
         return [Path(name).expanduser() for name in settings.kubeconfig.split(os.pathsep) if name]
-    usual = Path(context.environ.get("HOME") or "/", ".kube", "config")
+    default_file = Path(context.environ.get("HOME") or "/", ".kube", "config")
     # A context names one of the user's own clusters; without it a named store takes nothing by itself.
-    asked_for = settings.context is not None
-    return [usual] if asked_for or (not context.named and usual.is_file()) else []
+    has_context = settings.context is not None
+    return [default_file] if has_context or (not context.named and default_file.is_file()) else []
 
 
-def _in_cluster(folder: Path, context: Context) -> Access | None:
+def _in_cluster_access(folder: Path, context: Context) -> Access | None:
     host, port = (context.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))
     token = folder / "token"
     if not host or not port or not token.is_file():
         return None
     host = f"[{host}]" if ":" in host else host
-    authorities = text_of(folder / "ca.crt", "the service account's").reveal()
-    space = folder / "namespace"
-    namespace = text_of(space, "the service account's").reveal().strip() if space.is_file() else None
+    authorities = read_text(folder / "ca.crt", "the service account's").reveal()
+    namespace_file = folder / "namespace"
+    namespace = (
+        read_text(namespace_file, "the service account's").reveal().strip() if namespace_file.is_file() else None
+    )
     return Access(f"https://{host}:{port}", authorities, token_file=token, namespace=namespace)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from sealpipe.plugin import BackendAuthError, Context, Secret, UnknownOutcomeError
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import Refusals, require_success
-from sealpipe_plugins.kubernetes.access import Access, K8sSettings, access, text_of
+from sealpipe_plugins.kubernetes.access import Access, K8sSettings, read_text, resolve_access
 
 if TYPE_CHECKING:
     import httpx
 
-ANSWER_LIMIT: Final = 8 * 1024 * 1024
+BODY_LIMIT: Final = 8 * 1024 * 1024
 """Bytes of an answer: a Secret is a MiB at most, and some come with their own copy in an annotation."""
 
 _RUN_AGAIN: Final = "run it again: it looks first"
@@ -39,7 +39,7 @@ class Cluster:
         self._settings = settings
         self._context = context
         self._lock = threading.Lock()
-        self._connected: _Connected | None = None
+        self._connection: _Connection | None = None
 
     @property
     def namespace(self) -> str:
@@ -51,56 +51,56 @@ class Cluster:
         """The server's host and port, for people."""
         return self._connect().endpoint.host
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False) -> Reply:
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False) -> Reply:
         """Make one call. Raises UnavailableError, NotConfiguredError for a wrong address, and BackendAuthError for 401.
 
         `writes` tells that it changes something: UnknownOutcomeError where it is not known whether it did.
         """
-        connected = self._connect()
+        connection = self._connect()
         headers: dict[str, str | Secret] = {}
-        token = connected.access.token or _read_token(connected.access.token_file)
+        token = connection.access.token or _read_token(connection.access.token_file)
         if token is not None:
             headers["authorization"] = Secret(f"Bearer {token.reveal()}")
         if method == "PATCH":
             headers["content-type"] = "application/merge-patch+json"
         content = None if body is None else json.dumps(body).encode()
-        reply = connected.endpoint.request(method, path, content, writes=writes, headers=headers)
+        reply = connection.endpoint.request(method, path, content, writes=writes, headers=headers)
         status = reply.status
         if status in (401, 429) or 300 <= status < 400 or status >= 500:
-            failed = dict.fromkeys(range(500, 600), _FAILED_WRITE) if writes else {}
-            require_success(reply._replace(system=f"Kubernetes at {self.host}"), {**_REFUSALS, **failed})
+            failures = dict.fromkeys(range(500, 600), _FAILED_WRITE) if writes else {}
+            require_success(reply._replace(system=f"Kubernetes at {self.host}"), {**_REFUSALS, **failures})
         return reply
 
     def close(self) -> None:
         """Close the connections, where they are not the shared ones."""
         with self._lock:
-            connected, self._connected = self._connected, None
-        if connected is not None:
-            connected.close()
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
-    def _connect(self) -> _Connected:
+    def _connect(self) -> _Connection:
         with self._lock:
-            if self._connected is None:
-                self._connected = _Connected(self._settings, self._context)
-            return self._connected
+            if self._connection is None:
+                self._connection = _Connection(self._settings, self._context)
+            return self._connection
 
 
-class _Connected:
+class _Connection:
     """The cluster once the settings are resolved: access, HTTP client and endpoint."""
 
     def __init__(self, settings: K8sSettings, context: Context) -> None:
-        self.access: Access = access(settings, context)
+        self.access: Access = resolve_access(settings, context)
         self._network = context.network
-        own = self.access.authorities is not None or self.access.certificate is not None
+        needs_own_client = self.access.authorities is not None or self.access.certificate is not None
         self.endpoint = Endpoint(
             context,
             "Kubernetes",
             self.access.server,
             setting="server",
-            client=(lambda: self._own_client) if own else None,
+            client=(lambda: self._own_client) if needs_own_client else None,
             timeout=settings.timeout,
-            limit=ANSWER_LIMIT,
-            unclear_remedy=_RUN_AGAIN,
+            limit=BODY_LIMIT,
+            unknown_outcome_remedy=_RUN_AGAIN,
         )
 
     def close(self) -> None:
@@ -122,4 +122,4 @@ class _Connected:
 def _read_token(path: Path | None) -> Secret | None:
     if path is None:
         return None
-    return Secret(text_of(path, "the token file").reveal().strip())
+    return Secret(read_text(path, "the token file").reveal().strip())

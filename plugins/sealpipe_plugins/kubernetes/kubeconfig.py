@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from sealpipe.plugin import NotConfiguredError, Secret, UnsupportedError
-from sealpipe_plugins.kubernetes.access import Access, text_of
+from sealpipe_plugins.kubernetes.access import Access, read_text
 
-_NO_CLUSTER: Final = {
+_UNSUPPORTED_CLUSTER: Final = {
     "insecure-skip-tls-verify": "certificates are always checked: name the cluster's authority instead",
     "proxy-url": "set HTTPS_PROXY, which serves everything of sealpipe",
     "tls-server-name": "set server to an address that the certificate names",
 }
-_TOKEN: Final = "set a token: `kubectl create token SERVICE_ACCOUNT` makes one"  # noqa: S105 - advice
-_NO_USER: Final = dict.fromkeys(("exec", "auth-provider", "username", "password", "as", "as-groups", "as-uid"), _TOKEN)
+_TOKEN_REMEDY: Final = "set a token: `kubectl create token SERVICE_ACCOUNT` makes one"  # noqa: S105 - advice
+_UNSUPPORTED_USER: Final = dict.fromkeys(
+    ("exec", "auth-provider", "username", "password", "as", "as-groups", "as-uid"), _TOKEN_REMEDY
+)
 
 
 def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bool) -> Access:
@@ -26,28 +28,30 @@ def from_kubeconfig(files: Sequence[Path], context: str | None, *, with_user: bo
 
     Of several files the first that has a name counts, as kubectl has it. Raises NotConfiguredError, UnsupportedError.
     """
-    configs = [(file, _read(file)) for file in files]
-    where = files[0] if len(files) == 1 else "the kubeconfig files"
-    chosen = context or next((str(each["current-context"]) for _, each in configs if each.get("current-context")), None)
-    if chosen is None:
-        raise NotConfiguredError(f"{where} has no current context", remedy="set the store's context")
-    _, names = _entry(configs, "context", chosen)
-    home, cluster = _entry(configs, "cluster", str(names.get("cluster", "")))
-    _refuse(cluster, _NO_CLUSTER, f"the cluster of the context {chosen}")
+    configs = [(file, _load(file)) for file in files]
+    file_name = files[0] if len(files) == 1 else "the kubeconfig files"
+    context_name = context or next(
+        (str(each["current-context"]) for _, each in configs if each.get("current-context")), None
+    )
+    if context_name is None:
+        raise NotConfiguredError(f"{file_name} has no current context", remedy="set the store's context")
+    _, names = _find_entry(configs, "context", context_name)
+    home, cluster = _find_entry(configs, "cluster", str(names.get("cluster", "")))
+    _refuse_unsupported(cluster, _UNSUPPORTED_CLUSTER, f"the cluster of the context {context_name}")
     found = Access(
         str(cluster.get("server", "")),
-        _pem(cluster, "certificate-authority", home),
+        _read_pem(cluster, "certificate-authority", home),
         namespace=names.get("namespace") or None,
     )
     if not with_user:
         return found
-    home, user = _entry(configs, "user", str(names.get("user", "")))
-    _refuse(user, _NO_USER, f"the user of the context {chosen}")
-    return _as_user(found, user, home, chosen)
+    home, user = _find_entry(configs, "user", str(names.get("user", "")))
+    _refuse_unsupported(user, _UNSUPPORTED_USER, f"the user of the context {context_name}")
+    return _add_user(found, user, home, context_name)
 
 
-def _as_user(found: Access, user: Mapping[str, Any], home: Path, chosen: str) -> Access:
-    certificate, key = _pem(user, "client-certificate", home), _pem(user, "client-key", home)
+def _add_user(found: Access, user: Mapping[str, Any], home: Path, context_name: str) -> Access:
+    certificate, key = _read_pem(user, "client-certificate", home), _read_pem(user, "client-key", home)
     if certificate is not None and key is not None:
         found = found._replace(certificate=(Secret(certificate), Secret(key)))
     if user.get("tokenFile"):  # it wins over token, as with kubectl
@@ -56,19 +60,19 @@ def _as_user(found: Access, user: Mapping[str, Any], home: Path, chosen: str) ->
         return found._replace(token=Secret(str(user["token"])))
     if found.certificate is None:
         raise NotConfiguredError(
-            f"the user of the context {chosen} has neither a token nor a certificate", remedy=_TOKEN
+            f"the user of the context {context_name} has neither a token nor a certificate", remedy=_TOKEN_REMEDY
         )
     return found
 
 
-def _read(file: Path) -> Mapping[str, Any]:
+def _load(file: Path) -> Mapping[str, Any]:
     try:
         yaml = import_module("yaml")
     except ImportError:
         yaml = None
     if yaml is None:
         raise NotConfiguredError("reading a kubeconfig needs PyYAML", remedy="pip install 'sealpipe[yaml]'")
-    text = text_of(file, "the kubeconfig")
+    text = read_text(file, "the kubeconfig")
     try:
         config = yaml.safe_load(text.reveal())
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -78,7 +82,9 @@ def _read(file: Path) -> Mapping[str, Any]:
     return config
 
 
-def _entry(configs: Sequence[tuple[Path, Mapping[str, Any]]], kind: str, name: str) -> tuple[Path, Mapping[str, Any]]:
+def _find_entry(
+    configs: Sequence[tuple[Path, Mapping[str, Any]]], kind: str, name: str
+) -> tuple[Path, Mapping[str, Any]]:
     """An entry, and the folder at which its paths begin."""
     for file, config in configs:
         entries = config.get(f"{kind}s") or ()
@@ -88,13 +94,13 @@ def _entry(configs: Sequence[tuple[Path, Mapping[str, Any]]], kind: str, name: s
     raise NotConfiguredError(f"the kubeconfig has no {kind} {name[:100]!r}", remedy="see `kubectl config view`")
 
 
-def _refuse(entry: Mapping[str, Any], unsupported: Mapping[str, str], whose: str) -> None:
+def _refuse_unsupported(entry: Mapping[str, Any], unsupported: Mapping[str, str], of: str) -> None:
     for name, remedy in unsupported.items():
         if entry.get(name):
-            raise UnsupportedError(f"{whose} has {name}, which sealpipe does not do", remedy=remedy)
+            raise UnsupportedError(f"{of} has {name}, which sealpipe does not do", remedy=remedy)
 
 
-def _pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:
+def _read_pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:
     data = entry.get(f"{name}-data")
     if data:
         try:
@@ -102,4 +108,4 @@ def _pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:
         except (binascii.Error, ValueError):
             pass
         raise NotConfiguredError(f"{name}-data of the kubeconfig is not base64 of PEM", remedy="mend it")
-    return text_of(home / str(entry[name]), name).reveal() if entry.get(name) else None
+    return read_text(home / str(entry[name]), name).reveal() if entry.get(name) else None

@@ -13,26 +13,26 @@ from sealpipe_plugins.kubernetes.client import Cluster
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LONGEST: Final = 253
+_MAX_NAME: Final = 253
 
 
-def parts(locator: Locator) -> tuple[str, str]:
+def parse_target(locator: Locator) -> tuple[str, str]:
     """Namespace (empty: the store's own) and name. Raises ReferenceValueError."""
-    space, slash, name = locator.body.rpartition("/")
-    if not (_NAMESPACE.fullmatch(space) or not slash) or not _NAME.fullmatch(name) or len(name) > _LONGEST:
+    namespace, slash, name = locator.body.rpartition("/")
+    if not (_NAMESPACE.fullmatch(namespace) or not slash) or not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
         raise ReferenceValueError(
             f"{locator} names no Secret that there could be",
             remedy=f"write {locator.name}:NAMESPACE/NAME#KEY: small letters, digits, - and, in the name, dots",
         )
-    return space, name
+    return namespace, name
 
 
-def path(space: str, name: str = "") -> str:
+def secret_path(namespace: str, name: str = "") -> str:
     """Of a Secret; of all in a namespace."""
-    return f"/api/v1/namespaces/{space}/secrets" + (f"/{name}" if name else "")
+    return f"/api/v1/namespaces/{namespace}/secrets" + (f"/{name}" if name else "")
 
 
-def values(reply: Reply, locator: Locator) -> dict[str, bytes]:
+def decode_values(reply: Reply, locator: Locator) -> dict[str, bytes]:
     """The values, exact to the byte. Raises PluginError."""
     data = reply.member("data")
     if reply.member("kind") not in ("Secret", None) or not isinstance(data, dict | None):
@@ -46,32 +46,37 @@ def values(reply: Reply, locator: Locator) -> dict[str, bytes]:
     raise PluginError(f"{locator} has a value that is not base64", remedy="mend the Secret")
 
 
-def no_namespace(cluster: Cluster, locator: Locator, space: str) -> SecretNotFoundError:
+def missing_namespace_error(cluster: Cluster, locator: Locator, namespace: str) -> SecretNotFoundError:
     """The error where the namespace is not there."""
     return SecretNotFoundError(
-        f"{locator} is not there: the cluster at {cluster.host} has no namespace {space}",
+        f"{locator} is not there: the cluster at {cluster.host} has no namespace {namespace}",
         remedy="check the namespace, and that it is the right cluster",
     )
 
 
-def rights(cluster: Cluster, verbs: tuple[str, ...], doing: str) -> Health:
+def permission_remedy(verb: str, resource: str, namespace: str) -> str:
+    """Return what to do where Kubernetes does not allow `verb`."""
+    return f"bind a Role that allows it; check with `kubectl auth can-i {verb} {resource} -n {namespace}`"
+
+
+def check_permissions(cluster: Cluster, verbs: tuple[str, ...], action: str) -> Health:
     """Whether the cluster knows us, and allows us these verbs for Secrets in the namespace. Reads none."""
-    space = cluster.namespace
-    where = f"Secrets in the namespace {space} at {cluster.host}"
-    refused = []
+    namespace = cluster.namespace
+    where = f"Secrets in the namespace {namespace} at {cluster.host}"
+    denied = []
     for verb in verbs:
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {"namespace": space, "verb": verb, "resource": "secrets"}},
+            "spec": {"resourceAttributes": {"namespace": namespace, "verb": verb, "resource": "secrets"}},
         }
-        reply = cluster.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        reply = cluster.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         status = reply.member("status")
         if reply.status not in (200, 201) or not isinstance(status, dict):
-            return Health(ok=False, detail=f"Kubernetes does not say whether we may {doing} {where} ({reply.status})")
+            return Health(ok=False, detail=f"Kubernetes does not say whether we may {action} {where} ({reply.status})")
         if status.get("allowed") is not True:
-            refused.append(verb)
-    if not refused:
-        return Health(ok=True, detail=f"may {doing} {where}")
-    told = f" ({', '.join(refused)})" if len(verbs) > 1 else ""
-    return Health(ok=False, detail=f"may not {doing} all {where}{told}; single ones may be allowed by name")
+            denied.append(verb)
+    if not denied:
+        return Health(ok=True, detail=f"may {action} {where}")
+    verb_list = f" ({', '.join(denied)})" if len(verbs) > 1 else ""
+    return Health(ok=False, detail=f"may not {action} all {where}{verb_list}; single ones may be allowed by name")

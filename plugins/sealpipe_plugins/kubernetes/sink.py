@@ -29,14 +29,21 @@ from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, re
 from sealpipe_plugins.http_api import Reply
 from sealpipe_plugins.kubernetes.access import K8sSettings
 from sealpipe_plugins.kubernetes.client import Cluster
-from sealpipe_plugins.kubernetes.secret_objects import no_namespace, parts, path, rights, values
+from sealpipe_plugins.kubernetes.secret_objects import (
+    check_permissions,
+    decode_values,
+    missing_namespace_error,
+    parse_target,
+    permission_remedy,
+    secret_path,
+)
 from sealpipe_plugins.sink_values import values_by_key
 
 ANNOTATION: Final = "sealpipe.dev/submissions"
 """The annotation that holds the markers, newest last."""
 ANNOTATION_LIMIT: Final = 32 * 1024
 """Characters of it: all annotations together may have 256 KiB."""
-LARGEST: Final = 1024 * 1024
+MAX_SIZE: Final = 1024 * 1024
 """Bytes of all values together."""
 
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
@@ -51,131 +58,141 @@ class K8sSink(Sink):
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """In words."""
-        space, name = parts(locator)
-        where = f"the Secret {name} in {f'the namespace {space}' if space else 'the namespace of the store'}"
-        doing = {
+        namespace, name = parse_target(locator)
+        where = f"the Secret {name} in {f'the namespace {namespace}' if namespace else 'the namespace of the store'}"
+        action = {
             "create": "make {} of Kubernetes",
             "replace": "make {} of Kubernetes, or take every other key out of it",
             "merge": "make {} of Kubernetes, or set keys of it, keeping its others",
         }
-        return doing[mode].format(where)
+        return action[mode].format(where)
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
         """Store, read it back, and keep the marker in an annotation. Kubernetes counts no versions of the values."""
-        space, name = parts(locator)
-        wanted = _wanted(locator, fields)
-        secret = _Secret(self._cluster, locator, space or self._cluster.namespace, name, marker)
-        outcome = store_and_confirm(secret.look, secret.write, wanted, locator, mode, marker)
+        namespace, name = parse_target(locator)
+        wanted = _wanted_values(locator, fields)
+        secret = _K8sSecretUpdate(self._cluster, locator, namespace or self._cluster.namespace, name, marker)
+        outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not outcome.wrote:
-            secret.mark(outcome.snapshot)
+            secret.ensure_marker(outcome.snapshot)
         return Receipt(locator, already=not outcome.wrote)
 
     def check(self) -> Health:
         """Whether the cluster knows us, and lets us store Secrets in the namespace. Changes nothing."""
-        return rights(self._cluster, ("get", "create", "patch"), "store")
+        return check_permissions(self._cluster, ("get", "create", "patch"), "store")
 
     def close(self) -> None:
         """Hang up."""
         self._cluster.close()
 
 
-class _Secret:
+class _K8sSecretUpdate:
     """One Secret while something is stored in it."""
 
-    def __init__(self, cluster: Cluster, locator: Locator, space: str, name: str, marker: str) -> None:
-        self._cluster, self._locator, self._space, self._name, self._marker = cluster, locator, space, name, marker
+    def __init__(self, cluster: Cluster, locator: Locator, namespace: str, name: str, marker: str) -> None:
+        self._cluster, self._locator, self._namespace, self._name, self._marker = (
+            cluster,
+            locator,
+            namespace,
+            name,
+            marker,
+        )
 
-    def look(self) -> Snapshot:
+    def read(self) -> Snapshot:
         """The values, the annotation, and the object itself."""
-        reply = self._cluster.ask("GET", path(self._space, self._name))
+        reply = self._cluster.call("GET", secret_path(self._namespace, self._name))
         if reply.status == 404:
             return Snapshot(None)
         if reply.status != 200:
-            raise self._refused(reply, "get")
-        found, meta = reply.json, _meta(reply)
+            raise self._refusal_error(reply, "get")
+        secret, meta = reply.json, _read_metadata(reply)
         if meta.get("deletionTimestamp") is not None:
             raise WriteConflictError(
                 f"{self._locator} is being deleted", remedy="wait until it is gone, then run it again"
             )
         markers = (meta.get("annotations") or {}).get(ANNOTATION, "")
-        return Snapshot(values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), found)
+        return Snapshot(decode_values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), secret)
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
         """All in one: values and marker, if it still is what was seen."""
-        if sum(len(data) for data in after.values()) > LARGEST:
+        if sum(len(data) for data in after.values()) > MAX_SIZE:
             raise UnsupportedError(
-                f"{self._locator}: Kubernetes keeps {LARGEST} bytes in a Secret, and this is more",
+                f"{self._locator}: Kubernetes keeps {MAX_SIZE} bytes in a Secret, and this is more",
                 remedy="name another Secret, or store it elsewhere",
             )
         if snapshot.values is None:
-            return self._settled(self._create(after), after)
+            return self._confirm(self._create(after), after)
         if snapshot.raw.get("immutable") is True:
             raise WriteConflictError(
                 f"{self._locator} is immutable: Kubernetes lets nobody change it",
                 remedy="name another Secret, or delete this one and make it anew",
             )
-        new = {key: _coded(value) for key, value in after.items() if snapshot.values.get(key) != value}
-        gone = dict.fromkeys(snapshot.values.keys() - after.keys())
-        return self._settled(self._patch(snapshot, {"data": {**gone, **new}}), after)
+        changed = {key: _encode(value) for key, value in after.items() if snapshot.values.get(key) != value}
+        removed = dict.fromkeys(snapshot.values.keys() - after.keys())
+        return self._confirm(self._patch(snapshot, {"data": {**removed, **changed}}), after)
 
-    def mark(self, snapshot: Snapshot) -> None:
+    def ensure_marker(self, snapshot: Snapshot) -> None:
         """Only the annotation, where it has not the marker yet."""
         for _ in range(TRIES):
             if has_marker(snapshot.markers, self._marker) or snapshot.values is None:
                 return
             if self._patch(snapshot, {}) is not None:
                 return
-            snapshot = self.look()
+            snapshot = self.read()
         raise UnavailableError(
             f"{self._locator} cannot be marked now: others keep writing there", remedy="run it again later"
         )
 
     def _create(self, after: Mapping[str, bytes]) -> Reply | None:
-        meta = {"name": self._name, "namespace": self._space, "annotations": self._annotations("")}
-        data = {key: _coded(value) for key, value in after.items()}
+        meta = {"name": self._name, "namespace": self._namespace, "annotations": self._annotations_with("")}
+        data = {key: _encode(value) for key, value in after.items()}
         secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data}
-        reply = self._cluster.ask("POST", path(self._space), secret, writes=True)
+        reply = self._cluster.call("POST", secret_path(self._namespace), secret, writes=True)
         if reply.status == 409:
             return None
         if reply.status == 404:
-            raise no_namespace(self._cluster, self._locator, self._space)
-        return self._done(reply, "create", "Opaque")
+            raise missing_namespace_error(self._cluster, self._locator, self._namespace)
+        return self._require_ok(reply, "create", "Opaque")
 
     def _patch(self, snapshot: Snapshot, change: Mapping[str, Any]) -> Reply | None:
         # With resourceVersion in it, the patch is refused (409) where the Secret has changed since.
-        meta = {"resourceVersion": snapshot.version, "annotations": self._annotations(snapshot.markers)}
-        reply = self._cluster.ask("PATCH", path(self._space, self._name), {**change, "metadata": meta}, writes=True)
+        meta = {"resourceVersion": snapshot.version, "annotations": self._annotations_with(snapshot.markers)}
+        reply = self._cluster.call(
+            "PATCH", secret_path(self._namespace, self._name), {**change, "metadata": meta}, writes=True
+        )
         if reply.status in (404, 409):
             return None
-        return self._done(reply, "patch", str(snapshot.raw.get("type", "Opaque")))
+        return self._require_ok(reply, "patch", str(snapshot.raw.get("type", "Opaque")))
 
-    def _done(self, reply: Reply, verb: str, kind: str) -> Reply:
+    def _require_ok(self, reply: Reply, verb: str, kind: str) -> Reply:
         if reply.status not in (200, 201):
-            raise self._refused(reply, verb, kind)
+            raise self._refusal_error(reply, verb, kind)
         return reply
 
-    def _settled(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
+    def _confirm(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
         """Reads it back. What somebody has changed since then is theirs: the answer to the write shows ours."""
         if reply is None:
             return None
-        version = _meta(reply).get("resourceVersion")
-        snapshot = self.look()
+        version = _read_metadata(reply).get("resourceVersion")
+        snapshot = self.read()
         require_same(
-            snapshot.values if snapshot.version == version else values(reply, self._locator), dict(after), self._locator
+            snapshot.values if snapshot.version == version else decode_values(reply, self._locator),
+            dict(after),
+            self._locator,
         )
         return str(version)
 
-    def _annotations(self, markers: str) -> dict[str, str]:
+    def _annotations_with(self, markers: str) -> dict[str, str]:
         return {ANNOTATION: add_marker(markers, self._marker, ANNOTATION_LIMIT)}
 
-    def _refused(self, reply: Reply, verb: str, kind: str = "") -> PluginError:
+    def _refusal_error(self, reply: Reply, verb: str, kind: str = "") -> PluginError:
         where, status = self._locator, reply.status
         if status == 403:
-            one = f"secrets/{self._name}" if verb != "create" else "secrets"
+            resource = f"secrets/{self._name}" if verb != "create" else "secrets"
             return AccessDeniedError(
                 f"{where} may not be {'read' if verb == 'get' else 'written'}: Kubernetes allows this login no `{verb}`"
                 " of it, or a rule or quota of the cluster forbids it (403)",
-                remedy=f"ask `kubectl auth can-i {verb} {one} -n {self._space}`; a Role that allows it, and a binding",
+                remedy=permission_remedy(verb, resource, self._namespace),
             )
         if status == 422:
             needs = "" if kind in ("", "Opaque") else f": it is of the type {kind}, which has keys that must be there"
@@ -188,7 +205,7 @@ class _Secret:
         return PluginError(f"{where} cannot be stored: Kubernetes answered {status}", remedy="see the cluster's log")
 
 
-def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
+def _wanted_values(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     wanted = values_by_key(fields, locator)
     if "" in wanted:
         raise ReferenceValueError(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")
@@ -199,10 +216,10 @@ def _wanted(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
     return wanted
 
 
-def _meta(reply: Reply) -> Mapping[str, Any]:
+def _read_metadata(reply: Reply) -> Mapping[str, Any]:
     meta = reply.member("metadata")
     return meta if isinstance(meta, dict) else {}
 
 
-def _coded(value: bytes) -> str:
+def _encode(value: bytes) -> str:
     return base64.b64encode(value).decode("ascii")

@@ -16,7 +16,14 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.kubernetes.access import K8sSettings
 from sealpipe_plugins.kubernetes.client import Cluster
-from sealpipe_plugins.kubernetes.secret_objects import no_namespace, parts, path, rights, values
+from sealpipe_plugins.kubernetes.secret_objects import (
+    check_permissions,
+    decode_values,
+    missing_namespace_error,
+    parse_target,
+    permission_remedy,
+    secret_path,
+)
 
 
 class K8sSource(Source):
@@ -30,36 +37,36 @@ class K8sSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """All keys of a Secret."""
-        space, name = parts(locator)
-        space = space or self._cluster.namespace
-        reply = self._cluster.ask("GET", path(space, name))
+        namespace, name = parse_target(locator)
+        namespace = namespace or self._cluster.namespace
+        reply = self._cluster.call("GET", secret_path(namespace, name))
         if reply.status == 200:
-            return Document(values(reply, locator))
+            return Document(decode_values(reply, locator))
         if reply.status == 404:
-            raise _missing(self._cluster, locator, space, name)
+            raise _missing_secret_error(self._cluster, locator, namespace, name)
         if reply.status == 403:
             raise AccessDeniedError(
                 f"{locator} may not be read: Kubernetes allows this login no `get` of it (403)",
-                remedy=f"ask `kubectl auth can-i get secrets/{name} -n {space}`; a Role that allows it, and a binding",
+                remedy=permission_remedy("get", f"secrets/{name}", namespace),
             )
         raise PluginError(f"{locator} cannot be read: Kubernetes answered {reply.status}")
 
     def check(self) -> Health:
         """Whether the cluster knows us, and lets us read Secrets in the namespace. Reads none."""
-        return rights(self._cluster, ("get",), "read")
+        return check_permissions(self._cluster, ("get",), "read")
 
     def close(self) -> None:
         """Hang up."""
         self._cluster.close()
 
 
-def _missing(cluster: Cluster, locator: Locator, space: str, name: str) -> SecretNotFoundError:
+def _missing_secret_error(cluster: Cluster, locator: Locator, namespace: str, name: str) -> SecretNotFoundError:
     """Whether the Secret is not there, or its namespace. Kubernetes says the same of both."""
-    status = cluster.ask("GET", f"/api/v1/namespaces/{space}").status
+    status = cluster.call("GET", f"/api/v1/namespaces/{namespace}").status
     if status == 404:
-        return no_namespace(cluster, locator, space)
-    doubt = "" if status == 200 else ", or no such namespace"
+        return missing_namespace_error(cluster, locator, namespace)
+    uncertainty = "" if status == 200 else ", or no such namespace"
     return SecretNotFoundError(
-        f"{locator} is not there: the namespace {space} has no Secret {name}{doubt}",
-        remedy=f"see `kubectl get secrets -n {space}`",
+        f"{locator} is not there: the namespace {namespace} has no Secret {name}{uncertainty}",
+        remedy=f"see `kubectl get secrets -n {namespace}`",
     )

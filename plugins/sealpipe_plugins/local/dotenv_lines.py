@@ -41,13 +41,13 @@ QUOTES: Mapping[str, tuple[str, re.Pattern[str]]] = {
 }
 """How a value may be written: the quote around it, and what it may hold. Docker reads `none` only."""
 
-_EXPANDED = frozenset("{*?[~")  # in a word of the command `export` a shell expands more than in an assignment
+_GLOB_CHARACTERS = frozenset("{*?[~")  # in a word of the command `export` a shell expands more than in an assignment
 
 _LEAD = re.compile(r"(?:[ \t]*\r?\n)*[ \t]*")
 _ASSIGNMENT = re.compile(
     r"(?P<export>export[ \t]+)?(?P<key>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*(?P<rest>=.*)?\r?", re.DOTALL
 )
-_WORDS = frozenset({
+_SHELL_WORDS = frozenset({
     "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "function",
     "select", "time", "coproc",
 })  # fmt: skip
@@ -56,13 +56,13 @@ _WORDS = frozenset({
 class DotenvSyntaxError(Exception):
     """A file that cannot be changed safely: `line`, from 1, and why. Never a part of the text."""
 
-    def __init__(self, line: int, why: str) -> None:
-        super().__init__(line, why)
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(line, reason)
         self.line = line
-        self.why = why
+        self.reason = reason
 
 
-class Piece(NamedTuple):
+class Assignment(NamedTuple):
     """Lines of a file that belong together. `key` is empty for blank lines and comments.
 
     `lead` is what stands before the assignment (blank lines), `export` the word with its blanks, `raw` all that
@@ -76,23 +76,23 @@ class Piece(NamedTuple):
     raw: str | None = None
 
 
-def plain(value: str) -> bool:
+def is_plain(value: str) -> bool:
     """Whether all readers get this value from `KEY=value`."""
-    return odd(value, "none") is None
+    return find_unwritable(value, "none") is None
 
 
-def odd(value: str, quote: str) -> str | None:
+def find_unwritable(value: str, quote: str) -> str | None:
     """The first character that cannot be written so (`${` is one, too); None where all can."""
-    taken = QUOTES[quote][1].match(value)
-    end = taken.end() if taken else 0
+    match = QUOTES[quote][1].match(value)
+    end = match.end() if match else 0
     if end == len(value):
         return None
-    left = value[end : end + 2]
+    remaining = value[end : end + 2]
     # Where it is written without quotes, `~` is a home in front and after a colon.
-    return {"${": "${" if quote == "single" else "$", ":~": "~"}.get(left, left[0])
+    return {"${": "${" if quote == "single" else "$", ":~": "~"}.get(remaining, remaining[0])
 
 
-def pieces(data: bytes, wanted: Mapping[str, str]) -> list[Piece]:
+def parse(data: bytes, values_to_set: Mapping[str, str]) -> list[Assignment]:
     """A file, as whole assignments. Raises DotenvSyntaxError where readers disagree about where one ends.
 
     That is so, too, where a line in the midst of a value looks to Docker as if it set a wanted key.
@@ -103,90 +103,94 @@ def pieces(data: bytes, wanted: Mapping[str, str]) -> list[Piece]:
         text = None
     if text is None:
         raise DotenvSyntaxError(1, "the file is not UTF-8")
-    for bad in ("\0", "\r"):
-        odd = text.replace("\r\n", "\n") if bad == "\r" else text
-        if bad in odd:
-            raise DotenvSyntaxError(odd[: odd.index(bad)].count("\n") + 1, "it has a control character")
+    for character in ("\0", "\r"):
+        find_unwritable = text.replace("\r\n", "\n") if character == "\r" else text
+        if character in find_unwritable:
+            raise DotenvSyntaxError(
+                find_unwritable[: find_unwritable.index(character)].count("\n") + 1, "it has a control character"
+            )
     if text.startswith("\ufeff"):
         raise DotenvSyntaxError(1, "it begins with a byte order mark, which a shell takes for a part of the first name")
-    found = []
+    assignments = []
     for binding in parse_stream(io.StringIO(text, newline="")):
         original = binding.original
         if binding.error:
             raise DotenvSyntaxError(
-                original.line + _lines(original.string), "it is not NAME=VALUE, or a quote is not closed"
+                original.line + _count_leading_lines(original.string), "it is not NAME=VALUE, or a quote is not closed"
             )
-        found.append(_piece(original.string, original.line, binding.key, wanted))
-    if "".join(piece.text for piece in found) != text:
+        assignments.append(_parse_assignment(original.string, original.line, binding.key, values_to_set))
+    if "".join(assignment.text for assignment in assignments) != text:
         raise DotenvSyntaxError(1, "it is not read as it is written")
-    return found
+    return assignments
 
 
-def merged(found: list[Piece], wanted: Mapping[str, str]) -> Iterator[str]:
+def merge(assignments: list[Assignment], values_to_set: Mapping[str, str]) -> Iterator[str]:
     """The file's text with other values, as they are spelled, or more. Every other line stays as it is.
 
     Raises DotenvSyntaxError.
     """
-    left, line = dict(wanted), 1
-    last = ""
-    for piece in found:
-        if piece.key in wanted:
-            value = wanted[piece.key]
-            left.pop(piece.key, None)
-            if piece.export and value[:1] not in ("'", '"') and not _EXPANDED.isdisjoint(value):
-                raise DotenvSyntaxError(line + piece.lead.count("\n"), "a shell would expand the value behind `export`")
-            last = f"{piece.lead}{piece.export}{piece.key}={value}\n"
+    remaining, line = dict(values_to_set), 1
+    last_text = ""
+    for assignment in assignments:
+        if assignment.key in values_to_set:
+            value = values_to_set[assignment.key]
+            remaining.pop(assignment.key, None)
+            if assignment.export and value[:1] not in ("'", '"') and not _GLOB_CHARACTERS.isdisjoint(value):
+                raise DotenvSyntaxError(
+                    line + assignment.lead.count("\n"), "a shell would expand the value behind `export`"
+                )
+            last_text = f"{assignment.lead}{assignment.export}{assignment.key}={value}\n"
         else:
-            last = piece.text
-        line += piece.text.count("\n")
-        yield last
-    if left and last and not last.endswith("\n"):
+            last_text = assignment.text
+        line += assignment.text.count("\n")
+        yield last_text
+    if remaining and last_text and not last_text.endswith("\n"):
         yield "\n"
-    yield from (f"{key}={value}\n" for key, value in left.items())
+    yield from (f"{key}={value}\n" for key, value in remaining.items())
 
 
-def values(found: list[Piece]) -> dict[str, bytes]:
+def read_values(assignments: list[Assignment]) -> dict[str, bytes]:
     """What each key is set to, as it is spelled; all of it where a file sets one in several ways."""
-    spelled: dict[str, list[str]] = {}
-    for piece in found:
-        if piece.key:
-            spelled.setdefault(piece.key, []).append("\0" if piece.raw is None else piece.raw)
-    return {key: "\n".join(dict.fromkeys(each)).encode() for key, each in spelled.items()}
+    spellings: dict[str, list[str]] = {}
+    for assignment in assignments:
+        if assignment.key:
+            spellings.setdefault(assignment.key, []).append("\0" if assignment.raw is None else assignment.raw)
+    return {key: "\n".join(dict.fromkeys(each)).encode() for key, each in spellings.items()}
 
 
-def _piece(text: str, line: int, key: str | None, wanted: Mapping[str, str]) -> Piece:
+def _parse_assignment(text: str, line: int, key: str | None, values_to_set: Mapping[str, str]) -> Assignment:
     lead = _LEAD.match(text)
     assert lead is not None  # noqa: S101 - it matches nothing, too
     before, body = lead.group(), text[lead.end() :]
     line += before.count("\n")
     if not body or body.startswith("#"):
-        return Piece(text)
+        return Assignment(text)
     match = _ASSIGNMENT.fullmatch(body.removesuffix("\n"))
     if match is None or key is None or match["key"] != key:
         raise DotenvSyntaxError(line, "it is not NAME=VALUE")
     if match["export"] and not KEY.fullmatch(key):
         raise DotenvSyntaxError(line, "a shell may stop there: it exports what is no variable")
     if match["rest"] is None:
-        if key in _WORDS:
+        if key in _SHELL_WORDS:
             raise DotenvSyntaxError(line, "it is a word of the shell")
-        return Piece(text, _blank(before), match["export"] or "", key)
+        return Assignment(text, _blank_lines(before), match["export"] or "", key)
     raw = match["rest"][1:]
     if key in NEVER_READ_BACK:
         raise DotenvSyntaxError(line, "a shell keeps that variable for itself, and may stop there")
-    if _reads_on(raw, exported=bool(match["export"])):
+    if _is_ambiguous(raw, exported=bool(match["export"])):
         raise DotenvSyntaxError(line, "a shell would not end the value where other readers do")
     for number, each in enumerate(raw.split("\n")[1:], line + 1):
-        if each.partition("=")[0].strip() in wanted:
+        if each.partition("=")[0].strip() in values_to_set:
             raise DotenvSyntaxError(number, "to Docker it sets a key that is to be written")
-    return Piece(text, _blank(before), match["export"] or "", key, raw)
+    return Assignment(text, _blank_lines(before), match["export"] or "", key, raw)
 
 
-def _blank(lead: str) -> str:
+def _blank_lines(lead: str) -> str:
     """The whole lines of what stands before an assignment."""
     return lead[: lead.rfind("\n") + 1]
 
 
-def _lines(text: str) -> int:
+def _count_leading_lines(text: str) -> int:
     return text[: len(text) - len(text.lstrip())].count("\n")
 
 
@@ -200,18 +204,18 @@ _STEP = re.compile(
 )
 
 
-def _reads_on(raw: str, *, exported: bool) -> bool:
+def _is_ambiguous(raw: str, *, exported: bool) -> bool:
     """Whether a shell is not done at the end of the value's last line, begins something else there, or may stop."""
-    at, later = 0, False
-    while at < len(raw):
-        step = _STEP.match(raw, at)
+    position, in_later_word = 0, False
+    while position < len(raw):
+        step = _STEP.match(raw, position)
         if step is None:
             return True
         blank = step["blank"] is not None or step.group().lstrip(" \t").startswith("#")
         # In a later word bash takes NAME[ for an element of an array, and reads on to the bracket's end; to `export`
         # each is a variable's name, and dash ends at one that is none.
-        if later and not blank and (exported or "[" in (step["word"] or "")):
+        if in_later_word and not blank and (exported or "[" in (step["word"] or "")):
             return True
-        later = later or step["blank"] is not None
-        at = step.end()
+        in_later_word = in_later_word or step["blank"] is not None
+        position = step.end()
     return False

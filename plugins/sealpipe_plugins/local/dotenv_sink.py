@@ -18,7 +18,7 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.local import dotenv_lines, files
 
-_UNKNOWN: Mapping[str, bytes] = {"": b""}  # a key that no file has: something else is there
+_UNPARSABLE: Mapping[str, bytes] = {"": b""}  # a key that no file has: something else is there
 
 
 class DotenvSink(Sink):
@@ -26,7 +26,7 @@ class DotenvSink(Sink):
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """What would be written."""
-        path = files.path_of(locator)
+        path = files.parse_path(locator)
         return {
             "create": f"write the new dotenv file {path}",
             "replace": f"write the dotenv file {path} in the place of what is there",
@@ -35,23 +35,23 @@ class DotenvSink(Sink):
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
         """Write the whole file anew, and read it back."""
-        path = files.path_of(locator)
-        quote = _quote(locator)
-        values = {key: _value(key, field, quote) for key, field in files.unique(fields).items()}
+        path = files.parse_path(locator)
+        quote = _parse_quote(locator)
+        values = {key: _spell_value(key, field, quote) for key, field in files.fields_by_key(fields).items()}
 
-        def decide(there: bytes | None) -> bytes | None:
-            return _wanted(locator, there, values, mode)
+        def decide(existing: bytes | None) -> bytes | None:
+            return _new_content(locator, existing, values, mode)
 
-        already = files.settle(self.context, locator, path, mode, decide)
-        found = files.look(locator, path)
-        if found is None or not values.items() <= _read_back(locator, found.content, values).items():
+        already = files.write_when_needed(self.context, locator, path, mode, decide)
+        assignments = files.read_state(locator, path)
+        if assignments is None or not values.items() <= _read_back(locator, assignments.content, values).items():
             raise WriteConflictError(
                 f"{locator} was changed by another while it was written", remedy="see who writes there"
             )
         return Receipt(locator, already=already)
 
 
-def _quote(locator: Locator) -> str:
+def _parse_quote(locator: Locator) -> str:
     quote = locator.param("quote", "none") or ""
     if quote not in dotenv_lines.QUOTES:
         raise ReferenceValueError(
@@ -60,7 +60,7 @@ def _quote(locator: Locator) -> str:
     return quote
 
 
-def _value(key: str, field: Stored, quote: str) -> str:
+def _spell_value(key: str, field: Stored, quote: str) -> str:
     """A value as it is spelled in a file. ReferenceValueError for the key, UnsupportedError for the value."""
     if not key:
         raise ReferenceValueError("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
@@ -71,17 +71,17 @@ def _value(key: str, field: Stored, quote: str) -> str:
     if key in dotenv_lines.NEVER_READ_BACK:
         raise ReferenceValueError(f"a shell keeps {key} for itself", remedy="store it under another key")
     try:
-        value: str | None = files.content_of(field).decode("utf-8")
+        value: str | None = files.encode_value(field).decode("utf-8")
     except UnicodeDecodeError:
         value = None  # the error holds the value: it must not stand behind ours
     if value is None:
         raise UnsupportedError(f"the value for {key} is no text", remedy=_ELSEWHERE)
-    sign = dotenv_lines.odd(value, quote)
-    if sign is not None:
+    character = dotenv_lines.find_unwritable(value, quote)
+    if character is not None:
         raise UnsupportedError(
-            f"the value for {key} has {_named(sign)}, which the readers of dotenv files take differently "
-            + ("where no quotes are around it" if quote == "none" else f"in {quote} quotes"),
-            remedy=_way_out(value, quote),
+            f"the value for {key} has {_describe_character(character)}, which readers of dotenv files take differently "
+            + ("without quotes" if quote == "none" else f"in {quote} quotes"),
+            remedy=_suggest_quotes(value, quote),
         )
     value = dotenv_lines.QUOTES[quote][0].join(("", value, ""))
     if len(f"{key}={value}".encode()) > dotenv_lines.LINE_LIMIT:
@@ -96,67 +96,69 @@ _ELSEWHERE = "store it with file: or dir:, which keep any value exactly"
 _NAMES = {"${": "${ (dollar sign and brace)", "\n": "a line end", "\t": "a tab", " ": "a blank"}
 
 
-def _named(sign: str) -> str:
+def _describe_character(character: str) -> str:
     """A character by its name: all that is told of a value."""
-    if sign in _NAMES:
-        return _NAMES[sign]
-    name = unicodedata.name(sign, "")
-    if not name or not sign.isprintable():
+    if character in _NAMES:
+        return _NAMES[character]
+    name = unicodedata.name(character, "")
+    if not name or not character.isprintable():
         return name.lower() or "a control character"
-    return f"{sign} ({name.lower()})"
+    return f"{character} ({name.lower()})"
 
 
-def _way_out(value: str, quote: str) -> str:
+def _suggest_quotes(value: str, quote: str) -> str:
     """The quotes that would do, if any."""
-    fits = [each for each in ("single", "double") if each != quote and dotenv_lines.odd(value, each) is None]
-    if not fits:
+    quotes = [
+        each for each in ("single", "double") if each != quote and dotenv_lines.find_unwritable(value, each) is None
+    ]
+    if not quotes:
         return _ELSEWHERE
-    return f"?quote={fits[0]} writes it, for all readers but Docker's --env-file; or {_ELSEWHERE}"
+    return f"?quote={quotes[0]} writes it, for all readers but Docker's --env-file; or {_ELSEWHERE}"
 
 
-def _wanted(locator: Locator, there: bytes | None, values: Mapping[str, str], mode: Mode) -> bytes | None:
+def _new_content(locator: Locator, existing: bytes | None, values: Mapping[str, str], mode: Mode) -> bytes | None:
     """What the file has to hold; None where nothing has to change. Raises WriteConflictError, UnsupportedError."""
     wanted = {key: value.encode() for key, value in values.items()}
-    found, before = _found(locator, there, values, mode)
-    if missing(before, wanted, mode=mode, marked=False) is None:
+    assignments, old_values = _parse_file(locator, existing, values, mode)
+    if missing(old_values, wanted, mode=mode, marked=False) is None:
         return None
     if mode != "merge":
-        found = []
+        assignments = []
     try:
-        after = "".join(dotenv_lines.merged(found, values)).encode()
-        if before is None or mode != "merge":
-            return after
-        if dotenv_lines.values(dotenv_lines.pieces(after, values)) == {**before, **wanted}:
-            return after
-        line, why = 1, "the other keys would change with it"
+        new_text = "".join(dotenv_lines.merge(assignments, values)).encode()
+        if old_values is None or mode != "merge":
+            return new_text
+        if dotenv_lines.read_values(dotenv_lines.parse(new_text, values)) == {**old_values, **wanted}:
+            return new_text
+        line, reason = 1, "the other keys would change with it"
     except dotenv_lines.DotenvSyntaxError as error:
-        line, why = error.line, error.why
-    raise _unsafe(locator, line, why)
+        line, reason = error.line, error.reason
+    raise _unsafe_line_error(locator, line, reason)
 
 
-def _found(
-    locator: Locator, there: bytes | None, values: Mapping[str, str], mode: Mode
-) -> tuple[list[dotenv_lines.Piece], Mapping[str, bytes] | None]:
+def _parse_file(
+    locator: Locator, existing: bytes | None, values: Mapping[str, str], mode: Mode
+) -> tuple[list[dotenv_lines.Assignment], Mapping[str, bytes] | None]:
     """The pieces of the file, and what it sets. One that is not understood is only ever replaced as a whole."""
-    if there is None:
+    if existing is None:
         return [], None
     try:
-        found = dotenv_lines.pieces(there, values)
-        return found, dotenv_lines.values(found)
+        assignments = dotenv_lines.parse(existing, values)
+        return assignments, dotenv_lines.read_values(assignments)
     except dotenv_lines.DotenvSyntaxError as error:
-        line, why = error.line, error.why
+        line, reason = error.line, error.reason
     if mode == "merge":
-        raise _unsafe(locator, line, why)
-    return [], _UNKNOWN
+        raise _unsafe_line_error(locator, line, reason)
+    return [], _UNPARSABLE
 
 
 def _read_back(locator: Locator, content: bytes, values: Mapping[str, str]) -> dict[str, str]:
-    _, now = _found(locator, content, values, "replace")
-    return {key: value.decode() for key, value in (now or {}).items()}
+    _, current = _parse_file(locator, content, values, "replace")
+    return {key: value.decode() for key, value in (current or {}).items()}
 
 
-def _unsafe(locator: Locator, line: int, why: str) -> UnsupportedError:
+def _unsafe_line_error(locator: Locator, line: int, reason: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{locator}: line {line} cannot be kept safely ({why}); nothing was written",
+        f"{locator}: line {line} cannot be kept safely ({reason}); nothing was written",
         remedy="mend that line, or name another file; --mode replace writes the file anew",
     )

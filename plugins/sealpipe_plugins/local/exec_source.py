@@ -49,8 +49,8 @@ class ExecSettings(PluginSettings):
     file_only = frozenset({"commands"})
 
 
-PLACE: Final = "{arg}"
-_WRITE: Final = 'write [plugins.{store}.commands.NAME] with argv = ["/path/of/program", ...] into the config file'
+PLACEHOLDER: Final = "{arg}"
+_CONFIGURE: Final = 'write [plugins.{store}.commands.NAME] with argv = ["/path/of/program", ...] into the config file'
 
 
 class ExecSource(Source):
@@ -60,11 +60,11 @@ class ExecSource(Source):
 
     def __init__(self, settings: ExecSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._remedy = _WRITE.format(store=context.store).replace(
+        self._remedy = _CONFIGURE.format(store=context.store).replace(
             "plugins.", "stores." if context.named else "plugins."
         )
         for name, command in settings.commands.items():
-            if not command.argv[0] or PLACE in command.argv[0] or any("\0" in word for word in command.argv):
+            if not command.argv[0] or PLACEHOLDER in command.argv[0] or any("\0" in word for word in command.argv):
                 raise NotConfiguredError(
                     f"{context.store}: the command {name[:40]} has no program: the first word of argv is its path",
                     remedy=self._remedy,
@@ -72,39 +72,43 @@ class ExecSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """The bytes that the command writes."""
-        name, command = self._chosen(locator)
+        name, command = self._find_command(locator)
         environ = self.context.child_environ()
-        argv = _filled(command, name, locator)
-        path = program.find(argv[0], environ, f"correct argv of the command {name} in the config file")
-        asked = command.timeout is not None or "timeout" in self.settings.model_fields_set
-        timeout = program.patience(command.timeout or self.settings.timeout, self.context.deadline, asked=asked)
+        argv = _fill_arguments(command, name, locator)
+        path = program.find_program(argv[0], environ, f"correct argv of the command {name} in the config file")
+        is_configured = command.timeout is not None or "timeout" in self.settings.model_fields_set
+        timeout = program.effective_timeout(
+            command.timeout or self.settings.timeout, self.context.deadline, is_configured=is_configured
+        )
         try:
-            ran = program.run([path, *argv[1:]], f"the command {name}", environ=environ, timeout=timeout)
+            result = program.run_program([path, *argv[1:]], f"the command {name}", environ=environ, timeout=timeout)
         except program.ProgramTimeoutError:
-            ran = None
-        if ran is None:
+            result = None
+        if result is None:
             # Not UnavailableError, which is tried again: nobody says that this command may be started twice.
             raise PluginError(
                 f"the command {name} had not ended after {timeout:g} s and was killed",
                 remedy="it gets no standard input and no terminal: if it needs none, set a longer timeout for it",
             )
-        if ran.status:
-            said = f" ({ran.errors_length} bytes, not shown here)" if ran.errors_length else ""
-            raise PluginError(f"the command {name} {ran.end}", remedy=f"run it by hand: its stderr says why{said}")
-        return Document(ran.out)
+        if result.status:
+            stderr_note = f" ({result.errors_length} bytes, not shown here)" if result.errors_length else ""
+            raise PluginError(
+                f"the command {name} {result.outcome}", remedy=f"run it by hand: its stderr says why{stderr_note}"
+            )
+        return Document(result.out)
 
     def check(self) -> Health:
         """Whether every command's program is there. Starts none."""
-        lacking = []
+        missing = []
         for name, command in sorted(self.settings.commands.items()):
             try:
-                program.find(command.argv[0], self.context.child_environ(), "")
+                program.find_program(command.argv[0], self.context.child_environ(), "")
             except NotConfiguredError as error:
-                lacking.append(f"{name}: {error.message}")
-        named = ", ".join(sorted(self.settings.commands)) or f"no command is named; {self._remedy}"
-        return Health(ok=bool(self.settings.commands) and not lacking, detail="; ".join(lacking) or named)
+                missing.append(f"{name}: {error.message}")
+        names = ", ".join(sorted(self.settings.commands)) or f"no command is named; {self._remedy}"
+        return Health(ok=bool(self.settings.commands) and not missing, detail="; ".join(missing) or names)
 
-    def _chosen(self, locator: Locator) -> tuple[str, Command]:
+    def _find_command(self, locator: Locator) -> tuple[str, Command]:
         commands = self.settings.commands
         if locator.body in commands:
             return locator.body, commands[locator.body]
@@ -122,10 +126,10 @@ class ExecSource(Source):
         )
 
 
-def _filled(command: Command, name: str, locator: Locator) -> list[str]:
+def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
     """The words to start. `arg=` is data: it stays within its word, and is no option unless the config allows it."""
     argv, value = list(command.argv), locator.param("arg")
-    takes_one = any(PLACE in word for word in argv)
+    takes_one = any(PLACEHOLDER in word for word in argv)
     if value is None and takes_one:
         raise ReferenceValueError(
             f"the command {name} needs an argument", remedy=f"write {locator.name}:{name}?arg=VALUE"
@@ -146,4 +150,4 @@ def _filled(command: Command, name: str, locator: Locator) -> list[str]:
             f"the argument of the command {name} is none that the config file allows",
             remedy=f"see arg_pattern of {name} there",
         )
-    return [word.replace(PLACE, value) for word in argv]
+    return [word.replace(PLACEHOLDER, value) for word in argv]

@@ -38,7 +38,7 @@ class FileChannel(Channel):
     def send(self, message: Message, to: str) -> Delivery:
         """Write it; what a cut-off try has written already is left as it is."""
         path, content = Path(to), message.secret.reveal_bytes() + b"\n"
-        why = ""
+        reason = ""
         try:
             self.context.new_file(path, content)
         except FileExistsError:
@@ -48,17 +48,17 @@ class FileChannel(Channel):
                 "this user may not write there", remedy="give this user the right to write there"
             ) from None
         except OSError as error:
-            why = error.strerror or type(error).__name__
-        if why:
-            raise PluginError(f"it cannot be written: {why}", remedy="check the disk that it is on")
-        if not _holds(path, content):
+            reason = error.strerror or type(error).__name__
+        if reason:
+            raise PluginError(f"it cannot be written: {reason}", remedy="check the disk that it is on")
+        if not _has_content(path, content):
             raise WriteConflictError(
                 "something else is there already", remedy="remove it; what is here is never written over"
             )
         return Delivery(str(path), confirmed=True)
 
 
-def _holds(path: Path, content: bytes) -> bool:
+def _has_content(path: Path, content: bytes) -> bool:
     try:
         return not path.is_symlink() and path.read_bytes() == content
     except OSError:

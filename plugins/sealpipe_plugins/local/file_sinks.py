@@ -13,7 +13,7 @@ from sealpipe.plugin import Locator, Mode, Receipt, ReferenceValueError, Sink, S
 from sealpipe_plugins.local import files
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_BY_DESCRIPTOR = Path("/proc/self/fd")
+_DESCRIPTOR_PATHS = Path("/proc/self/fd")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -22,17 +22,19 @@ class FileSink(Sink):
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """What would be written."""
-        path = files.path_of(locator)
+        path = files.parse_path(locator)
         return f"write the new file {path}" if mode == "create" else f"write {path} in the place of what is there"
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
         """Write it, and read it back."""
-        path = files.path_of(locator)
+        path = files.parse_path(locator)
         if len(fields) != 1:
             raise ReferenceValueError(f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:")
-        content = files.content_of(fields[0])
-        already = files.settle(self.context, locator, path, mode, lambda there: wanted(there, content, mode))
-        confirm(locator, files.look(locator, path), content)
+        content = files.encode_value(fields[0])
+        already = files.write_when_needed(
+            self.context, locator, path, mode, lambda existing: new_content(existing, content, mode)
+        )
+        confirm_content(locator, files.read_state(locator, path), content)
         return Receipt(locator, already=already)
 
 
@@ -41,54 +43,58 @@ class DirSink(Sink):
 
     def describe(self, locator: Locator, mode: Mode) -> str:
         """What would be written."""
-        folder = _folder(locator)
-        kept = "never in the place of another" if mode == "create" else "in the place of those of the same names"
-        return f"write files into the folder {folder}, each named by its key, {kept}"
+        folder = _parse_folder(locator)
+        existing_note = (
+            "never in the place of another" if mode == "create" else "in the place of those of the same names"
+        )
+        return f"write files into the folder {folder}, each named by its key, {existing_note}"
 
     def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
         """Look at every file first, then write; read them back."""
-        folder = _folder(locator)
-        contents = {key: files.content_of(field) for key, field in files.unique(fields).items()}
+        folder = _parse_folder(locator)
+        contents = {key: files.encode_value(field) for key, field in files.fields_by_key(fields).items()}
         for key in contents:
-            _check(key)
-        with _held(locator, folder) as here:
-            places = {key: locator._replace(text=f"{locator}/{key}") for key in contents}
+            _check_key(key)
+        with _open_folder(locator, folder) as folder_path:
+            targets = {key: locator._replace(text=f"{locator}/{key}") for key in contents}
             for key, content in contents.items():
-                there = files.look(places[key], here / key)
-                wanted(None if there is None else there.content, content, mode)
+                existing = files.read_state(targets[key], folder_path / key)
+                new_content(None if existing is None else existing.content, content, mode)
             already = True
             for key, content in contents.items():
-                already &= files.settle(self.context, places[key], here / key, mode, _deciding(content, mode))
+                already &= files.write_when_needed(
+                    self.context, targets[key], folder_path / key, mode, _make_decide(content, mode)
+                )
             for key, content in contents.items():
-                confirm(places[key], files.look(places[key], here / key), content)
+                confirm_content(targets[key], files.read_state(targets[key], folder_path / key), content)
         return Receipt(locator, already=already)
 
 
-def wanted(there: bytes | None, content: bytes, mode: Mode) -> bytes | None:
+def new_content(existing: bytes | None, content: bytes, mode: Mode) -> bytes | None:
     """What a file of one value has to hold; None where it holds it. Raises WriteConflictError."""
-    after = missing(None if there is None else {"": there}, {"": content}, mode=mode, marked=False)
+    after = missing(None if existing is None else {"": existing}, {"": content}, mode=mode, marked=False)
     return None if after is None else after[""]
 
 
-def confirm(locator: Locator, found: files.Found | None, content: bytes) -> None:
+def confirm_content(locator: Locator, file: files.FileState | None, content: bytes) -> None:
     """WriteConflictError where what was written is not what is there now."""
-    if found is None or found.content != content:
+    if file is None or file.content != content:
         raise WriteConflictError(
             f"{locator} was changed by another while it was written", remedy="see who writes there"
         )
 
 
-def _deciding(content: bytes, mode: Mode) -> files.Decide:
-    return lambda there: wanted(there, content, mode)
+def _make_decide(content: bytes, mode: Mode) -> files.Decide:
+    return lambda existing: new_content(existing, content, mode)
 
 
-def _folder(locator: Locator) -> Path:
+def _parse_folder(locator: Locator) -> Path:
     if not locator.body.strip() or not locator.body.isprintable():
         raise ReferenceValueError(f"{locator.name}: names no folder", remedy=f"write {locator.name}:FOLDER#KEY=PROMPT")
     return Path(locator.body)
 
 
-def _check(key: str) -> None:
+def _check_key(key: str) -> None:
     if not key:
         raise ReferenceValueError(
             "each value of a folder needs a key", remedy="name the file to store it in: #KEY=PROMPT"
@@ -101,33 +107,33 @@ def _check(key: str) -> None:
 
 
 @contextmanager
-def _held(locator: Locator, folder: Path) -> Iterator[Path]:
+def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
     """The folder, made where it is missing, by a path that stays its own whatever is put in its place meanwhile."""
-    with files.told(locator):
+    with files.translate_errors(locator):
         for each in reversed((folder, *folder.parents)):
-            _made(each)
-        about = os.lstat(folder)
-        if not stat.S_ISDIR(about.st_mode):
-            what = "a symbolic link, and none is followed" if stat.S_ISLNK(about.st_mode) else "no folder"
+            _make_folder(each)
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode):
+            what = "a symbolic link, and none is followed" if stat.S_ISLNK(status.st_mode) else "no folder"
             raise WriteConflictError(f"{locator} is {what}", remedy="name a folder, or a place where nothing is")
         descriptor = os.open(folder, _FOLDER)
     try:
-        about = os.fstat(descriptor)
-        if about.st_uid != os.geteuid():
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid():
             raise WriteConflictError(
                 f"{locator} belongs to another user", remedy="name a folder of this user's, or a new one"
             )
-        if stat.S_IMODE(about.st_mode) & 0o022:
+        if stat.S_IMODE(status.st_mode) & 0o022:
             raise WriteConflictError(
                 f"others may write into {locator}", remedy="chmod go-w the folder, or name a new one"
             )
         # Elsewhere than on Linux it is the path, and a folder that was put there meanwhile would be written to.
-        yield _BY_DESCRIPTOR / str(descriptor) if _BY_DESCRIPTOR.exists() else folder
+        yield _DESCRIPTOR_PATHS / str(descriptor) if _DESCRIPTOR_PATHS.exists() else folder
     finally:
         os.close(descriptor)
 
 
-def _made(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """Make one folder, for this user alone whatever the umask, and have its name on disk."""
     if os.path.lexists(folder):
         return

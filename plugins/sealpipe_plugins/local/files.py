@@ -27,12 +27,12 @@ from sealpipe.plugin import (
 
 _TRIES = 100
 _NO_NAMES = ("", ".", "..")
-_SWAPPED = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK}
+_REPLACED_BY = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK}
 """What it must have become since it was looked at, by what opening it says."""
-_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Found(NamedTuple):
+class FileState(NamedTuple):
     """A plain file: what it holds, and whether nobody else may read it."""
 
     content: bytes
@@ -43,7 +43,7 @@ Decide = Callable[[bytes | None], bytes | None]
 """From what a file holds (None: there is none) to what it has to hold; None where nothing has to be written."""
 
 
-def path_of(locator: Locator) -> Path:
+def parse_path(locator: Locator) -> Path:
     """The path of a target. ReferenceValueError where it cannot be a file's."""
     body = locator.body
     if not body.strip() or not body.isprintable() or body.rpartition("/")[2] in _NO_NAMES:
@@ -51,65 +51,65 @@ def path_of(locator: Locator) -> Path:
     return Path(body)
 
 
-def unique(fields: Sequence[Stored]) -> dict[str, Stored]:
+def fields_by_key(fields: Sequence[Stored]) -> dict[str, Stored]:
     """The fields by their keys. ReferenceValueError where two have the same, or where there are none."""
-    found = {field.key: field for field in fields}
-    if len(found) != len(fields) or not fields:
+    by_key = {field.key: field for field in fields}
+    if len(by_key) != len(fields) or not fields:
         raise ReferenceValueError("every value needs a key of its own", remedy="name each key once: #KEY=PROMPT")
-    return found
+    return by_key
 
 
-def content_of(field: Stored) -> bytes:
+def encode_value(field: Stored) -> bytes:
     """A value's bytes. UnsupportedError for text that has none: a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return field.value.reveal_bytes()
     raise UnsupportedError("a value is no text that can be written (a lone surrogate)", remedy="ask for it once more")
 
 
-def look(locator: Locator, path: Path) -> Found | None:
+def read_state(locator: Locator, path: Path) -> FileState | None:
     """What is there; None for nothing. WriteConflictError for a link, a folder, a device: none is ever written
     through."""
-    with told(locator):
+    with translate_errors(locator):
         try:
             # Looked at before it is opened: opening a device may do something.
-            _plain(locator, os.lstat(path).st_mode)
-            descriptor = _opened(locator, path)
+            _require_regular(locator, os.lstat(path).st_mode)
+            descriptor = _open(locator, path)
         except FileNotFoundError:
             return None
         with os.fdopen(descriptor, "rb") as file:
-            about = os.fstat(descriptor)
+            status = os.fstat(descriptor)
             content = file.read(PLAINTEXT_LIMIT + 1)
     if len(content) > PLAINTEXT_LIMIT:
         raise UnsupportedError(
             f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB", remedy="remove it, or name another file"
         )
-    return Found(content, about.st_uid == os.geteuid() and not stat.S_IMODE(about.st_mode) & 0o077)
+    return FileState(content, status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077)
 
 
-def settle(context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide) -> bool:
+def write_when_needed(context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide) -> bool:
     """Bring a file to what `decide` wants of it, whoever else writes; whether it was so already."""
     for _ in range(_TRIES):
-        there = look(locator, path)
-        content = decide(None if there is None else there.content)
+        existing = read_state(locator, path)
+        content = decide(None if existing is None else existing.content)
         if content is None:
-            if there is None or there.private:
-                _on_disk(path)  # a try that was cut off after the last step but one may have left it in the cache
+            if existing is None or existing.private:
+                _flush(path)  # a try that was cut off after the last step but one may have left it in the cache
                 return True
             if mode == "create":
                 raise WriteConflictError(
                     f"{locator} holds the same, but others may read it, or own it",
                     remedy="take it away from them (chmod 600), or say --mode replace",
                 )
-            content = there.content
-        with told(locator):
-            if _written(context, path, content, there):
+            content = existing.content
+        with translate_errors(locator):
+            if _write(context, path, content, existing):
                 return False
     raise UnavailableError(f"{locator} is changed by others all the time", remedy="run it again when they are done")
 
 
-def _written(context: Context, path: Path, content: bytes, there: Found | None) -> bool:
-    if there is not None:
-        return context.replace_file(path, content, there.content)
+def _write(context: Context, path: Path, content: bytes, existing: FileState | None) -> bool:
+    if existing is not None:
+        return context.replace_file(path, content, existing.content)
     try:
         context.new_file(path, content)
     except FileExistsError:
@@ -117,22 +117,22 @@ def _written(context: Context, path: Path, content: bytes, there: Found | None) 
     return True
 
 
-def _opened(locator: Locator, path: Path) -> int:
+def _open(locator: Locator, path: Path) -> int:
     try:
-        descriptor = os.open(path, _READING)
+        descriptor = os.open(path, _READ_FLAGS)
     except OSError as error:
-        if error.errno in _SWAPPED:
-            _plain(locator, _SWAPPED[error.errno])
+        if error.errno in _REPLACED_BY:
+            _require_regular(locator, _REPLACED_BY[error.errno])
         raise
     try:
-        _plain(locator, os.fstat(descriptor).st_mode)
+        _require_regular(locator, os.fstat(descriptor).st_mode)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def _plain(locator: Locator, mode: int) -> None:
+def _require_regular(locator: Locator, mode: int) -> None:
     if stat.S_ISLNK(mode):
         raise WriteConflictError(
             f"{locator} is a symbolic link, and none is followed", remedy="name the file it leads to"
@@ -142,8 +142,8 @@ def _plain(locator: Locator, mode: int) -> None:
         raise WriteConflictError(f"{locator} is {what}", remedy="name a file, or a place where nothing is")
 
 
-def _on_disk(path: Path) -> None:
-    for each, flags in ((path, _READING), (path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
+def _flush(path: Path) -> None:
+    for each, flags in ((path, _READ_FLAGS), (path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
         with suppress(OSError):  # a file system that is read-only, say: there is nothing to be flushed
             descriptor = os.open(each, flags)
             try:
@@ -153,57 +153,57 @@ def _on_disk(path: Path) -> None:
 
 
 @contextmanager
-def told(locator: Locator) -> Iterator[None]:
+def translate_errors(locator: Locator) -> Iterator[None]:
     """What the system says against it, as the contract's errors."""
     try:
         yield
         return
     except (FileNotFoundError, NotADirectoryError):
-        home = "~ is not expanded here: write $HOME/... in the shell" if locator.body.startswith("~") else ""
-        kept: PluginError = SecretNotFoundError(
-            f"the folder of {locator} is not there", remedy=home or "make the folder"
+        home_hint = "~ is not expanded here: write $HOME/... in the shell" if locator.body.startswith("~") else ""
+        translated: PluginError = SecretNotFoundError(
+            f"the folder of {locator} is not there", remedy=home_hint or "make the folder"
         )
     except PermissionError:
-        kept = AccessDeniedError(
+        translated = AccessDeniedError(
             f"{locator} may not be written by this user", remedy="give this user the right to its folder"
         )
     except TimeoutError:
-        kept = UnavailableError(
+        translated = UnavailableError(
             f"others are writing in the folder of {locator}", remedy="run it again when they are done"
         )
     except OSError as error:
-        kept = _FAILURES.get(error.errno or 0, _other)(locator, error)
-    raise kept
+        translated = _FAILURES.get(error.errno or 0, _other_error)(locator, error)
+    raise translated
 
 
-def _other(locator: Locator, error: OSError) -> PluginError:
-    why = error.strerror or type(error).__name__
-    return PluginError(f"{locator} cannot be written: {why}", remedy="check the disk that it is on")
+def _other_error(locator: Locator, error: OSError) -> PluginError:
+    reason = error.strerror or type(error).__name__
+    return PluginError(f"{locator} cannot be written: {reason}", remedy="check the disk that it is on")
 
 
-def _full(locator: Locator, _: OSError) -> PluginError:
+def _disk_full_error(locator: Locator, _: OSError) -> PluginError:
     return PluginError(f"there is no room on the disk for {locator}", remedy="make room; nothing was changed there")
 
 
-def _read_only(locator: Locator, _: OSError) -> PluginError:
+def _read_only_error(locator: Locator, _: OSError) -> PluginError:
     return PluginError(f"the file system of {locator} is read-only", remedy="name a place on a volume for writing")
 
 
-def _no_locks(locator: Locator, _: OSError) -> PluginError:
+def _no_locks_error(locator: Locator, _: OSError) -> PluginError:
     return UnsupportedError(
         f"the folder of {locator} cannot be locked, so nothing that is there is replaced",
         remedy="name a place on a local disk, or a new file",
     )
 
 
-def _too_long(locator: Locator, _: OSError) -> PluginError:
+def _name_too_long_error(locator: Locator, _: OSError) -> PluginError:
     return ReferenceValueError(f"{locator}: the name is too long", remedy="name a shorter path")
 
 
 _FAILURES: dict[int, Callable[[Locator, OSError], PluginError]] = {
-    errno.ENOSPC: _full,
-    errno.EDQUOT: _full,
-    errno.EROFS: _read_only,
-    errno.ENOLCK: _no_locks,
-    errno.ENAMETOOLONG: _too_long,
+    errno.ENOSPC: _disk_full_error,
+    errno.EDQUOT: _disk_full_error,
+    errno.EROFS: _read_only_error,
+    errno.ENOLCK: _no_locks_error,
+    errno.ENAMETOOLONG: _name_too_long_error,
 }

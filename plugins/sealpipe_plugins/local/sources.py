@@ -27,8 +27,8 @@ from sealpipe.plugin import (
     refuse_process_file,
 )
 
-_NOTHING = "set it for this step (a pipeline run from a fork gets no secrets)"
-_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*")
+_SET_IT = "set it for this step (a pipeline run from a fork gets no secrets)"
+_VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*")
 _STDIN_REMEDY = "pipe the value in: produce-it | sealpipe share -f LABEL=stdin:"
 
 
@@ -49,15 +49,15 @@ class EnvSource(Source):
         if value:
             return Document(os.fsencode(value))  # the bytes that were set, whatever they are
         if value is not None:
-            raise SecretNotFoundError(f"the environment variable {name} is set but empty", remedy=_NOTHING)
-        if not _NAME.fullmatch(name):
+            raise SecretNotFoundError(f"the environment variable {name} is set but empty", remedy=_SET_IT)
+        if not _VARIABLE_NAME.fullmatch(name):
             # Most likely `env:$NAME`: the shell has put the secret itself here.
             raise SecretNotFoundError(
                 "the environment variable that env: names is not set; its name is not shown, it may be a value",
                 locator="env:",
                 remedy="write env:NAME without $",
             )
-        raise SecretNotFoundError(f"the environment variable {name} is not set", remedy=f"export {name}, or {_NOTHING}")
+        raise SecretNotFoundError(f"the environment variable {name} is not set", remedy=f"export {name}, or {_SET_IT}")
 
 
 class TextSource(Source):
@@ -108,7 +108,7 @@ class DotenvSource(FileSource):
 class StdinSource(Source):
     """What is piped into this process."""
 
-    read = False
+    is_consumed = False
 
     def fetch(self, locator: Locator) -> Document:
         """The bytes, exactly. A terminal is refused: what is typed there is seen, and waits for ever."""
@@ -120,9 +120,9 @@ class StdinSource(Source):
         if stream.isatty():
             raise UnsupportedError("standard input is a terminal, nothing is piped in", remedy=_STDIN_REMEDY)
         _refuse_process_file(stream, locator)
-        if self.read:
+        if self.is_consumed:
             raise WriteConflictError("standard input was read already", remedy="name stdin: once")
-        self.read = True
+        self.is_consumed = True
         return Document(read_whole(stream, locator))
 
 

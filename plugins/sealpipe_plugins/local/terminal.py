@@ -18,11 +18,11 @@ from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, Unsu
 TERMINAL: Final = "/dev/tty"
 """The terminal that this process is started from."""
 
-_LATE: Final = (signal.SIGTSTP, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
+_ENDING_SIGNALS: Final = (signal.SIGTSTP, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 """Signals that stop or end a process where nobody handles them: the terminal has to show again before that."""
-_PASTED: Final = 0.05
+_PASTE_WINDOW: Final = 0.05
 """Seconds in which the second line of what was pasted has come."""
-_ONE_AT_A_TIME: Final = threading.Lock()
+_LOCK: Final = threading.Lock()
 _ELSEWHERE = "name where the value lives: env:NAME, file:PATH, stdin:, or a store"
 
 
@@ -34,7 +34,7 @@ class PromptSource(Source):
         if ci_system(self.context.environ) is not None:
             raise UnsupportedError("prompt: asks a person, and in CI nobody is there", remedy=_ELSEWHERE)
         try:
-            typed = ask(f"{_text(locator)} (not shown): ")
+            typed = read_secret_line(f"{_question(locator)} (not shown): ")
         except OSError:
             typed = None
         except InputTooLongError:
@@ -49,31 +49,31 @@ class PromptSource(Source):
         return Document(typed)
 
 
-def _text(locator: Locator) -> str:
+def _question(locator: Locator) -> str:
     """The question. It is the user's own text; nothing in it may move the cursor."""
-    return "".join(sign for sign in locator.body if sign.isprintable()).strip() or "Secret"
+    return "".join(character for character in locator.body if character.isprintable()).strip() or "Secret"
 
 
 class InputTooLongError(Exception):
     """More was typed than one line that a terminal takes whole."""
 
 
-def ask(prompt: str) -> bytes:
+def read_secret_line(prompt: str) -> bytes:
     """The line that a person types, without its end; empty where nothing was typed.
 
     The terminal shows again afterwards, whatever happens. Raises OSError where there is none, InputTooLongError.
     """
-    with _ONE_AT_A_TIME:
+    with _LOCK:
         descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            return _Asking(descriptor, prompt).line()
+            return _Prompt(descriptor, prompt).ask()
         except termios.error as error:
             raise OSError(*error.args) from None
         finally:
             os.close(descriptor)
 
 
-class _Asking:
+class _Prompt:
     """One question. Signals are ours while it lasts, in the main thread: in others Python lets nobody have them."""
 
     def __init__(self, descriptor: int, prompt: str) -> None:
@@ -85,19 +85,19 @@ class _Asking:
         self._hidden[3] |= termios.ICANON | termios.ISIG
         self._hidden[3] &= ~(termios.ECHO | termios.ECHONL)
 
-    def line(self) -> bytes:
+    def ask(self) -> bytes:
         """Ask, and read one line."""
-        before = {}
+        previous = {}
         try:
             if threading.current_thread() is threading.main_thread():
-                for number in _LATE:
+                for number in _ENDING_SIGNALS:
                     if signal.getsignal(number) is signal.SIG_DFL:
-                        before[number] = signal.signal(number, self._leave)
+                        previous[number] = signal.signal(number, self._handle_signal)
             self._hide()
             return self._read()
         finally:
             self._show()
-            for number, handler in before.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
 
     def _hide(self) -> None:
@@ -109,12 +109,12 @@ class _Asking:
         termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._shown)
         os.write(self._descriptor, b"\n")
 
-    def _leave(self, number: int, _frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
         """Do what the signal does by itself; where that was to stop, ask again once we go on."""
         self._show()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-        signal.signal(number, self._leave)
+        signal.signal(number, self._handle_signal)
         self._hide()
 
     def _read(self) -> bytes:
@@ -129,8 +129,8 @@ class _Asking:
                 if not part:
                     break
                 typed += part
-        more, _, _ = select.select([self._descriptor], [], [], _PASTED if typed.endswith(b"\n") else 0)
-        if more or len(typed.rstrip(b"\n")) >= _longest(self._descriptor):
+        has_more, _, _ = select.select([self._descriptor], [], [], _PASTE_WINDOW if typed.endswith(b"\n") else 0)
+        if has_more or len(typed.rstrip(b"\n")) >= _max_line(self._descriptor):
             raise InputTooLongError
         return typed.removesuffix(b"\n")
 
@@ -145,17 +145,17 @@ def _signals_as_bytes() -> Iterator[list[int]]:
         yield []
         return
     reading, writing = os.pipe()
-    for each in (reading, writing):
-        os.set_blocking(each, False)
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for descriptor_end in (reading, writing):
+        os.set_blocking(descriptor_end, False)
+    previous = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield [reading]
     finally:
-        signal.set_wakeup_fd(before)
+        signal.set_wakeup_fd(previous)
         os.close(reading)
         os.close(writing)
 
 
-def _longest(descriptor: int) -> int:
+def _max_line(descriptor: int) -> int:
     """Bytes of a line from which on a terminal drops what is typed, without a word."""
     return 4095 if sys.platform == "linux" else os.fpathconf(descriptor, "PC_MAX_CANON") - 1

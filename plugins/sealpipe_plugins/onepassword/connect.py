@@ -22,7 +22,7 @@ from sealpipe.plugin import (
     Secret,
     SecretNotFoundError,
 )
-from sealpipe_plugins.http_api import AnswerTooLongError, Endpoint, Reply
+from sealpipe_plugins.http_api import Endpoint, Reply, ResponseTooLongError
 from sealpipe_plugins.http_errors import Refusals, require_success
 
 T = TypeVar("T")
@@ -56,55 +56,61 @@ class Connect:
         self._locks: dict[tuple[str, ...], threading.Lock] = {}
         self._known: dict[tuple[str, ...], Any] = {}
 
-    def item(self, vault: str, title: str) -> Mapping[str, Any]:
+    def get_item(self, vault: str, title: str) -> Mapping[str, Any]:
         """An item, whole; both parts are ids or names. Raises SecretNotFoundError, ReferenceValueError where a name is
         not unique."""
-        vault_id = self._vault_id(vault)
-        return self._once(("item", vault_id, title), lambda: self._item(vault_id, title))
+        vault_id = self._find_vault_id(vault)
+        return self._get_once(("item", vault_id, title), lambda: self._find_item(vault_id, title))
 
-    def file(self, item: Mapping[str, Any], file_id: str) -> bytes:
+    def get_file(self, item: Mapping[str, Any], file_id: str) -> bytes:
         """The content of an item's file."""
-        vault_id = _id(_object(item.get("vault")).get("id"))
-        path = f"/v1/vaults/{vault_id}/items/{_id(item.get('id'))}/files/{_id(file_id)}/content"
+        vault_id = _require_id(_require_object(item.get("vault")).get("id"))
+        path = f"/v1/vaults/{vault_id}/items/{_require_id(item.get('id'))}/files/{_require_id(file_id)}/content"
         return self._get(path).body
 
     def check(self) -> str:
         """What the server says of itself, and how many vaults the token may see."""
-        version = _object(self._json("/health")).get("version")
-        shown = version if isinstance(version, str) and re.fullmatch(r"[0-9.]{1,20}", version) else "unknown"
-        return f"{_NAME} {shown}, {len(self._vaults())} vaults"
+        version = _require_object(self._get_json("/health")).get("version")
+        safe_version = version if isinstance(version, str) and re.fullmatch(r"[0-9.]{1,20}", version) else "unknown"
+        return f"{_NAME} {safe_version}, {len(self._list_vaults())} vaults"
 
-    def _vaults(self) -> list[Mapping[str, Any]]:
-        return self._once(("vaults",), lambda: _objects(self._json("/v1/vaults")))
+    def _list_vaults(self) -> list[Mapping[str, Any]]:
+        return self._get_once(("vaults",), lambda: _require_objects(self._get_json("/v1/vaults")))
 
-    def _vault_id(self, name: str) -> str:
+    def _find_vault_id(self, name: str) -> str:
         if _ID.fullmatch(name):
             return name
-        return _only([_id(each.get("id")) for each in self._vaults() if each.get("name") == name], "vault", "name")
+        return _require_one(
+            [_require_id(each.get("id")) for each in self._list_vaults() if each.get("name") == name], "vault", "name"
+        )
 
-    def _item(self, vault_id: str, title: str) -> Mapping[str, Any]:
+    def _find_item(self, vault_id: str, title: str) -> Mapping[str, Any]:
         path = f"/v1/vaults/{vault_id}/items"
         if _ID.fullmatch(title):
             try:
-                return _object(self._json(f"{path}/{title}"))
+                return _require_object(self._get_json(f"{path}/{title}"))
             except SecretNotFoundError:
                 pass  # a title may look like an id
         # What the filter's language would have to escape is compared here instead; so is all else once more.
         plain = not {'"', "\\"} & set(title)
         params = {"filter": f'title eq "{title}"'} if plain else None
-        found = [_id(each.get("id")) for each in _objects(self._json(path, params)) if each.get("title") == title]
-        return _object(self._json(f"{path}/{_only(found, 'item', 'title')}"))
+        ids = [
+            _require_id(each.get("id"))
+            for each in _require_objects(self._get_json(path, params))
+            if each.get("title") == title
+        ]
+        return _require_object(self._get_json(f"{path}/{_require_one(ids, 'item', 'title')}"))
 
-    def _once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+    def _get_once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:  # of two threads that want the same, one asks
             if key not in self._known:
                 self._known[key] = make()
-            known: T = self._known[key]
-            return known
+            value: T = self._known[key]
+            return value
 
-    def _json(self, path: str, params: Mapping[str, str] | None = None) -> Any:
+    def _get_json(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         reply = self._get(path, params)
         try:
             return json.loads(reply.body)
@@ -118,35 +124,35 @@ class Connect:
     def _get(self, path: str, params: Mapping[str, str] | None = None) -> Reply:
         try:
             return require_success(self._endpoint.get(path, params), _REFUSALS)
-        except AnswerTooLongError:
+        except ResponseTooLongError:
             pass
         raise PayloadTooLargeError(f"{_NAME} answered with more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
 
 
-def _only(found: list[str], what: str, name: str) -> str:
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ReferenceValueError(f"{len(found)} {what}s have that {name}", remedy=f"name the {what} by its id")
+def _require_one(ids: list[str], what: str, name: str) -> str:
+    if len(ids) == 1:
+        return ids[0]
+    if ids:
+        raise ReferenceValueError(f"{len(ids)} {what}s have that {name}", remedy=f"name the {what} by its id")
     raise SecretNotFoundError(
         f"there is no {what} of that {name}, or the token may not see it",
         remedy=f"check the {name}: it is compared exactly; or name the {what} by its id",
     )
 
 
-def _id(value: object) -> str:
+def _require_id(value: object) -> str:
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
     raise PluginError(f"{_NAME} answered with something that has no id", remedy="check OP_CONNECT_HOST")
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _require_object(value: object) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
     raise PluginError(f"{_NAME} answered with something else than was asked for", remedy="check OP_CONNECT_HOST")
 
 
-def _objects(value: object) -> list[Mapping[str, Any]]:
+def _require_objects(value: object) -> list[Mapping[str, Any]]:
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value
     raise PluginError(f"{_NAME} answered with something else than was asked for", remedy="check OP_CONNECT_HOST")

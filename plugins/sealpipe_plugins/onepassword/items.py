@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sealpipe.plugin import ReferenceValueError, SecretNotFoundError
 
 
-class Part(NamedTuple):
+class ItemPart(NamedTuple):
     """A field or a file: the names that a reference may call it, and its section's. `file` is a file's id."""
 
     names: tuple[str, ...]
@@ -22,56 +22,56 @@ class Part(NamedTuple):
         return "/".join([*self.section[-1:], self.names[-1]])
 
 
-def parts(item: Mapping[str, Any]) -> list[Part]:
+def parse_item(item: Mapping[str, Any]) -> list[ItemPart]:
     """Fields and files, in their order. What has not the form of one is left out."""
-    sections = {each.get("id"): _names(each, "label") for each in _list(item, "sections")}
+    sections = {each.get("id"): _get_names(each, "label") for each in _get_list(item, "sections")}
 
-    def of(each: Mapping[str, Any], name: str, **more: str) -> Part:
+    def make_part(each: Mapping[str, Any], name: str, **more: str) -> ItemPart:
         section = each.get("section")
-        found = section.get("id") if isinstance(section, dict) else None
-        return Part(_names(each, name), sections.get(found, (found,) if isinstance(found, str) else ()), **more)
+        parts = section.get("id") if isinstance(section, dict) else None
+        return ItemPart(_get_names(each, name), sections.get(parts, (parts,) if isinstance(parts, str) else ()), **more)
 
-    fields = [of(each, "label", value=_text(each, "value")) for each in _list(item, "fields")]
-    files = [of(each, "name", file=_text(each, "id")) for each in _list(item, "files")]
+    fields = [make_part(each, "label", value=_get_text(each, "value")) for each in _get_list(item, "fields")]
+    files = [make_part(each, "name", file=_get_text(each, "id")) for each in _get_list(item, "files")]
     return [part for part in fields + files if part.names]
 
 
-def chosen(found: Sequence[Part], path: Sequence[str]) -> Part:
+def choose_part(parts: Sequence[ItemPart], path: Sequence[str]) -> ItemPart:
     """The one that `field` or `section/field` means, by id or name. Raises SecretNotFoundError, ReferenceValueError."""
     *section, name = path
-    fitting = [p for p in found if name in p.names and (not section or section[0] in p.section)]
-    if not section and len(fitting) > 1:
-        fitting = [p for p in fitting if not p.section] or fitting
-    if len(fitting) > 1:
+    matches = [part for part in parts if name in part.names and (not section or section[0] in part.section)]
+    if not section and len(matches) > 1:
+        matches = [part for part in matches if not part.section] or matches
+    if len(matches) > 1:
         raise ReferenceValueError(
-            f"{len(fitting)} fields of the item have that name", remedy="write Vault/Item/section/field, or their ids"
+            f"{len(matches)} fields of the item have that name", remedy="write Vault/Item/section/field, or their ids"
         )
-    if fitting:
-        return fitting[0]
-    if section and not any(section[0] in p.section for p in found):
+    if matches:
+        return matches[0]
+    if section and not any(section[0] in part.section for part in parts):
         raise SecretNotFoundError("the item has no section of that name", remedy="check the section's name or id")
     raise SecretNotFoundError("the item has no field of that name there", remedy="check the field's name or id")
 
 
-def whole(found: Sequence[Part]) -> dict[str, str]:
+def all_values(parts: Sequence[ItemPart]) -> dict[str, str]:
     """All fields that hold something, by `field` or `section/field`. The first of two with one name counts."""
     values: dict[str, str] = {}
-    for part in found:
+    for part in parts:
         if part.value and not part.file:
             values.setdefault(part.key, part.value)
     return values
 
 
-def _list(item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+def _get_list(item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     members = item.get(name)
     return [each for each in members if isinstance(each, dict)] if isinstance(members, list) else []
 
 
-def _names(each: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def _get_names(each: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Its id and its name, the name last."""
-    return tuple(text for text in (_text(each, "id"), _text(each, name)) if text)
+    return tuple(text for text in (_get_text(each, "id"), _get_text(each, name)) if text)
 
 
-def _text(each: Mapping[str, Any], name: str) -> str:
+def _get_text(each: Mapping[str, Any], name: str) -> str:
     value = each.get(name)
     return value if isinstance(value, str) else ""

@@ -23,9 +23,9 @@ from sealpipe.plugin import (
     UnsupportedError,
 )
 
-_Kind = type[PluginError]
+_ErrorKind = type[PluginError]
 
-_TYPED: Final[Mapping[str, tuple[_Kind, str, str]]] = {
+_BY_TYPE: Final[Mapping[str, tuple[_ErrorKind, str, str]]] = {
     "parsing": (
         ReferenceValueError,
         "is no reference of 1Password",
@@ -51,7 +51,7 @@ _TYPED: Final[Mapping[str, tuple[_Kind, str, str]]] = {
     "unsupportedFileFormat": (UnsupportedError, "is a file that is no text", "use Connect, which gives a file's bytes"),
 }
 
-_SAID: Final[tuple[tuple[str, _Kind, str, str], ...]] = (
+_BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
     (
         r"token was not specified|had invalid format|base64 decoding failed|deserialization failed",
         NotConfiguredError,
@@ -85,7 +85,7 @@ _SAID: Final[tuple[tuple[str, _Kind, str, str], ...]] = (
 )
 
 
-class Sdk:
+class SdkClient:
     """A service account. Each call logs in anew: the SDK's client belongs to one event loop."""
 
     def __init__(self, token: Secret, version: str, timeout: float) -> None:
@@ -99,13 +99,13 @@ class Sdk:
         """What each reference stands for, in one request. Raises PluginError where none could be asked for."""
         failure: PluginError | None = None
         try:
-            return answers(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
+            return map_responses(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
         except TimeoutError:
             failure = UnavailableError(
                 f"1Password had not answered after {self._timeout:g} s", remedy="try again later"
             )
         except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
-            failure = said(error)
+            failure = map_exception(error)
         raise failure
 
     def check(self) -> None:
@@ -117,26 +117,26 @@ class Sdk:
         return await client.secrets.resolve_all(list(references)) if references else None
 
 
-def answers(response: Any, references: Sequence[str]) -> dict[str, str | PluginError]:
+def map_responses(response: Any, references: Sequence[str]) -> dict[str, str | PluginError]:
     """The SDK's answers as values and errors of ours. Pure."""
-    given = {} if response is None else response.individual_responses
-    found: dict[str, str | PluginError] = {}
+    responses = {} if response is None else response.individual_responses
+    results: dict[str, str | PluginError] = {}
     for reference in references:
-        answer = given.get(reference)
-        if answer is not None and answer.content is not None:
-            found[reference] = answer.content.secret
+        item = responses.get(reference)
+        if item is not None and item.content is not None:
+            results[reference] = item.content.secret
             continue
-        kind_of_error = getattr(getattr(answer, "error", None), "type", None)
+        kind_of_error = getattr(getattr(item, "error", None), "type", None)
         name = getattr(kind_of_error, "value", "other")
-        kind, what, remedy = _TYPED.get(name, (PluginError, "could not be resolved by 1Password", "try `op read`"))
-        found[reference] = kind(f"{reference} {what}", remedy=remedy)
-    return found
+        kind, what, remedy = _BY_TYPE.get(name, (PluginError, "could not be resolved by 1Password", "try `op read`"))
+        results[reference] = kind(f"{reference} {what}", remedy=remedy)
+    return results
 
 
-def said(error: BaseException) -> PluginError:
+def map_exception(error: BaseException) -> PluginError:
     """What an exception of the SDK means. Pure."""
     text = f"{type(error).__name__} {error}"
-    for pattern, kind, what, remedy in _SAID:
+    for pattern, kind, what, remedy in _BY_TEXT:
         if re.search(pattern, text, re.IGNORECASE):
             return kind(what, remedy=remedy)
     return PluginError(f"1Password's SDK failed ({type(error).__name__})", remedy="check the token with `op whoami`")

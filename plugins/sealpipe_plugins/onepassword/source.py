@@ -19,7 +19,7 @@ from sealpipe.plugin import (
     UnsupportedError,
 )
 from sealpipe.plugin.settings import PluginSettings
-from sealpipe_plugins.onepassword.items import chosen, parts, whole
+from sealpipe_plugins.onepassword.items import all_values, choose_part, parse_item
 
 
 class OnePasswordSettings(PluginSettings):
@@ -43,14 +43,14 @@ class OnePasswordSettings(PluginSettings):
 _PATH = "write op://Vault/Item/field, or op://Vault/Item/section/field"
 
 
-def op_source(settings: OnePasswordSettings, context: Context) -> Source:
+def make_source(settings: OnePasswordSettings, context: Context) -> Source:
     """The source for what is set. Connect comes first, as it does for 1Password's own `op`."""
     host, token = settings.connect_host, settings.connect_token
     if host and token:
         return ConnectSource(settings, context)
     if host or token:
-        lacking, there = ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST") if host else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
-        raise NotConfiguredError(f"{there} is set and {lacking} is not", remedy=f"set {lacking}, or unset {there}")
+        missing, present = ("OP_CONNECT_TOKEN", "OP_CONNECT_HOST") if host else ("OP_CONNECT_HOST", "OP_CONNECT_TOKEN")
+        raise NotConfiguredError(f"{present} is set and {missing} is not", remedy=f"set {missing}, or unset {present}")
     if settings.service_account_token:
         return ServiceAccountSource(settings, context)
     raise NotConfiguredError(
@@ -72,18 +72,18 @@ class ConnectSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """A field's value or a file's bytes; without a field, a map of all fields that hold something."""
-        path = _path(locator, shortest=2)
+        path = _parse_path(locator, shortest=2)
         for name in ("attribute", "ssh-format"):
             if locator.param(name) is not None:
                 raise UnsupportedError(
                     f"{locator}: a Connect server knows no {name}=", remedy="use a service account, or leave it out"
                 )
-        item = self._connect.item(path[0], path[1])
-        found = parts(item)
+        item = self._connect.get_item(path[0], path[1])
+        item_parts = parse_item(item)
         if len(path) == 2:
-            return Document(whole(found))
-        part = chosen(found, path[2:])
-        return Document(self._connect.file(item, part.file) if part.file else part.value)
+            return Document(all_values(item_parts))
+        part = choose_part(item_parts, path[2:])
+        return Document(self._connect.get_file(item, part.file) if part.file else part.value)
 
     def check(self) -> Health:
         """Whether the server answers and takes the token. Reads no item."""
@@ -96,12 +96,12 @@ class ServiceAccountSource(Source):
     def __init__(self, settings: OnePasswordSettings, context: Context) -> None:
         super().__init__(settings, context)
         from sealpipe_plugins import program
-        from sealpipe_plugins.onepassword.sdk import Sdk
+        from sealpipe_plugins.onepassword.sdk import SdkClient
 
         try:
-            asked = "timeout" in settings.model_fields_set
-            patience = program.patience(settings.timeout, context.deadline, asked=asked)
-            self._sdk = Sdk(settings.service_account_token, _version(), patience)  # type: ignore[arg-type]
+            is_configured = "timeout" in settings.model_fields_set
+            timeout = program.effective_timeout(settings.timeout, context.deadline, is_configured=is_configured)
+            self._sdk = SdkClient(settings.service_account_token, _sealpipe_version(), timeout)  # type: ignore[arg-type]
             return
         except ImportError:
             pass
@@ -112,25 +112,25 @@ class ServiceAccountSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """A field's value."""
-        answer = self.fetch_many([locator])[locator]
-        if isinstance(answer, PluginError):
-            raise answer
-        return answer
+        result = self.fetch_many([locator])[locator]
+        if isinstance(result, PluginError):
+            raise result
+        return result
 
     def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
         """Fields' values."""
-        answers: dict[Locator, Document | PluginError] = {}
+        results: dict[Locator, Document | PluginError] = {}
         asked: dict[Locator, str] = {}
         for locator in locators:
             try:
-                asked[locator] = _reference(locator)
+                asked[locator] = _make_reference(locator)
             except PluginError as error:
-                answers[locator] = error
-        resolved = self._sdk.resolve(list(asked.values())) if asked else {}
+                results[locator] = error
+        resolved_values = self._sdk.resolve(list(asked.values())) if asked else {}
         for locator, reference in asked.items():
-            found = resolved[reference]
-            answers[locator] = found if isinstance(found, PluginError) else Document(found)
-        return answers
+            item_parts = resolved_values[reference]
+            results[locator] = item_parts if isinstance(item_parts, PluginError) else Document(item_parts)
+        return results
 
     def check(self) -> Health:
         """Whether 1Password takes the token."""
@@ -138,15 +138,15 @@ class ServiceAccountSource(Source):
         return Health(ok=True, detail="the service account is logged in")
 
 
-def _path(locator: Locator, *, shortest: int) -> list[str]:
+def _parse_path(locator: Locator, *, shortest: int) -> list[str]:
     path = locator.body.split("/")
     if not all(path) or not shortest <= len(path) <= 4:
         raise ReferenceValueError(f"{locator} is no reference of 1Password", remedy=_PATH)
     return path
 
 
-def _reference(locator: Locator) -> str:
-    path = _path(locator, shortest=2)
+def _make_reference(locator: Locator) -> str:
+    path = _parse_path(locator, shortest=2)
     if len(path) == 2:
         raise UnsupportedError(
             f"{locator} names a whole item, which a service account does not give here",
@@ -156,7 +156,7 @@ def _reference(locator: Locator) -> str:
     return f"op://{locator.body}" + (f"?{query}" if query else "")
 
 
-def _version() -> str:
+def _sealpipe_version() -> str:
     from importlib.metadata import version
 
     return version("sealpipe")

@@ -37,7 +37,7 @@ class PassSettings(PluginSettings):
 
 
 _INSTALL: Final = "install pass and gnupg (packages of most systems)"
-_ASK_NOBODY: Final = "--pinentry-mode=error --status-fd=2"
+_GPG_OPTIONS: Final = "--pinentry-mode=error --status-fd=2"
 """For gpg: a passphrase that gpg-agent does not know is an error, and stderr says in fixed words what happened."""
 
 
@@ -54,17 +54,17 @@ class PassSource(Source):
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
             raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
-        self._must_be_there(locator)
-        content = self._shown(locator)
+        self._require_entry(locator)
+        content = self._show(locator)
         return Document(content if raw == "1" else content.partition(b"\n")[0])
 
     def check(self) -> Health:
         """Whether the program and the store are there. Decrypts nothing."""
-        program.find(self.settings.program, self.context.child_environ(), _INSTALL)
-        there = (self._folder / ".gpg-id").is_file()
-        return Health(ok=there, detail=f"{self._folder}" if there else f"{self._folder} is no password store")
+        program.find_program(self.settings.program, self.context.child_environ(), _INSTALL)
+        is_store = (self._folder / ".gpg-id").is_file()
+        return Health(ok=is_store, detail=f"{self._folder}" if is_store else f"{self._folder} is no password store")
 
-    def _must_be_there(self, locator: Locator) -> None:
+    def _require_entry(self, locator: Locator) -> None:
         """pass would list a folder as if that were an entry, and take `..` and options for what they are."""
         path = locator.body
         parts = path.split("/")
@@ -80,40 +80,42 @@ class PassSource(Source):
             raise ReferenceValueError(f"{locator} is a folder of the password store", remedy="name an entry in it")
         raise SecretNotFoundError(f"{locator} is not in the password store", remedy="check the path with `pass ls`")
 
-    def _shown(self, locator: Locator) -> bytes:
+    def _show(self, locator: Locator) -> bytes:
         environ = self.context.child_environ()
-        options = f"{environ.get('PASSWORD_STORE_GPG_OPTS', '')} {_ASK_NOBODY}".strip()
+        options = f"{environ.get('PASSWORD_STORE_GPG_OPTS', '')} {_GPG_OPTIONS}".strip()
         environ |= {"PASSWORD_STORE_DIR": str(self._folder), "PASSWORD_STORE_GPG_OPTS": options}
-        path = program.find(self.settings.program, environ, _INSTALL)
+        path = program.find_program(self.settings.program, environ, _INSTALL)
         try:
-            ran = program.run([path, "show", "--", locator.body], "pass", environ=environ, timeout=self._patience())
+            result = program.run_program(
+                [path, "show", "--", locator.body], "pass", environ=environ, timeout=self._timeout()
+            )
         except program.ProgramTimeoutError:
-            ran = None
-        if ran is None:
+            result = None
+        if result is None:
             raise PluginError(
-                f"{locator} could not be read: pass had not ended after {self._patience():g} s",
+                f"{locator} could not be read: pass had not ended after {self._timeout():g} s",
                 remedy="run `pass show` by hand, or set a longer timeout",
             )
-        if ran.status and b"[GNUPG:] DECRYPTION_FAILED" in ran.errors:
-            raise self._undecrypted(locator, ran.errors, environ)
-        if ran.status:
-            raise PluginError(f"{locator} could not be read: pass {ran.end}", remedy="run `pass show` by hand")
-        return ran.out
+        if result.status and b"[GNUPG:] DECRYPTION_FAILED" in result.errors:
+            raise self._decryption_error(locator, result.errors, environ)
+        if result.status:
+            raise PluginError(f"{locator} could not be read: pass {result.outcome}", remedy="run `pass show` by hand")
+        return result.out
 
-    def _patience(self) -> float:
-        asked = "timeout" in self.settings.model_fields_set
-        return program.patience(self.settings.timeout, self.context.deadline, asked=asked)
+    def _timeout(self) -> float:
+        is_configured = "timeout" in self.settings.model_fields_set
+        return program.effective_timeout(self.settings.timeout, self.context.deadline, is_configured=is_configured)
 
-    def _undecrypted(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> AccessDeniedError:
+    def _decryption_error(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> AccessDeniedError:
         """gpg says "no secret key" for a locked one, too: so it is asked whether there is one."""
-        ids = [found.decode() for found in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
-        gpg = program.find("gpg", environ, _INSTALL)
-        words = [gpg, "--batch", "--list-secret-keys", "--", *ids]
+        ids = [key_id.decode() for key_id in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
+        gpg = program.find_program("gpg", environ, _INSTALL)
+        argv = [gpg, "--batch", "--list-secret-keys", "--", *ids]
         try:
-            here = ids and program.run(words, "gpg", environ=environ, timeout=self._patience()).status == 0
+            has_key = ids and program.run_program(argv, "gpg", environ=environ, timeout=self._timeout()).status == 0
         except program.ProgramTimeoutError:
-            here = False
-        if not here:
+            has_key = False
+        if not has_key:
             return AccessDeniedError(
                 f"{locator} is encrypted for a key that is not here", remedy="import it, or set GNUPGHOME"
             )

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sealpipe_plugins.precommit.rules import HOOKS, compiled
+from sealpipe_plugins.precommit.rules import HOOKS, compile_rules
 from sealpipe_plugins.precommit.scanning import scan
 
-CLEAN, FOUND, WRONG = 0, 1, 2
+CLEAN, MATCHED, ERROR = 0, 1, 2
 """Exit codes; pre-commit only tells the first from the others."""
 
 USAGE = f"""\
@@ -29,7 +29,7 @@ class _UsageError(Exception):
     pass
 
 
-class Asked(NamedTuple):
+class CommandLine(NamedTuple):
     """A command line, read."""
 
     hook: str
@@ -50,29 +50,29 @@ def run(words: Sequence[str]) -> int:
         sys.stdout.write(USAGE)
         return CLEAN
     try:
-        asked = read(words)
+        arguments = parse_arguments(words)
     except _UsageError as error:
         sys.stderr.write(f"sealpipe-hook: {error}\n{USAGE}")
-        return WRONG
-    rules = compiled(asked.hook, tags=asked.tags, hosts=asked.hosts)
+        return ERROR
+    rules = compile_rules(arguments.hook, tags=arguments.tags, hosts=arguments.hosts)
     code, advice = CLEAN, {}
-    for file in asked.files:
+    for file in arguments.files:
         try:
-            for found in scan(file, rules):
-                _tell(f"{_shown(file)}:{found.line} {found.rule.name}")
-                advice[found.rule.name] = found.rule.advice
-                code = max(code, FOUND)
+            for match in scan(file, rules):
+                _print_line(f"{_escape_name(file)}:{match.line} {match.rule.name}")
+                advice[match.rule.name] = match.rule.advice
+                code = max(code, MATCHED)
         except OSError as error:
-            _tell(f"{_shown(file)}: cannot be read: {error.strerror}")
-            code = WRONG
+            _print_line(f"{_escape_name(file)}: cannot be read: {error.strerror}")
+            code = ERROR
     for name, what in advice.items():
-        _tell(f"{name}: {what}")
+        _print_line(f"{name}: {what}")
     if advice:
-        _tell("a line that may stay says `sealpipe: allow`")
+        _print_line("a line that may stay says `sealpipe: allow`")
     return code
 
 
-def read(words: Sequence[str]) -> Asked:
+def parse_arguments(words: Sequence[str]) -> CommandLine:
     """The words of a command line, by hand: argparse would be half of what the hook costs.
 
     pre-commit puts names of files behind what a user wants, and anybody may commit a file called `--tag=zz`. So what is
@@ -81,35 +81,33 @@ def read(words: Sequence[str]) -> Asked:
     if not words or words[0] not in HOOKS:
         raise _UsageError("the first word is not the name of a hook")
     options: dict[str, list[str]] = {"--tag": [], "--link-host": []}
-    left = list(words[1:])
-    while left and left[0].startswith("-") and not _is_file(left[0]):
-        word = left.pop(0)
+    remaining = list(words[1:])
+    while remaining and remaining[0].startswith("-") and not _is_file(remaining[0]):
+        word = remaining.pop(0)
         if word == "--":
             break
         name, equals, value = word.partition("=")
         if name not in options:
             raise _UsageError("there is an option that it does not know")  # it may be a secret: it is not repeated
-        options[name].append(value if equals or not left else left.pop(0))
+        options[name].append(value if equals or not remaining else remaining.pop(0))
     if not all(re.fullmatch("[a-z][a-z0-9]{0,15}", tag) for tag in options["--tag"]):
         raise _UsageError("--tag is a short word in lower case")
     if not all(re.fullmatch(r"[A-Za-z0-9.-]{1,253}", host) for host in options["--link-host"]):
         raise _UsageError("--link-host is a host's name")
-    return Asked(words[0], options["--tag"], options["--link-host"], list(dict.fromkeys(left)))
+    return CommandLine(words[0], options["--tag"], options["--link-host"], list(dict.fromkeys(remaining)))
 
 
 def _is_file(word: str) -> bool:
     return os.path.lexists(word)  # a file, a folder, a link that leads nowhere
 
 
-def _tell(line: str) -> None:
-    from sealpipe.ci_systems import (
-        escape_line,
-    )  # only where there is something to tell: starting is what a commit waits for
+def _print_line(line: str) -> None:
+    from sealpipe.ci_systems import escape_line  # imported only for a finding: each commit waits for the start
 
     os.write(1, f"{escape_line(line)}\n".encode("utf-8", "backslashreplace"))
 
 
-def _shown(name: str) -> str:
+def _escape_name(name: str) -> str:
     """A file's name as one line: it may hold anything."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name)
 

@@ -19,13 +19,13 @@ HOST: Final = "[^\\s\"'<>`|{}^\\\\/#%]{1,255}"
 _SLASH: Final = r"(?:/|\\/|%2[Ff]|\\u002[Ff])"
 """As it stands in a link, in JSON, and in another address."""
 _HASH: Final = r"(?:#|%23|\\u0023|&#35;|&#x23;)"
-_MORE: Final = "[_-]{0,4}[A-Za-z0-9]|[_-]{5}"
+_CONTINUATION: Final = "[_-]{0,4}[A-Za-z0-9]|[_-]{5}"
 """What shows that it goes on, and is something else: a few lines and dashes alone are of the text around it."""
 _END: Final = "[_-]{0,4}(?:[^A-Za-z0-9_-]|$)"
 """The same the other way round."""
 _FRONT: Final = "(?:^|[^A-Za-z0-9]|%[0-9A-Fa-f]{2})"
 """What a credential's tag stands behind: in an address it may be an encoded sign."""
-_PARTS: Final = "_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}"
+_CREDENTIAL: Final = "_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}"
 
 
 class Rule(NamedTuple):
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
     pattern: str
     advice: str
     before: str = ""
-    after: str = _MORE
+    after: str = _CONTINUATION
     reach: int = 32
     stops: bytes = b""
 
@@ -61,7 +61,7 @@ RULES: Final[Sequence[Rule]] = (
         "no-credentials",
         "credential-with-custody",
         ("_sk_live_",),
-        rf"{_PARTS}\.[A-Za-z0-9_-]{{43}}",
+        rf"{_CREDENTIAL}\.[A-Za-z0-9_-]{{43}}",
         "rotate: with its custody part a key opens all that was sealed to it; mint another, then revoke this one",
         before=_FRONT + "{tag}",
     ),
@@ -69,10 +69,10 @@ RULES: Final[Sequence[Rule]] = (
         "no-credentials",
         "credential",
         ("_sk_live_",),
-        _PARTS,
+        _CREDENTIAL,
         "revoke the key and mint another: whoever has read it can use the account",
         before=_FRONT + "{tag}",
-        after=rf"{_MORE}|\.[A-Za-z0-9_-]{{43}}(?!{_MORE})",
+        after=rf"{_CONTINUATION}|\.[A-Za-z0-9_-]{{43}}(?!{_CONTINUATION})",
     ),
     Rule(
         "no-seeds",
@@ -93,7 +93,7 @@ RULES: Final[Sequence[Rule]] = (
 HOOKS: Final = tuple(dict.fromkeys(rule.hook for rule in RULES))
 
 
-class Compiled(NamedTuple):
+class CompiledRule(NamedTuple):
     """A rule, ready to be looked for. `blanks` makes each of its stops a blank."""
 
     rule: Rule
@@ -102,7 +102,7 @@ class Compiled(NamedTuple):
     pattern: re.Pattern[bytes]
     blanks: bytes
 
-    def follows(self, content: bytes, start: int) -> bool:
+    def matches_before(self, content: bytes, start: int) -> bool:
         """Whether what stands before `start` is what the rule wants there."""
         begin = max(0, start - self.rule.reach)
         if self.rule.stops:
@@ -110,16 +110,16 @@ class Compiled(NamedTuple):
         return self.before.search(content, begin, start) is not None
 
 
-def compiled(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) -> list[Compiled]:
+def compile_rules(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) -> list[CompiledRule]:
     """The rules of a hook. With `tags` or `hosts`, only for those services."""
     tag = "(?:" + "|".join(map(re.escape, tags)) + ")" if tags else TAG
     host = "(?:" + "|".join(map(re.escape, hosts)) + r")(?::\d{1,5})?" if hosts else HOST
     return [
-        Compiled(
+        CompiledRule(
             rule,
             tuple(anchor.encode() for anchor in rule.anchors),
-            re.compile((_filled(rule.before, tag, host) + r"\Z").encode()),
-            re.compile(f"{_filled(rule.pattern, tag, host)}(?!{rule.after})".encode()),
+            re.compile((_fill_pattern(rule.before, tag, host) + r"\Z").encode()),
+            re.compile(f"{_fill_pattern(rule.pattern, tag, host)}(?!{rule.after})".encode()),
             bytes.maketrans(rule.stops, b" " * len(rule.stops)),
         )
         for rule in RULES
@@ -127,11 +127,11 @@ def compiled(hook: str, *, tags: Sequence[str] = (), hosts: Sequence[str] = ()) 
     ]
 
 
-def for_gitleaks(rule: Rule) -> str:
+def gitleaks_pattern(rule: Rule) -> str:
     """The same as one expression of RE2, which cannot look around: what it matches is longer at each end."""
-    before, body = (_filled(part, TAG, HOST) for part in (rule.before, rule.pattern))
+    before, body = (_fill_pattern(part, TAG, HOST) for part in (rule.before, rule.pattern))
     return f"{before}({body}){_END}"
 
 
-def _filled(pattern: str, tag: str, host: str) -> str:
+def _fill_pattern(pattern: str, tag: str, host: str) -> str:
     return pattern.replace("{tag}", tag).replace("{host}", host)

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from sealpipe_plugins.precommit.rules import Compiled, Rule
+from sealpipe_plugins.precommit.rules import CompiledRule, Rule
 
 PRAGMA: Final = b"sealpipe: allow"
 """What a line says that may hold a match."""
@@ -17,7 +17,7 @@ _OVERLAP: Final = 8 * 1024
 """Bytes that two chunks have in common: more than any match is long, with what a rule looks at before it."""
 _MESSAGES: Final = frozenset({"COMMIT_EDITMSG", "MERGE_MSG", "TAG_EDITMSG"})
 _SCISSORS: Final = re.compile(rb"^(.) -{8,} >8 -{8,}\r?\n(?:\1.*\n)*", re.M)
-_BOMS: Final = {
+_BYTE_ORDER_MARKS: Final = {
     b"\xff\xfe\x00\x00": "utf-32-le",
     b"\x00\x00\xfe\xff": "utf-32-be",
     b"\xff\xfe": "utf-16-le",
@@ -26,7 +26,7 @@ _BOMS: Final = {
 """The longer ones first: one begins with another."""
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """A match: the file's name, the line's number from 1, and the rule."""
 
     file: str
@@ -34,27 +34,27 @@ class Found(NamedTuple):
     rule: Rule
 
 
-def scan(file: str, rules: Sequence[Compiled]) -> Iterator[Found]:
+def scan(file: str, rules: Sequence[CompiledRule]) -> Iterator[Match]:
     """All matches of a file, each line and rule once. Raises OSError."""
     mode = os.lstat(file).st_mode
     if stat.S_ISLNK(mode):
         # What is committed of a link is where it points, not what is there.
-        for line, rule in matches(os.fsencode(os.readlink(file)), rules):  # noqa: PTH115 - as below
-            yield Found(file, line, rule)
+        for line, rule in find_matches(os.fsencode(os.readlink(file)), rules):  # noqa: PTH115 - as below
+            yield Match(file, line, rule)
     elif stat.S_ISREG(mode):
         with open(file, "rb", buffering=0) as stream:  # noqa: PTH123 - pathlib would be most of what this imports
-            content = _read(stream.fileno())
+            content = _read_chunk(stream.fileno())
             if len(content) == _CHUNK:
-                yield from _in_chunks(file, content, stream.fileno(), rules)
+                yield from _scan_chunks(file, content, stream.fileno(), rules)
                 return
-        for text in _texts(file, content):
-            found = matches(text, rules)
+        for text in _decoded_texts(file, content):
+            found = find_matches(text, rules)
             if found:
-                yield from (Found(file, line, rule) for line, rule in found)
+                yield from (Match(file, line, rule) for line, rule in found)
                 return
 
 
-def matches(content: bytes, rules: Sequence[Compiled]) -> list[tuple[int, Rule]]:
+def find_matches(content: bytes, rules: Sequence[CompiledRule]) -> list[tuple[int, Rule]]:
     """Line and rule of each match that no pragma allows.
 
     Where there are NULs, without them, too: so stands what is UTF-16 or UTF-32, whether or not the file says so.
@@ -66,28 +66,28 @@ def matches(content: bytes, rules: Sequence[Compiled]) -> list[tuple[int, Rule]]
         for each in rules
         # The search for a literal is the fastest that there is, and most files hold none of them.
         if any(map(text.__contains__, each.anchors))
-        for line in _lines(text, each)
+        for line in _matching_lines(text, each)
     }
     return sorted(found, key=lambda each: (each[0], each[1].name))
 
 
-def _lines(content: bytes, each: Compiled) -> Iterator[int]:
+def _matching_lines(content: bytes, each: CompiledRule) -> Iterator[int]:
     """The lines with a match that no pragma allows. A line is done with its first: more would be looked at in vain."""
-    line, begin, done, position = 1, 0, 0, 0
+    line, line_start, line_end, position = 1, 0, 0, 0
     while match := each.pattern.search(content, position):
         start = match.start()
-        if not each.follows(content, start):
+        if not each.matches_before(content, start):
             position = start + 1  # what it wants may begin within
             continue
-        before, begin = begin, max(done, content.rfind(b"\n", done, start) + 1)
-        line += content.count(b"\n", before, begin)
+        before, line_start = line_start, max(line_end, content.rfind(b"\n", line_end, start) + 1)
+        line += content.count(b"\n", before, line_start)
         end = content.find(b"\n", match.end())
-        done = position = end if end >= 0 else len(content)
-        if content.find(PRAGMA, begin, done) < 0:
+        line_end = position = end if end >= 0 else len(content)
+        if content.find(PRAGMA, line_start, line_end) < 0:
             yield line
 
 
-def _read(descriptor: int) -> bytes:
+def _read_chunk(descriptor: int) -> bytes:
     """As much as a chunk holds."""
     parts: list[bytes] = []
     # As much as there is: room for a whole chunk would be cleared by the kernel for every small file.
@@ -98,21 +98,21 @@ def _read(descriptor: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _texts(file: str, content: bytes) -> Iterator[bytes]:
+def _decoded_texts(file: str, content: bytes) -> Iterator[bytes]:
     """What is looked through, until something is found: as git would store it, and as UTF-8 what says that it is none.
 
     It may not be what it says: then it is looked through as it is.
     """
-    for mark, encoding in _BOMS.items():
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             yield content[len(mark) :].decode(encoding, "replace").encode("utf-8", "replace")
             break
     # Nothing that is tracked is below a folder of that name: anybody may commit a file MERGE_MSG.
     folders, _, name = file.rpartition("/")
-    yield _kept(content) if name in _MESSAGES and ".git" in folders.split("/") else content
+    yield _strip_git_comments(content) if name in _MESSAGES and ".git" in folders.split("/") else content
 
 
-def _kept(message: bytes) -> bytes:
+def _strip_git_comments(message: bytes) -> bytes:
     """A message without what git takes off: its scissors, its own comments below them, and the diff, if any.
 
     Anything else below is no work of git's: a message from the command line is kept whole.
@@ -123,15 +123,15 @@ def _kept(message: bytes) -> bytes:
     return message
 
 
-def _in_chunks(file: str, content: bytes, descriptor: int, rules: Sequence[Compiled]) -> Iterator[Found]:
+def _scan_chunks(file: str, content: bytes, descriptor: int, rules: Sequence[CompiledRule]) -> Iterator[Match]:
     """A large file, in pieces that overlap."""
-    before, seen = 0, set()
+    before, reported = 0, set()
     while True:
-        for line, rule in matches(content, rules):
-            if (before + line, rule.name) not in seen:
-                seen.add((before + line, rule.name))
-                yield Found(file, before + line, rule)
-        more = _read(descriptor)
+        for line, rule in find_matches(content, rules):
+            if (before + line, rule.name) not in reported:
+                reported.add((before + line, rule.name))
+                yield Match(file, before + line, rule)
+        more = _read_chunk(descriptor)
         if not more:
             return
         before += content.count(b"\n", 0, len(content) - _OVERLAP)

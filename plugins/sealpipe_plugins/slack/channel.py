@@ -25,11 +25,11 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.http_api import Endpoint, Reply
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
-from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookUrls
-from sealpipe_plugins.wording import as_mrkdwn, is_link, lines, subject
+from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookSettingsBase
+from sealpipe_plugins.wording import as_mrkdwn, is_link, split_lines, subject_line
 
 
-class SlackSettings(WebhookUrls):
+class SlackSettings(WebhookSettingsBase):
     """`token` is a bot's (xoxb-...) and posts to any channel; a webhook posts to the one that it was made for."""
 
     token: Secret | None = None
@@ -38,7 +38,7 @@ class SlackSettings(WebhookUrls):
     own_variables: ClassVar[Mapping[str, str]] = {"token": "SLACK_BOT_TOKEN", "webhook_url": "SLACK_WEBHOOK_URL"}
 
 
-def api(settings: SlackSettings, context: Context, token: Secret) -> Endpoint:
+def make_api(settings: SlackSettings, context: Context, token: Secret) -> Endpoint:
     """The Web API."""
     headers: dict[str, str | Secret] = {"authorization": Secret(f"Bearer {token.reveal()}")}
     return Endpoint(context, "Slack", settings.api_url, setting="api_url", headers=headers)
@@ -54,7 +54,7 @@ class SlackChannel(Channel):
 
     def validate(self, to: str) -> None:
         """A channel, a member, or a webhook that is set."""
-        self._endpoint(to)
+        self._open_endpoint(to)
 
     def canonical(self, to: str) -> str:
         """A member with the @; of several webhooks with one address, the first by name."""
@@ -64,55 +64,57 @@ class SlackChannel(Channel):
 
     def send(self, message: Message, to: str) -> Delivery:
         """By chat.postMessage, or by a webhook, which tells no id."""
-        endpoint, body = self._endpoint(to), _content(message)
+        endpoint, body = self._open_endpoint(to), _make_body(message)
         if not _TO.fullmatch(to):
             reply = endpoint.post("", body)
             word = reply.body.decode("ascii", "replace").strip()
-            if reply.status >= 400 and word in _SAID:
-                raise _failure(word, reply)
+            if reply.status >= 400 and word in _BY_WORD:
+                raise _error_for_word(word, reply)
             if require_success(reply).body.strip() != b"ok":
-                raise _not_slack()
+                raise _not_slack_error()
             return Delivery()
-        answer = _accepted(endpoint.post("/chat.postMessage", {"channel": to.removeprefix("@"), **body}))
-        return Delivery(id=f"{answer.get('channel', '')}/{answer.get('ts', '')}")
+        response = _require_ok(endpoint.post("/chat.postMessage", {"channel": to.removeprefix("@"), **body}))
+        return Delivery(id=f"{response.get('channel', '')}/{response.get('ts', '')}")
 
     def check(self) -> Health:
         """Asks who the token belongs to; a webhook cannot be asked anything."""
         if self.settings.token is None:
-            known = self.settings.has_webhooks()
-            return Health(ok=known, detail="webhooks are not asked" if known else "neither token nor webhook is set")
-        answer = _accepted(self._api().post("/auth.test", {}, writes=False))
-        return Health(ok=True, detail=f"as {answer.get('user', '?')} of {answer.get('team', '?')}")
+            has_webhook = self.settings.has_webhooks()
+            return Health(
+                ok=has_webhook, detail="webhooks are not asked" if has_webhook else "neither token nor webhook is set"
+            )
+        response = _require_ok(self._open_api().post("/auth.test", {}, writes=False))
+        return Health(ok=True, detail=f"as {response.get('user', '?')} of {response.get('team', '?')}")
 
-    def _endpoint(self, to: str) -> Endpoint:
+    def _open_endpoint(self, to: str) -> Endpoint:
         if _TO.fullmatch(to):
-            return self._api()
+            return self._open_api()
         if to and not re.fullmatch(NAME_PATTERN, to):
             raise ReferenceValueError(
                 "the recipient is neither a channel (#ops) nor a member's id (@U024BE7LH) nor a webhook's name",
                 remedy="write one of these, and nothing else",
             )
-        return self.settings.endpoint(
+        return self.settings.open_endpoint(
             self.context,
             "Slack",
             to,
-            not_set="set it in the setting webhooks; a channel starts with #",
-            no_name="name a channel, slack:#ops, or set SLACK_WEBHOOK_URL",
+            unknown_remedy="set it in the setting webhooks; a channel starts with #",
+            missing_remedy="name a channel, slack:#ops, or set SLACK_WEBHOOK_URL",
         )
 
-    def _api(self) -> Endpoint:
+    def _open_api(self) -> Endpoint:
         if self.settings.token is None:
             raise NotConfiguredError(
                 "there is no bot's token for Slack",
                 remedy="set SLACK_BOT_TOKEN, or the setting token of the store; a webhook is meant by slack: alone",
             )
-        return api(self.settings, self.context, self.settings.token)
+        return make_api(self.settings, self.context, self.settings.token)
 
 
-def _content(message: Message) -> dict[str, Any]:
+def _make_body(message: Message) -> dict[str, Any]:
     """As blocks, in which nothing is markup; and as text, for notifications and for what reads no blocks."""
     elements: list[dict[str, Any]] = []
-    for number, line in enumerate(lines(message)):
+    for number, line in enumerate(split_lines(message)):
         if number:
             elements.append({"type": "text", "text": "\n"})
         for piece in line:
@@ -123,7 +125,7 @@ def _content(message: Message) -> dict[str, Any]:
                 elements.append({"type": "text", "text": piece.text, **style})
     section = {"type": "rich_text_section", "elements": elements}
     return {
-        "text": as_mrkdwn(message) or subject(message),
+        "text": as_mrkdwn(message) or subject_line(message),
         "blocks": [{"type": "rich_text", "elements": [section]}],
         "mrkdwn": False,
         "unfurl_links": False,
@@ -131,45 +133,47 @@ def _content(message: Message) -> dict[str, Any]:
     }
 
 
-def _accepted(reply: Reply) -> dict[str, Any]:
+def _require_ok(reply: Reply) -> dict[str, Any]:
     """Slack's answer, where it says ok. It answers 200 to most of what it refuses."""
-    answer = reply.json
-    error = answer.get("error") if isinstance(answer, dict) else None
-    if isinstance(error, str) and answer.get("ok") is False and reply.status < 500:
-        raise _failure(error, reply)
+    response = reply.json
+    error = response.get("error") if isinstance(response, dict) else None
+    if isinstance(error, str) and response.get("ok") is False and reply.status < 500:
+        raise _error_for_word(error, reply)
     require_success(reply)
-    if not isinstance(answer, dict) or answer.get("ok") is not True:
-        raise _not_slack()
-    return answer
+    if not isinstance(response, dict) or response.get("ok") is not True:
+        raise _not_slack_error()
+    return response
 
 
-def _not_slack() -> PluginError:
+def _not_slack_error() -> PluginError:
     return UnknownOutcomeError("what answers in Slack's place is not Slack", remedy=CHECK_FIRST)
 
 
-def _failure(word: str, reply: Reply) -> PluginError:
-    kind, why, remedy = _SAID.get(
+def _error_for_word(word: str, reply: Reply) -> PluginError:
+    kind, reason, remedy = _BY_WORD.get(
         word, (PluginError, "refused the message", "look the word up in Slack's documentation")
     )
-    shown = word if re.fullmatch(r"[a-z_]{1,48}", word) else "a word that it does not have"
+    safe_word = word if re.fullmatch(r"[a-z_]{1,48}", word) else "a word that it does not have"
     if kind is UnavailableError:
-        return UnavailableError(f"Slack {why} ({shown})", remedy=remedy, retry_after=reply.retry_after)
-    return kind(f"Slack {why} ({shown})", remedy=remedy)
+        return UnavailableError(f"Slack {reason} ({safe_word})", remedy=remedy, retry_after=reply.retry_after)
+    return kind(f"Slack {reason} ({safe_word})", remedy=remedy)
 
 
 _TOKEN: Final = (BackendAuthError, "refused the token", "check that it is a bot's, whole, and still installed")
-_HOOK: Final = (SecretNotFoundError, "does not know this webhook any more", "make a new one and set it")
+_WEBHOOK: Final = (SecretNotFoundError, "does not know this webhook any more", "make a new one and set it")
 _LATER: Final = (UnavailableError, "asks to try again later", "")
-_PERHAPS: Final = (UnknownOutcomeError, "failed while it had the message", CHECK_FIRST)
+_UNKNOWN_OUTCOME: Final = (UnknownOutcomeError, "failed while it had the message", CHECK_FIRST)
 _FORBIDDEN: Final = (AccessDeniedError, "does not allow this here", "ask an administrator of the workspace")
-_WRONG: Final = (UnsupportedError, "cannot show this message", "shorten the message")
+_UNSUPPORTED: Final = (UnsupportedError, "cannot show this message", "shorten the message")
 
-_SAID: Final[dict[str, tuple[type[PluginError], str, str]]] = {
+_BY_WORD: Final[dict[str, tuple[type[PluginError], str, str]]] = {
     **dict.fromkeys(("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"), _TOKEN),
     **dict.fromkeys(("ratelimited", "rate_limited", "service_unavailable", "team_added_to_org"), _LATER),
-    **dict.fromkeys(("internal_error", "fatal_error"), _PERHAPS),
-    **dict.fromkeys(("no_service", "no_service_id", "no_active_hooks", "no_team", "invalid_token"), _HOOK),
-    **dict.fromkeys(("msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_payload", "no_text"), _WRONG),
+    **dict.fromkeys(("internal_error", "fatal_error"), _UNKNOWN_OUTCOME),
+    **dict.fromkeys(("no_service", "no_service_id", "no_active_hooks", "no_team", "invalid_token"), _WEBHOOK),
+    **dict.fromkeys(
+        ("msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_payload", "no_text"), _UNSUPPORTED
+    ),
     **dict.fromkeys(
         ("restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
          "action_prohibited", "ekm_access_denied", "access_denied", "no_permission", "org_login_required",

@@ -43,39 +43,39 @@ class Sops:
         self._settings = settings
         self._context = context
 
-    def decrypt(self, path: str, where: str, *, given: str, wanted: str) -> bytes:
-        """The decrypted file. `given` and `wanted` are sops's own names of a format; empty: by the file's name.
+    def decrypt(self, path: str, file_name: str, *, input_type: str, output_type: str) -> bytes:
+        """Return the decrypted file. The types are sops's own names of formats; empty: by the file's name.
 
-        `where` is what errors call it.
+        `file_name` is the file's name in errors.
         """
         types = [
             word
-            for option, form in (("input", given), ("output", wanted))
+            for option, form in (("input", input_type), ("output", output_type))
             if form
             for word in (f"--{option}-type", form)
         ]
-        ran = self._run("decrypt", *types, "--", path)
-        if ran.status == 0:
-            return ran.out
-        raise _failure(ran, where)
+        result = self._run("decrypt", *types, "--", path)
+        if result.status == 0:
+            return result.out
+        raise _map_failure(result, file_name)
 
     def version(self) -> str:
         """What it says of itself."""
-        ran = self._run("--version", "--disable-version-check")
-        found = re.search(rb"[0-9]+(?:\.[0-9]+)+", ran.out)
-        return f"sops {found[0].decode()}" if ran.status == 0 and found else "sops, of an unknown version"
+        result = self._run("--version", "--disable-version-check")
+        found = re.search(rb"[0-9]+(?:\.[0-9]+)+", result.out)
+        return f"sops {found[0].decode()}" if result.status == 0 and found else "sops, of an unknown version"
 
-    def _run(self, *words: str) -> program.Ran:
+    def _run(self, *words: str) -> program.ProgramResult:
         environ = self._context.child_environ()
-        argv = (program.find(self._settings.program, environ, _INSTALL), *words)
-        asked = "timeout" in self._settings.model_fields_set
-        patience = program.patience(self._settings.timeout, self._context.deadline, asked=asked)
+        argv = (program.find_program(self._settings.program, environ, _INSTALL), *words)
+        is_configured = "timeout" in self._settings.model_fields_set
+        timeout = program.effective_timeout(self._settings.timeout, self._context.deadline, is_configured=is_configured)
         try:
-            return program.run(argv, "sops", environ=environ, timeout=patience)
+            return program.run_program(argv, "sops", environ=environ, timeout=timeout)
         except program.ProgramTimeoutError:
             pass
         raise UnavailableError(
-            f"sops had not ended after {patience:g} s",
+            f"sops had not ended after {timeout:g} s",
             remedy="check that its key service (KMS, Vault) can be reached, or give it a longer timeout",
         )
 
@@ -94,8 +94,8 @@ _STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     100: (SecretNotFoundError, "is not there", "check the path"),
 }
 
-_NO_KEY: Final = 128
-_KEYS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
+_NO_KEY_STATUS: Final = 128
+_KEY_ERRORS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
     (
         r"failed to open SOPS_AGE\w+ file",
         NotConfiguredError,
@@ -141,33 +141,35 @@ _KEYS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
 )
 
 
-def _failure(ran: program.Ran, where: str) -> PluginError:
-    kind, what, remedy = _STATUS.get(ran.status, (PluginError, f"was not decrypted: sops {ran.end}", ""))
-    if ran.status == _NO_KEY:
-        said = re.sub(r"\s*\n[\s|-]*", " ", ran.errors.decode("utf-8", "replace"))
-        known = (row[1:] for row in _KEYS if re.search(row[0], said))
+def _map_failure(result: program.ProgramResult, file_name: str) -> PluginError:
+    kind, what, remedy = _STATUS.get(result.status, (PluginError, f"was not decrypted: sops {result.outcome}", ""))
+    if result.status == _NO_KEY_STATUS:
+        stderr = re.sub(r"\s*\n[\s|-]*", " ", result.errors.decode("utf-8", "replace"))
+        matching = (row[1:] for row in _KEY_ERRORS if re.search(row[0], stderr))
         fallback = (
             AccessDeniedError,
             "cannot be decrypted by any key here",
             "see `sops decrypt` on this machine for the reasons",
         )
-        kind, what, remedy = next(known, fallback)
-    return kind(f"{where} {what}", remedy=remedy or f"run `sops decrypt` by hand: it says why{_unsaid(ran)}")
+        kind, what, remedy = next(matching, fallback)
+    return kind(
+        f"{file_name} {what}", remedy=remedy or f"run `sops decrypt` by hand: it says why{_stderr_note(result)}"
+    )
 
 
-def _unsaid(ran: program.Ran) -> str:
-    return f" (on stderr, {ran.errors_length} bytes, not shown here)" if ran.errors_length else ""
+def _stderr_note(result: program.ProgramResult) -> str:
+    return f" (on stderr, {result.errors_length} bytes, not shown here)" if result.errors_length else ""
 
 
-def refuse_several(path: str, where: str) -> None:
+def refuse_several(path: str, file_name: str) -> None:
     """ReferenceValueError where a YAML file holds several documents: as JSON, sops gives the first one and says
     nothing."""
-    begun = False
+    has_content = False
     with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path of the user's, as it is
         for line in lines:
-            if begun and re.match(r"---(\s|$)", line):
+            if has_content and re.match(r"---(\s|$)", line):
                 raise ReferenceValueError(
-                    f"{where} holds several YAML documents, and a selector belongs to one",
+                    f"{file_name} holds several YAML documents, and a selector belongs to one",
                     remedy="take the whole file with ?raw=1, or split it",
                 )
-            begun = begun or (bool(line.strip()) and not line.startswith(("#", "%", "---")))
+            has_content = has_content or (bool(line.strip()) and not line.startswith(("#", "%", "---")))

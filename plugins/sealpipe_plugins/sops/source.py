@@ -36,28 +36,30 @@ class SopsSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """The decrypted file: a map where it has keys, its bytes where it is binary or `raw=1` asks for them."""
-        path = _checked(locator)
-        given = locator.param("input", "") or ""
-        if given and given not in _FORMATS:
+        path = _check_path(locator)
+        input_type = locator.param("input", "") or ""
+        if input_type and input_type not in _FORMATS:
             raise ReferenceValueError(
                 f"{locator.name}: input= is one of {', '.join(_FORMATS)}", remedy="correct input="
             )
-        form = given or next((form for end, form in _BY_NAME if path.endswith(end)), "binary")
+        file_format = input_type or next((file_format for end, file_format in _BY_NAME if path.endswith(end)), "binary")
         raw = locator.param("raw") or "0"
         if raw not in ("0", "1"):
             raise ReferenceValueError(f"{locator.name}: raw= is 0 or 1", remedy="correct raw=")
-        if raw == "1" or form == "binary":
-            return Document(self._sops.decrypt(path, str(locator), given=given, wanted=given))
-        if form == "yaml":
+        if raw == "1" or file_format == "binary":
+            return Document(self._sops.decrypt(path, str(locator), input_type=input_type, output_type=input_type))
+        if file_format == "yaml":
             refuse_several(path, str(locator))
-        return Document(self._sops.decrypt(path, str(locator), given=given, wanted="json"), format="json")
+        return Document(
+            self._sops.decrypt(path, str(locator), input_type=input_type, output_type="json"), format="json"
+        )
 
     def check(self) -> Health:
         """Whether the program is there."""
         return Health(ok=True, detail=self._sops.version())
 
 
-def _checked(locator: Locator) -> str:
+def _check_path(locator: Locator) -> str:
     """The path, as sops cannot take it for anything else. Tells what is missing before sops is started."""
     path = locator.body
     if not path:

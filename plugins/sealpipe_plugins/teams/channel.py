@@ -19,17 +19,17 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.http_api import Endpoint
 from sealpipe_plugins.http_errors import CHECK_FIRST, require_success
-from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookUrls
-from sealpipe_plugins.wording import Piece, is_link, lines, subject
+from sealpipe_plugins.incoming_webhooks import NAME_PATTERN, WebhookSettingsBase
+from sealpipe_plugins.wording import Segment, is_link, split_lines, subject_line
 
 
-class TeamsSettings(WebhookUrls):
+class TeamsSettings(WebhookSettingsBase):
     """Webhooks: one without a name, and any number with."""
 
     own_variables: ClassVar[Mapping[str, str]] = {"webhook_url": "TEAMS_WEBHOOK_URL"}
 
 
-_MOST: Final = 28 * 1024
+MAX_MESSAGE: Final = 28 * 1024
 """Bytes that Teams takes."""
 
 
@@ -40,7 +40,7 @@ class TeamsChannel(Channel):
 
     def validate(self, to: str) -> None:
         """Nothing, or the name of a webhook that is set."""
-        self._endpoint(to)
+        self._open_endpoint(to)
 
     def canonical(self, to: str) -> str:
         """Of several webhooks with one address, the first by name."""
@@ -48,9 +48,9 @@ class TeamsChannel(Channel):
 
     def send(self, message: Message, to: str) -> Delivery:
         """As an Adaptive Card."""
-        endpoint = self._endpoint(to)
-        body = _card(message)
-        if len(json.dumps(body)) > _MOST:
+        endpoint = self._open_endpoint(to)
+        body = _make_card(message)
+        if len(json.dumps(body)) > MAX_MESSAGE:
             raise UnsupportedError("Teams takes no message as long as that (28 KB)", remedy="shorten it")
         reply = require_success(endpoint.post("", body))
         # A connector answers 200 also where it failed, and says so in words.
@@ -62,31 +62,31 @@ class TeamsChannel(Channel):
 
     def check(self) -> Health:
         """Whether a webhook is set: there is nothing that one could be asked."""
-        known = self.settings.has_webhooks()
-        return Health(ok=known, detail="webhooks are not asked" if known else "no webhook is set")
+        has_webhook = self.settings.has_webhooks()
+        return Health(ok=has_webhook, detail="webhooks are not asked" if has_webhook else "no webhook is set")
 
-    def _endpoint(self, to: str) -> Endpoint:
+    def _open_endpoint(self, to: str) -> Endpoint:
         if to and not re.fullmatch(NAME_PATTERN, to):
             raise ReferenceValueError("the recipient is not the name of a webhook", remedy="write teams: or teams:NAME")
-        return self.settings.endpoint(
+        return self.settings.open_endpoint(
             self.context,
             "Teams",
             to,
-            not_set="set it in the setting webhooks",
-            no_name="name a webhook, teams:NAME, or set TEAMS_WEBHOOK_URL",
+            unknown_remedy="set it in the setting webhooks",
+            missing_remedy="name a webhook, teams:NAME, or set TEAMS_WEBHOOK_URL",
         )
 
 
-def _card(message: Message) -> dict[str, Any]:
+def _make_card(message: Message) -> dict[str, Any]:
     """Rich text, in which nothing is markup, and a button for the link."""
-    heading = {"type": "TextRun", "text": _literal(subject(message)), "weight": "Bolder"}
+    heading = {"type": "TextRun", "text": _escape_template(subject_line(message)), "weight": "Bolder"}
     body: list[dict[str, Any]] = [{"type": "RichTextBlock", "inlines": [heading]}]
-    apart = True
-    for line in lines(message):
+    after_gap = True
+    for line in split_lines(message):
         if line:
-            runs = [_run(piece) for piece in line]
-            body.append({"type": "RichTextBlock", "inlines": runs, "spacing": "Medium" if apart else "None"})
-        apart = not line
+            runs = [_make_run(piece) for piece in line]
+            body.append({"type": "RichTextBlock", "inlines": runs, "spacing": "Medium" if after_gap else "None"})
+        after_gap = not line
     secret = message.secret.reveal()
     actions = [{"type": "Action.OpenUrl", "title": "Open", "url": secret}] if is_link(secret) else []
     card = {
@@ -100,12 +100,12 @@ def _card(message: Message) -> dict[str, Any]:
     return {"type": "message", "attachments": [{"contentType": kind, "contentUrl": None, "content": card}]}
 
 
-def _run(piece: Piece) -> dict[str, Any]:
+def _make_run(piece: Segment) -> dict[str, Any]:
     if piece.secret:
         return {"type": "TextRun", "text": piece.text, "fontType": "Monospace"}
-    return {"type": "TextRun", "text": _literal(piece.text)}
+    return {"type": "TextRun", "text": _escape_template(piece.text)}
 
 
-def _literal(text: str) -> str:
+def _escape_template(text: str) -> str:
     """Without `{{DATE(...)}}`, which a card would fill in: a character that nobody sees breaks it."""
     return re.sub(r"\{(?=\{)", "{\u2060", text)

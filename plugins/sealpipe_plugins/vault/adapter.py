@@ -15,7 +15,7 @@ from sealpipe_plugins.vault.connections import ConnectionPool, Response
 
 
 class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
-    """Calls with one token in one namespace. Refusals are hvac's exceptions, with Vault's response as `answer`."""
+    """Calls with one token in one namespace. Refusals are hvac's exceptions, with Vault's response as `response`."""
 
     def __init__(self, pool: ConnectionPool, token: Secret | None, namespace: str) -> None:
         # Not hvac's own: that makes a session of requests.
@@ -42,26 +42,26 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
         """The JSON of a good answer, empty where it has none; numbers as the text that they were sent as."""
         target = f"{url}?{urlencode(params)}" if params else url
         body = None if json is None else encode_exactly(json).encode()
-        sent = {**self._headers, **(headers or {})}
+        all_headers = {**self._headers, **(headers or {})}
         if self._token is not None:
-            sent["X-Vault-Token"] = self._token.reveal()
-        return decode_response(self._pool.send(method.upper(), target, sent, body), method, url)
+            all_headers["X-Vault-Token"] = self._token.reveal()
+        return decode_response(self._pool.send(method.upper(), target, all_headers, body), method, url)
 
 
-def decode_response(answer: Response, method: str, url: str) -> Any:
+def decode_response(response: Response, method: str, url: str) -> Any:
     """What an answer says. VaultError where it refuses, NotConfiguredError where it is not Vault's."""
-    text = _decode(answer.body)
-    if 200 <= answer.status < 300:
-        if answer.body and not isinstance(text, dict):
+    text = _decode(response.body)
+    if 200 <= response.status < 300:
+        if response.body and not isinstance(text, dict):
             raise NotConfiguredError(
                 "what answers at Vault's address is not Vault: its answer is not JSON",
                 remedy="check the setting addr, and whether a proxy answers in its place",
             )
         return text or {}
-    said = text.get("errors") if isinstance(text, dict) else None
-    errors = [each for each in said if isinstance(each, str)] if isinstance(said, list) else []
-    error = VaultError.from_status(answer.status, "", errors=errors, method=method, url=url, json=text)
-    error.answer = answer
+    error_list = text.get("errors") if isinstance(text, dict) else None
+    errors = [each for each in error_list if isinstance(each, str)] if isinstance(error_list, list) else []
+    error = VaultError.from_status(response.status, "", errors=errors, method=method, url=url, json=text)
+    error.response = response
     raise error
 
 

@@ -16,7 +16,7 @@ from sealpipe.plugin import Context, NotConfiguredError, PluginError, SecretNotF
 from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, get_member
 from sealpipe_plugins.vault.connections import ConnectionPool
 from sealpipe_plugins.vault.errors import has_words, not_found_error, read_error
-from sealpipe_plugins.vault.path import Place
+from sealpipe_plugins.vault.path import VaultPath
 from sealpipe_plugins.vault.session import Session
 from sealpipe_plugins.vault.settings import VaultSettings
 
@@ -32,9 +32,9 @@ class Mount(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """What comes with a read of an engine that lends. `ends`: the lease or the token, whichever is first."""
+    """What comes with a read of an engine that lends. `ends_at`: the lease or the token, whichever is first."""
 
-    ends: datetime
+    ends_at: datetime
     remark: str
 
 
@@ -42,7 +42,7 @@ class Vault:
     """Looks up each mount once. Safe to use from several threads."""
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
-        self.host, prefix = _address(settings.addr, context)
+        self.host, prefix = _parse_address(settings.addr, context)
         connect = partial(
             context.network.connect,
             settings.addr,
@@ -53,16 +53,16 @@ class Vault:
         self._lock = threading.Lock()
         self._mounts: dict[str, list[Mount]] = {}
 
-    def read(self, place: Place) -> tuple[dict[str, Any], Lease | None]:
+    def read(self, target: VaultPath) -> tuple[dict[str, Any], Lease | None]:
         """What lives there: the keys of a key-value engine, or all that another engine answers."""
-        mount = self.mount(place)
+        mount = self.find_mount(target)
         if mount.versioned:
-            return self._read_versioned(place, mount.path), None
-        if place.version is not None:
+            return self._read_versioned(target, mount.path), None
+        if target.version is not None:
             raise UnsupportedError(
-                f"{place.where}: the engine at {mount.path}/ keeps no versions", remedy="leave version= out"
+                f"{target.reference}: the engine at {mount.path}/ keeps no versions", remedy="leave version= out"
             )
-        return self._read_any(place)
+        return self._read_any(target)
 
     def health(self) -> tuple[str, dict[str, Any]]:
         """Vault's version, and what it knows of our token. Reads no secret."""
@@ -79,138 +79,142 @@ class Vault:
         """Whether Vault answers and takes our token, and what this may do; for people."""
         version, token = self.health()
         policies = ", ".join(str(each) for each in token.get("policies", ()))
-        lives = as_number(token.get("ttl"))
-        told = [f"Vault {version} at {self.host}", f"policies {policies}" if policies else ""]
-        return ", ".join(each for each in (*told, f"the token lives for {lives} s" if lives else "") if each)
+        lifetime = as_number(token.get("ttl"))
+        parts = [f"Vault {version} at {self.host}", f"policies {policies}" if policies else ""]
+        return ", ".join(each for each in (*parts, f"the token lives for {lifetime} s" if lifetime else "") if each)
 
     def call(
         self,
-        place: Place,
+        target: VaultPath,
         path: str,
-        ask: Callable[[VaultAdapter], T],
+        request: Callable[[VaultAdapter], T],
         *,
-        right: str = "read",
-        through: Collection[int] = (404,),
+        capability: str = "read",
+        passed_statuses: Collection[int] = (404,),
     ) -> T:
-        """What a call answers; its refusal as an error of the contract, but for the statuses that go `through`.
+        """What a call answers; its refusal as an error of the contract, but for the statuses that go `passed_statuses`.
 
-        404 is what finds nothing. `right` is the capability that the call needs.
+        404 is what finds nothing. `capability` is the capability that the call needs.
         """
-        adapter = self.session.adapter(place.namespace)
+        adapter = self.session.adapter(target.namespace)
         try:
-            answer = ask(adapter)
+            response = request(adapter)
         except VaultError as error:
-            if error.answer.status in through and not has_words(error, "namespace not found"):
+            if error.response.status in passed_statuses and not has_words(error, "namespace not found"):
                 raise
-            if error.answer.status == 403:
-                failure = self.session.access_denied(place.where, path, place.namespace, right)
+            if error.response.status == 403:
+                failure = self.session.access_denied(target.reference, path, target.namespace, capability)
             else:
-                failure = read_error(error, place.where, place.namespace)
+                failure = read_error(error, target.reference, target.namespace)
         else:
-            return answer
+            return response
         raise failure
 
-    def _read_versioned(self, place: Place, mount: str) -> dict[str, Any]:
-        path = place.path.removeprefix(f"{mount}/")
-        version = None if place.version is None else int(place.version)
+    def _read_versioned(self, target: VaultPath, mount: str) -> dict[str, Any]:
+        path = target.path.removeprefix(f"{mount}/")
+        version = None if target.version is None else int(target.version)
 
-        def ask(adapter: VaultAdapter) -> Any:
+        def request(adapter: VaultAdapter) -> Any:
             return KvV2(adapter).read_secret_version(
                 path, version=version, mount_point=mount, raise_on_deleted_version=True
             )
 
         try:
-            answer = self.call(place, f"{mount}/data/{path}", ask)
+            response = self.call(target, f"{mount}/data/{path}", request)
         except VaultError as error:
-            failure = not_found_error(error, place.where, place.version, path)
+            failure = not_found_error(error, target.reference, target.version, path)
         else:
-            return _map(get_member(answer, "data", "data"), place)
+            return _require_map(get_member(response, "data", "data"), target)
         raise failure
 
-    def _read_any(self, place: Place) -> tuple[dict[str, Any], Lease | None]:
-        begun = datetime.now(UTC)
+    def _read_any(self, target: VaultPath) -> tuple[dict[str, Any], Lease | None]:
+        started = datetime.now(UTC)
         try:
-            answer = self.call(place, place.path, lambda adapter: adapter.get(f"/v1/{quote(place.path)}"))
+            response = self.call(target, target.path, lambda adapter: adapter.get(f"/v1/{quote(target.path)}"))
         except VaultError as error:
-            failure = not_found_error(error, place.where, None, "")
+            failure = not_found_error(error, target.reference, None, "")
         else:
-            lease = self._lease(begun, as_number(answer.get("lease_duration"))) if answer.get("lease_id") else None
-            return _map(get_member(answer, "data"), place), lease
+            lease = (
+                self._lease(started, as_number(response.get("lease_duration"))) if response.get("lease_id") else None
+            )
+            return _require_map(get_member(response, "data"), target), lease
         raise failure
 
-    def _lease(self, begun: datetime, lives: int) -> Lease:
+    def _lease(self, started: datetime, lifetime: int) -> Lease:
         self.session.has_lease = True
         login = self.session.login_with_end()
-        ends = [begun + timedelta(seconds=lives), *([login.ends] if login.ends else [])]
-        doubts = [] if login.known else ["the end of our token is not known, and its lease ends with it"]
-        doubts += [f"our token may be used {login.uses} times, and its lease ends with the last"] if login.uses else []
-        return Lease(min(ends), "; ".join(doubts))
+        ends_at = [started + timedelta(seconds=lifetime), *([login.ends_at] if login.ends_at else [])]
+        remarks = [] if login.is_end_known else ["the end of our token is not known, and its lease ends with it"]
+        remarks += [f"our token may be used {login.uses} times, and its lease ends with the last"] if login.uses else []
+        return Lease(min(ends_at), "; ".join(remarks))
 
-    def mount(self, place: Place) -> Mount:
+    def find_mount(self, target: VaultPath) -> Mount:
         """The engine that a path belongs to. Raises SecretNotFoundError where there is none."""
         with self._lock:  # the first one looks, and all that wait find it
-            known = self._mounts.setdefault(place.namespace, [])
-            for mount in known:
-                if place.path.startswith(f"{mount.path}/"):
+            mounts = self._mounts.setdefault(target.namespace, [])
+            for mount in mounts:
+                if target.path.startswith(f"{mount.path}/"):
                     return mount
-            found = self._look_up(place)
-            known.append(found)
-            return found
+            mount_data = self._look_up_mount(target)
+            mounts.append(mount_data)
+            return mount_data
 
-    def _look_up(self, place: Place) -> Mount:
+    def _look_up_mount(self, target: VaultPath) -> Mount:
         """The engine that a path belongs to, as the `vault kv` command finds it."""
-        adapter = self.session.adapter(place.namespace)
+        adapter = self.session.adapter(target.namespace)
         try:
-            found = get_member(adapter.get(f"/v1/sys/internal/ui/mounts/{quote(place.path)}"), "data")
+            mount_data = get_member(adapter.get(f"/v1/sys/internal/ui/mounts/{quote(target.path)}"), "data")
         except VaultError as error:
-            status = error.answer.status
+            status = error.response.status
             if has_words(error, "preflight"):
-                failure: PluginError = _mount_error(place)
+                failure: PluginError = _mount_error(target)
             elif status == 403:
-                failure = self.session.access_denied(place.where, place.path, place.namespace)
-            elif status in (404, 405) and place.mount is not None and not has_words(error, "namespace not found"):
-                return Mount(place.mount, versioned=True)  # this Vault does not tell; most are
+                failure = self.session.access_denied(target.reference, target.path, target.namespace)
+            elif status in (404, 405) and target.mount is not None and not has_words(error, "namespace not found"):
+                return Mount(target.mount, versioned=True)  # this Vault does not tell; most are
             else:
-                failure = read_error(error, place.where, place.namespace)
+                failure = read_error(error, target.reference, target.namespace)
         else:
-            stands = str(get_member(found, "path") or "").strip("/")
-            if stands and place.path.startswith(f"{stands}/"):
+            mount_path = str(get_member(mount_data, "path") or "").strip("/")
+            if mount_path and target.path.startswith(f"{mount_path}/"):
                 return Mount(
-                    stands, get_member(found, "options", "version") == "2", str(get_member(found, "type") or "")
+                    mount_path,
+                    get_member(mount_data, "options", "version") == "2",
+                    str(get_member(mount_data, "type") or ""),
                 )
-            failure = _mount_error(place)
+            failure = _mount_error(target)
         raise failure
 
 
-def _mount_error(place: Place) -> SecretNotFoundError:
-    inside = f"the namespace {place.namespace}" if place.namespace else "Vault"
+def _mount_error(target: VaultPath) -> SecretNotFoundError:
+    location = f"the namespace {target.namespace}" if target.namespace else "Vault"
     return SecretNotFoundError(
-        f"{place.where}: {inside} has no secrets engine there, or none that the token may know of",
+        f"{target.reference}: {location} has no secrets engine there, or none that the token may know of",
         remedy="check the beginning of the path (`vault secrets list`), the namespace, and the token's policy",
     )
 
 
-def _map(data: Any, place: Place) -> dict[str, Any]:
+def _require_map(data: Any, target: VaultPath) -> dict[str, Any]:
     if isinstance(data, dict):
         return data
     raise SecretNotFoundError(
-        f"{place.where}: Vault answers without any data", remedy="check the path: it may be a folder"
+        f"{target.reference}: Vault answers without any data", remedy="check the path: it may be a folder"
     )
 
 
-def _address(addr: str, context: Context) -> tuple[str, str]:
+def _parse_address(addr: str, context: Context) -> tuple[str, str]:
     """Host (a port with it) and path of the address. NotConfiguredError where a token would travel in clear."""
-    where = f"the setting addr of {context.store}"
+    reference = f"the setting addr of {context.store}"
     try:
         parts = urlsplit(addr)
         host, port = parts.hostname, parts.port
     except ValueError:
         host = port = None
     if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
-        raise NotConfiguredError(f"{where} is no address", remedy="it looks like https://vault.example.com:8200")
+        raise NotConfiguredError(f"{reference} is no address", remedy="it looks like https://vault.example.com:8200")
     if in_clear(parts.scheme, host):
         raise NotConfiguredError(
-            f"{where} has http:// to another machine: token and secrets would travel in clear",
+            f"{reference} has http:// to another machine: token and secrets would travel in clear",
             remedy="let it begin with https://; http:// is for this machine itself only",
         )
     return (host if port is None else f"{host}:{port}"), parts.path.rstrip("/")

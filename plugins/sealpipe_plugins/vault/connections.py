@@ -26,7 +26,7 @@ BODY_LIMIT: Final = 32 * 1024 * 1024
 HEAD_LIMIT: Final = 1024 * 1024
 """Bytes of an answer's head that are read, with all that announces it."""
 
-_PAUSE: Final = 0.2
+_RETRY_DELAY: Final = 0.2
 """Seconds in which a Vault that could not be reached is not tried again: the calls that wait for it fail at once."""
 
 
@@ -51,15 +51,15 @@ class _Reader(io.BufferedReader):
     head: bytearray | None = None
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        line = super().readline(size)
+        sock = super().readline(size)
         if self.head is not None:
-            self.head += line
+            self.head += sock
             if len(self.head) > HEAD_LIMIT:
                 raise HTTPException("the answer's head is too long")
-        return line
+        return sock
 
 
-class _Answer(HTTPResponse):
+class _Response(HTTPResponse):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.fp = _Reader(self.fp.detach())
@@ -78,7 +78,7 @@ class _Answer(HTTPResponse):
 class Connection(HTTPConnection):
     """HTTP/1.1 over a socket of `open_socket`, for one thread at a time. `used` tells that it carried a request."""
 
-    response_class = _Answer
+    response_class = _Response
 
     def __init__(self, host: str, open_socket: Callable[[], socket.socket]) -> None:
         super().__init__(host)
@@ -115,14 +115,14 @@ class Connection(HTTPConnection):
             super().send(self._unsent)
             with self.getresponse() as response:
                 _check_framing(response)
-                answer = Response(response.status, response.headers, _read_body(response))
+                result = Response(response.status, response.headers, _read_body(response))
                 if response.chunked or response.version != 11:
                     self.close()  # http.client is lax about chunks, so that the answer's end is not certain
         except BaseException:
             self.close()
             raise
         self.used = True
-        return answer
+        return result
 
 
 class ConnectionPool:
@@ -133,22 +133,22 @@ class ConnectionPool:
         self._host = host
         self._prefix = prefix
         self._free: deque[Connection] = deque()
-        self._down: tuple[float, PluginError] | None = None
+        self._last_failure: tuple[float, PluginError] | None = None
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         """Make one request. Raises UnavailableError or NotConfiguredError where no answer came."""
-        if self._down is not None and time.monotonic() - self._down[0] < _PAUSE:
-            raise copy_error(self._down[1])
+        if self._last_failure is not None and time.monotonic() - self._last_failure[0] < _RETRY_DELAY:
+            raise copy_error(self._last_failure[1])
         try:
             return self._exchange(method, self._prefix + target, {"Host": self._host, **headers}, body)
         except (OSError, HTTPException) as error:
-            failure = self._failure(error)
+            failure = self._connection_error(error)
         except ValueError:
             # Before anything is sent: a namespace, or a token, that would break out of its header.
             raise NotConfiguredError(
                 "a namespace or a token has characters that none can have", remedy="check both"
             ) from None
-        self._down = time.monotonic(), failure
+        self._last_failure = time.monotonic(), failure
         raise failure
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class ConnectionPool:
 
     def retry_at_once(self) -> None:
         """Let the next call try, however little time has passed since the last one failed."""
-        self._down = None
+        self._last_failure = None
 
     def set_timeout(self, seconds: float) -> None:
         """From now on no step on the connections that are open takes longer."""
@@ -173,23 +173,25 @@ class ConnectionPool:
         except IndexError:
             connection = Connection(self._host, self._open_socket)
         try:
-            answer = connection.exchange(method, target, headers, body)
+            result = connection.exchange(method, target, headers, body)
         except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
             if not connection.used or method != "GET":
                 raise
             connection = Connection(self._host, self._open_socket)  # Vault had closed the idle one
-            answer = connection.exchange(method, target, headers, body)
+            result = connection.exchange(method, target, headers, body)
         if connection.is_open:
             self._free.append(connection)
-        return answer
+        return result
 
-    def _failure(self, error: Exception) -> PluginError:
-        at = f"Vault at {self._host}"
+    def _connection_error(self, error: Exception) -> PluginError:
+        host_name = f"Vault at {self._host}"
         if isinstance(error, TimeoutError):
-            return UnavailableError(f"{at} did not answer in time", remedy="check the address; the setting timeout")
+            return UnavailableError(
+                f"{host_name} did not answer in time", remedy="check the address; the setting timeout"
+            )
         if isinstance(error, HTTPException | ConnectionResetError | BrokenPipeError):
             return UnavailableError(
-                f"{at} broke off the connection", remedy="check the address, and what stands before it"
+                f"{host_name} broke off the connection", remedy="check the address, and what stands before it"
             )
         failure = connect_error(error, "Vault", self._host)
         if "SEALPIPE_CA_FILE" in failure.remedy:
@@ -202,11 +204,11 @@ def copy_error(error: PluginError) -> PluginError:
     return type(error)(error.message, remedy=error.remedy)
 
 
-def _is_readable(line: socket.socket) -> bool:
-    if isinstance(line, ssl.SSLSocket) and line.pending():
+def _is_readable(sock: socket.socket) -> bool:
+    if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True
     with selectors.DefaultSelector() as selector:
-        selector.register(line, selectors.EVENT_READ)
+        selector.register(sock, selectors.EVENT_READ)
         return bool(selector.select(0))
 
 
@@ -223,8 +225,8 @@ def _check_framing(response: HTTPResponse) -> None:
 
 def _read_body(response: HTTPResponse) -> bytes:
     body = bytearray()
-    while piece := response.read1(65536):
-        body += piece
+    while chunk := response.read1(65536):
+        body += chunk
         if len(body) > BODY_LIMIT:
             raise HTTPException("the answer is too long")
     if response.length:

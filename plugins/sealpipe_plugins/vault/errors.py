@@ -21,7 +21,7 @@ from sealpipe_plugins.vault.adapter import get_member
 _Meaning = tuple[type[PluginError], str, str]
 
 _SEALED: Final = (UnavailableError, "Vault is sealed", "have it unsealed (vault operator unseal)")
-_OVER: Final = (
+_SERVER_ERROR: Final = (
     UnavailableError,
     "Vault has a fault, or what stands behind this path has one",
     "look into Vault's own log",
@@ -35,7 +35,7 @@ _BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     429: (UnavailableError, "Vault's limit of requests is reached", ""),
     472: (UnavailableError, "this Vault is a standby of another site", "set addr to the active one"),
     473: (UnavailableError, "this Vault is a standby", "set addr to the active one"),
-    500: _OVER,
+    500: _SERVER_ERROR,
     501: (NotConfiguredError, "Vault is not initialised", "initialise it (vault operator init)"),
     502: (UnavailableError, "what stands before Vault, or behind this path, does not answer", ""),
     503: (UnavailableError, "Vault is not available", "see `vault status`: it may be sealed, or without a leader"),
@@ -55,7 +55,7 @@ _BY_WRITE: Final[Mapping[int, _Meaning]] = {
     ),
     405: (UnsupportedError, "Vault cannot write this path, only read it", "name a path in a key-value engine"),
 }
-_MAKE_ONE: Final = "check both, or make a new secret_id: it may be over or used up"
+_RENEW_LOGIN: Final = "check both, or make a new secret_id: it may be over or used up"
 _LOGINS: Final = (
     ("expired", "what we log in with has expired", "take a new one"),
     ("audience", "the token is not made for the audience that the role wants", "set audience to one of the role's"),
@@ -64,31 +64,31 @@ _LOGINS: Final = (
     ("missing role", "no role is named, and the method has no default", "set the setting role"),
     ("claim", "the token's claims are not those that the role is bound to", "see the role's bound_claims"),
     ("signature", "the token is not signed by whom the method trusts", "check the method's keys and issuer"),
-    ("secret id", "role_id and secret_id do not belong together, or the secret_id is used up", _MAKE_ONE),
-    ("secret_id", "role_id and secret_id do not belong together, or the secret_id is used up", _MAKE_ONE),
+    ("secret id", "role_id and secret_id do not belong together, or the secret_id is used up", _RENEW_LOGIN),
+    ("secret_id", "role_id and secret_id do not belong together, or the secret_id is used up", _RENEW_LOGIN),
     ("username or password", "user name and password do not belong together", "check both"),
     ("address", "the role does not allow this machine's address", "check the role's token_bound_cidrs"),
 )  # fmt: skip
 """Words of Vault's answer to a login, what they mean and what to do: the first that fits."""
 
 
-def read_error(error: VaultError, where: str, namespace: str) -> PluginError:
-    """The error for a read. `where` is the reference, to be named in it. Not for 403: that takes a second look."""
-    answer = error.answer
-    if answer.status == 404 and has_words(error, "namespace not found"):
+def read_error(error: VaultError, reference: str, namespace: str) -> PluginError:
+    """The error for a read. `reference` is the reference, to be named in it. Not for 403: that takes a second look."""
+    response = error.response
+    if response.status == 404 and has_words(error, "namespace not found"):
         return SecretNotFoundError(
-            f"{where}: Vault has no namespace {namespace}", remedy="check namespace=, and the setting namespace"
+            f"{reference}: Vault has no namespace {namespace}", remedy="check namespace=, and the setting namespace"
         )
-    kind, reason, remedy = _meaning(answer.status, answer.body, error)
-    made = kind(f"{where}: {reason} ({answer.status})", remedy=remedy)
-    if isinstance(made, UnavailableError):
-        made.retry_after = retry_after(answer.headers.get("retry-after"))
-    return made
+    kind, reason, remedy = _find_meaning(response.status, response.body, error)
+    mapped = kind(f"{reference}: {reason} ({response.status})", remedy=remedy)
+    if isinstance(mapped, UnavailableError):
+        mapped.retry_after = retry_after(response.headers.get("retry-after"))
+    return mapped
 
 
-def write_error(error: VaultError, where: str, namespace: str) -> PluginError:
+def write_error(error: VaultError, reference: str, namespace: str) -> PluginError:
     """The error for a write. As `refused`, but for what reads otherwise there."""
-    status = error.answer.status
+    status = error.response.status
     if status == 413 or has_words(error, "too large"):
         kind, reason, remedy = _TOO_LARGE
     elif has_words(error, "upgrading"):
@@ -96,23 +96,23 @@ def write_error(error: VaultError, where: str, namespace: str) -> PluginError:
     elif status in _BY_WRITE:
         kind, reason, remedy = _BY_WRITE[status]
     else:
-        return read_error(error, where, namespace)
-    return kind(f"{where}: {reason} ({status})", remedy=remedy)
+        return read_error(error, reference, namespace)
+    return kind(f"{reference}: {reason} ({status})", remedy=remedy)
 
 
 def login_error(error: VaultError, store: str, method: str, path: str, namespace: str) -> PluginError:
     """The error for a login by a method that is mounted at `path`."""
-    status = error.answer.status
-    plain_http = status == 400 and b"HTTPS server" in error.answer.body
+    status = error.response.status
+    plain_http = status == 400 and b"HTTPS server" in error.response.body
     if status not in (400, 401, 403, 404) or plain_http or has_words(error, "namespace not found"):
         return read_error(error, f"the login of {store}", namespace)
-    place = f"auth/{path}" + (f" in the namespace {namespace}" if namespace else "")
+    mount = f"auth/{path}" + (f" in the namespace {namespace}" if namespace else "")
     for word, reason, remedy in _LOGINS:
         if has_words(error, word):
             return BackendAuthError(f"Vault refused the login of {store} by {method}: {reason}", remedy=remedy)
     return BackendAuthError(
         f"Vault refused the login of {store} by {method}",
-        remedy=f"check that {method} is mounted at {place} (the setting auth_path), the role, and what we log in with",
+        remedy=f"check that {method} is mounted at {mount} (the setting auth_path), the role, and what we log in with",
     )
 
 
@@ -121,31 +121,34 @@ def has_words(error: VaultError, words: str) -> bool:
     return any(words in each.lower() for each in error.errors or ())
 
 
-def not_found_error(error: VaultError, where: str, version: str | None, path: str) -> SecretNotFoundError:
+def not_found_error(error: VaultError, reference: str, version: str | None, path: str) -> SecretNotFoundError:
     """The error for a read of a key-value engine that found nothing."""
-    kept = get_member(error.json, "data", "metadata")
-    number = get_member(kept, "version")
-    if get_member(kept, "destroyed") is True:
-        return SecretNotFoundError(f"{where}: version {number} is destroyed", remedy="name another version: ?version=N")
-    if get_member(kept, "deletion_time"):
+    metadata = get_member(error.json, "data", "metadata")
+    number = get_member(metadata, "version")
+    if get_member(metadata, "destroyed") is True:
         return SecretNotFoundError(
-            f"{where}: version {number} is deleted",
+            f"{reference}: version {number} is destroyed", remedy="name another version: ?version=N"
+        )
+    if get_member(metadata, "deletion_time"):
+        return SecretNotFoundError(
+            f"{reference}: version {number} is deleted",
             remedy="name another version (?version=N), or undelete it (vault kv undelete)",
         )
     if path.startswith("data/"):
         return SecretNotFoundError(
-            f"{where}: there is no such key", remedy="leave data/ out: it belongs to the API's path, not to the key's"
+            f"{reference}: there is no such key",
+            remedy="leave data/ out: it belongs to the API's path, not to the key's",
         )
     if version is not None:
         return SecretNotFoundError(
-            f"{where}: there is no such key, or not in this version", remedy="see `vault kv metadata get`"
+            f"{reference}: there is no such key, or not in this version", remedy="see `vault kv metadata get`"
         )
     return SecretNotFoundError(
-        f"{where}: there is no such key", remedy="check the path; `vault kv list` shows what there is"
+        f"{reference}: there is no such key", remedy="check the path; `vault kv list` shows what there is"
     )
 
 
-def _meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginError], str, str]:
+def _find_meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginError], str, str]:
     if 300 <= status < 400:
         return (
             NotConfiguredError,
@@ -160,4 +163,4 @@ def _meaning(status: int, body: bytes, error: VaultError) -> tuple[type[PluginEr
         return _SEALED
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    return _OVER if status >= 500 else _BY_STATUS[400]
+    return _SERVER_ERROR if status >= 500 else _BY_STATUS[400]

@@ -19,16 +19,16 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class Login(NamedTuple):
-    """A token. `ends` None: never, or not known; `uses`: how often it may be used, 0 for as often as one likes.
+    """A token. `ends_at` None: never, or not known; `uses`: how often it may be used, 0 for as often as one likes.
 
-    `ours`: we logged in for it, so that it is ours to revoke (a batch token cannot be). `known`: its end is.
+    `is_ours`: we logged in for it, so that it is ours to revoke (a batch token cannot be). `is_end_known`: its end is.
     """
 
     token: Secret
-    ends: datetime | None = None
+    ends_at: datetime | None = None
     uses: int = 0
-    ours: bool = False
-    known: bool = False
+    is_ours: bool = False
+    is_end_known: bool = False
 
 
 def choose_method(settings: VaultSettings, context: Context) -> str:
@@ -47,11 +47,11 @@ def choose_method(settings: VaultSettings, context: Context) -> str:
 
 
 _SIGNS: tuple[tuple[str, Callable[[VaultSettings], object]], ...] = (
-    ("token", lambda given: given.token or given.token_file),
-    ("approle", lambda given: given.role_id),
-    ("jwt", lambda given: given.jwt or given.jwt_file),
-    ("userpass", lambda given: given.username),
-    ("jwt", lambda given: given.role),
+    ("token", lambda settings: settings.token or settings.token_file),
+    ("approle", lambda settings: settings.role_id),
+    ("jwt", lambda settings: settings.jwt or settings.jwt_file),
+    ("userpass", lambda settings: settings.username),
+    ("jwt", lambda settings: settings.role),
 )
 """What is set, and the method that it means: the first one counts."""
 
@@ -60,20 +60,20 @@ def log_in(name: str, settings: VaultSettings, context: Context, adapter: VaultA
     """Log in by a method. `adapter` has no token. Raises NotConfiguredError, VaultError."""
     if name == "token":
         return Login(_read_token(settings, context))
-    begun = datetime.now(UTC)
+    started = datetime.now(UTC)
     auth = get_member(_METHODS[name](settings, context, adapter), "auth")
     token = get_member(auth, "client_token")
     if not isinstance(token, str) or not token:
         raise NotConfiguredError(
             f"Vault let us log in by {name} and gave no token: it wants a second factor", remedy="use another role"
         )
-    lives = as_number(get_member(auth, "lease_duration"))
+    lifetime = as_number(get_member(auth, "lease_duration"))
     return Login(
         Secret(token),
-        begun + timedelta(seconds=lives) if lives else None,
+        started + timedelta(seconds=lifetime) if lifetime else None,
         as_number(get_member(auth, "num_uses")),
-        ours=get_member(auth, "token_type") != "batch",
-        known=True,
+        is_ours=get_member(auth, "token_type") != "batch",
+        is_end_known=True,
     )
 
 
@@ -81,9 +81,9 @@ def _approle(settings: VaultSettings, context: Context, adapter: VaultAdapter) -
     if not settings.role_id:
         raise _missing_setting(context, "role_id", "VAULT_ROLE_ID")
     secret_id = settings.secret_id or _read_file(settings.secret_id_file, "secret_id_file", context)
-    opened = None if secret_id is None else secret_id.reveal()  # a role may be bound to addresses alone
+    secret_id_text = None if secret_id is None else secret_id.reveal()  # a role may be bound to addresses alone
     return AppRole(adapter).login(
-        settings.role_id, opened, use_token=False, mount_point=mount_path(settings, "approle")
+        settings.role_id, secret_id_text, use_token=False, mount_point=mount_path(settings, "approle")
     )
 
 
@@ -119,8 +119,8 @@ _METHODS: Mapping[str, Callable[[VaultSettings, Context, VaultAdapter], Any]] = 
 
 
 def _read_token(settings: VaultSettings, context: Context) -> Secret:
-    named = settings.token or _read_file(settings.token_file, "token_file", context)
-    token = named or _read_file(_default_token_file(context), "token_file", context)
+    configured = settings.token or _read_file(settings.token_file, "token_file", context)
+    token = configured or _read_file(_default_token_file(context), "token_file", context)
     if token is None:
         raise _missing_setting(context, "token", "VAULT_TOKEN")
     if not token.reveal().isascii() or not token.reveal().isprintable():
@@ -154,13 +154,13 @@ def _read_file(file: Path | None, setting: str, context: Context) -> Secret | No
     raise NotConfiguredError(f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}")
 
 
-def mount_path(settings: VaultSettings, usual: str) -> str:
-    """Where the method is mounted: `usual` unless it is set."""
-    return settings.auth_path.strip("/").removeprefix("auth/") or usual
+def mount_path(settings: VaultSettings, default: str) -> str:
+    """Where the method is mounted: `default` unless it is set."""
+    return settings.auth_path.strip("/").removeprefix("auth/") or default
 
 
 def _missing_setting(context: Context, setting: str, variable: str = "") -> NotConfiguredError:
-    own = f", or {variable}" if variable and not context.named else ""
+    variable_hint = f", or {variable}" if variable and not context.named else ""
     return NotConfiguredError(
-        f"the login of {context.store} lacks its {setting}", remedy=f"set the setting {setting}{own}"
+        f"the login of {context.store} lacks its {setting}", remedy=f"set the setting {setting}{variable_hint}"
     )

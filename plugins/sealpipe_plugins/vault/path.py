@@ -8,23 +8,23 @@ from typing import NamedTuple
 from sealpipe.plugin import Locator, ReferenceValueError
 
 
-class Place(NamedTuple):
-    """Something in Vault: `where` is its reference, for errors, and `path` begins with its mount.
+class VaultPath(NamedTuple):
+    """Something in Vault: `reference` is its reference, for errors, and `path` begins with its mount.
 
     `mount` None: that is to be found. `version` as text, a number from 1; None for the newest.
     """
 
-    where: str
+    reference: str
     path: str
     namespace: str
     mount: str | None = None
     version: str | None = None
 
 
-def parse_place(locator: Locator, namespace: str) -> Place:
+def parse_path(locator: Locator, namespace: str) -> VaultPath:
     """What a locator means; `namespace` is that of the settings. ReferenceValueError where it means nothing."""
     mount, version = locator.param("mount"), locator.param("version")
-    path = _path(locator.body, locator, "the path")
+    path = _check_path(locator.body, locator, "the path")
     if mount is None and "/" not in path:
         raise ReferenceValueError(
             f"{locator} has no path in an engine", remedy="write vault:secret/app/db, the mount first"
@@ -34,14 +34,14 @@ def parse_place(locator: Locator, namespace: str) -> Place:
             f"{locator}: a version is a number from 1", remedy="leave version= out for the newest"
         )
     if mount is not None:
-        mount = _path(mount, locator, "mount=")
+        mount = _check_path(mount, locator, "mount=")
         path = f"{mount}/{path}"
-    given = locator.param("namespace")
-    inside = namespace if given is None else given.strip("/")
-    return Place(str(locator), path, inside if inside != "root" else "", mount, version)
+    namespace_given = locator.param("namespace")
+    effective_namespace = namespace if namespace_given is None else namespace_given.strip("/")
+    return VaultPath(str(locator), path, effective_namespace if effective_namespace != "root" else "", mount, version)
 
 
-def _path(text: str, locator: Locator, what: str) -> str:
+def _check_path(text: str, locator: Locator, what: str) -> str:
     stripped = text.strip("/")
     if not stripped or any(part in ("", ".", "..") for part in stripped.split("/")):
         raise ReferenceValueError(

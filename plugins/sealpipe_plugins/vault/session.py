@@ -51,7 +51,7 @@ class Session:
         with self._lock:
             if self._login_error is not None:
                 raise copy_error(self._login_error)
-            if self._login is None or _has_ended(self._login.ends):
+            if self._login is None or _has_ended(self._login.ends_at):
                 try:
                     self._login = self._log_in()
                 except (BackendAuthError, NotConfiguredError) as error:
@@ -63,40 +63,40 @@ class Session:
         """Our token, with its end; that is looked up for a token that was given to us."""
         with self._lock:
             login = self.login()
-            if not login.known:
-                begun, found = datetime.now(UTC), self.look_up_token()
-                lives = as_number(get_member(found, "ttl"))
-                ends = begun + timedelta(seconds=lives) if lives else None
-                uses = as_number(get_member(found, "num_uses"))
-                login = self._login = login._replace(ends=ends, uses=uses, known=found is not None)
+            if not login.is_end_known:
+                started, response = datetime.now(UTC), self.look_up_token()
+                lifetime = as_number(get_member(response, "ttl"))
+                ends_at = started + timedelta(seconds=lifetime) if lifetime else None
+                uses = as_number(get_member(response, "num_uses"))
+                login = self._login = login._replace(ends_at=ends_at, uses=uses, is_end_known=response is not None)
             return login
 
     def look_up_token(self) -> dict[str, Any] | None:
         """What Vault knows of the token; None where the token may not ask. BackendAuthError where it is none."""
         try:
-            found = self.adapter(self.namespace).get("/v1/auth/token/lookup-self")
+            response = self.adapter(self.namespace).get("/v1/auth/token/lookup-self")
         except VaultError as error:
-            if error.answer.status != 403:
+            if error.response.status != 403:
                 failure = read_error(error, f"the token of {self._context.store}", self.namespace)
             elif self._is_token_valid():
                 return None
             else:
                 failure = self._invalid_token()
         else:
-            data = get_member(found, "data")
+            data = get_member(response, "data")
             return data if isinstance(data, dict) else None
         raise failure
 
-    def access_denied(self, where: str, path: str, namespace: str, right: str = "read") -> PluginError:
-        """Why a path was refused: a token that is none is another matter than a policy, which lacks `right`."""
+    def access_denied(self, reference: str, path: str, namespace: str, capability: str = "read") -> PluginError:
+        """Why a path was refused: a token that is none is another matter than a policy, which lacks `capability`."""
         with self._lock:
             if not self._is_token_valid():
                 return self._invalid_token()
-        inside = f" in the namespace {namespace}" if namespace else ""
+        location = f" in the namespace {namespace}" if namespace else ""
         # Whoever writes needs all three: to look first, for the first version, and for those after it.
-        needs = '["read"]' if right == "read" else '["create", "read", "update"]'
+        needs = '["read"]' if capability == "read" else '["create", "read", "update"]'
         return AccessDeniedError(
-            f"{where}: the token has no right to {right} {path}{inside}",
+            f"{reference}: the token has no right to {capability} {path}{location}",
             remedy=f'its policy needs: path "{path}" {{ capabilities = {needs} }}',
         )
 
@@ -104,7 +104,7 @@ class Session:
         """Revoke a token that we logged in for, unless a lease hangs on it; and hang up."""
         with self._lock:
             login, self._login = self._login, None
-        if login is not None and login.ours and not self.has_lease and not _has_ended(login.ends):
+        if login is not None and login.is_ours and not self.has_lease and not _has_ended(login.ends_at):
             self.pool.set_timeout(REVOKE_TIMEOUT)
             with suppress(PluginError, VaultError):
                 VaultAdapter(self.pool, login.token, self.namespace).post("/v1/auth/token/revoke-self")
@@ -117,7 +117,7 @@ class Session:
         try:
             self.adapter(self.namespace).get("/v1/sys/internal/ui/mounts/sealpipe")
         except VaultError as error:
-            if error.answer.status == 403 and not has_words(error, "preflight"):
+            if error.response.status == 403 and not has_words(error, "preflight"):
                 return False
         except PluginError:
             return True  # then what was refused is told as it was seen
@@ -133,14 +133,14 @@ class Session:
 
     def _log_in(self) -> Login:
         method = login.choose_method(self._settings, self._context)
-        without = VaultAdapter(self.pool, None, self.namespace)
+        anonymous = VaultAdapter(self.pool, None, self.namespace)
         try:
-            logged_in = login.log_in(method, self._settings, self._context, without)
+            new_login = login.log_in(method, self._settings, self._context, anonymous)
         except VaultError as error:
             path = login.mount_path(self._settings, method)
             failure = login_error(error, self._context.store, method, path, self.namespace)
         else:
-            return logged_in
+            return new_login
         raise failure
 
 

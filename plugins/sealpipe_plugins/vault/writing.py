@@ -18,13 +18,13 @@ from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError, 
 from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, encode_exactly, get_member
 from sealpipe_plugins.vault.client import Vault
 from sealpipe_plugins.vault.errors import has_words, write_error
-from sealpipe_plugins.vault.path import Place
+from sealpipe_plugins.vault.path import VaultPath
 
-PAUSES: Final = (0.0, 0.1, 0.4, 1.0)
+READ_DELAYS: Final = (0.0, 0.1, 0.4, 1.0)
 """Seconds before each look for a write: a standby that answers reads may be behind the one that took it."""
 
 
-class Found(NamedTuple):
+class KeyState(NamedTuple):
     """What a place holds: None for nothing. `version` is what check-and-set wants, 0 for none.
 
     `custom` is its custom metadata; None where the engine keeps none.
@@ -41,95 +41,99 @@ class Kv1Target:
     has_markers: ClassVar[bool] = False
     """Whether there is a place beside it for the marks of submissions."""
 
-    def __init__(self, vault: Vault, place: Place, mount: str) -> None:
-        self.vault, self.place, self.mount = vault, place, mount
-        self.path = place.path.removeprefix(f"{mount}/")
+    def __init__(self, vault: Vault, vault_path: VaultPath, mount: str) -> None:
+        self.vault, self.vault_path, self.mount = vault, vault_path, mount
+        self.path = vault_path.path.removeprefix(f"{mount}/")
 
-    def look(self) -> Found:
+    def read(self) -> KeyState:
         """What is there now."""
-        answer = self._read(self.place.path, lambda adapter: adapter.get(f"/v1/{quote(self.place.path)}"))
-        data = get_member(answer, "data")
-        return Found(data if isinstance(data, dict) else None)
+        response = self._request(
+            self.vault_path.path, lambda adapter: adapter.get(f"/v1/{quote(self.vault_path.path)}")
+        )
+        data = get_member(response, "data")
+        return KeyState(data if isinstance(data, dict) else None)
 
-    def write(self, before: Found, after: Mapping[str, Any]) -> int | None:
+    def write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
         """Store it: the number of its version, 0 for none. None where another was quicker: then look again.
 
         Raises UnavailableError where it is not there, UnknownOutcomeError where that cannot be told.
         """
-        lost: UnavailableError
+        lost_error: UnavailableError
         try:
             return self._write(before, after)
         except UnavailableError as error:
-            lost = error
-        found = self._look_for(before)
-        if found is None:
+            lost_error = error
+        state = self._read_after_lost_answer(before)
+        if state is None:
             raise UnknownOutcomeError(
-                f"{self.place.where}: Vault's answer to the write was lost, and it does not tell whether it is there",
+                f"{self.vault_path.reference}: Vault did not answer the write, nor whether it was done",
                 remedy="run it again once Vault answers: what is there is not stored twice",
             )
-        if found.data is not None and same(found.data, after):
-            return found.version
-        if found.version == before.version and same(found.data, before.data):
-            raise lost
+        if state.data is not None and is_same_json(state.data, after):
+            return state.version
+        if state.version == before.version and is_same_json(state.data, before.data):
+            raise lost_error
         return None
 
-    def confirm(self, version: int, after: Mapping[str, Any]) -> Found:
+    def confirm(self, version: int, after: Mapping[str, Any]) -> KeyState:
         """What was stored, read back. Raises PluginError where it is something else."""
-        where = self.place.where
-        for pause in PAUSES:
-            time.sleep(pause)
-            found = self._written(version)
-            if found.data is None:
+        reference = self.vault_path.reference
+        for delay in READ_DELAYS:
+            time.sleep(delay)
+            state = self._read_version(version)
+            if state.data is None:
                 continue  # taken, and not to be seen yet
-            if same(found.data, after):
-                return found
+            if is_same_json(state.data, after):
+                return state
             raise PluginError(
-                f"{where}: what Vault gives back is not what was stored",
+                f"{reference}: what Vault gives back is not what was stored",
                 remedy="somebody may have written at the same time, or Vault keeps some text otherwise: look at it",
             )
         raise UnknownOutcomeError(
-            f"{where}: Vault took the write and does not show it",
+            f"{reference}: Vault took the write and does not show it",
             remedy="see whether it was deleted at once; run it again: what is there is not stored twice",
         )
 
-    def _written(self, _version: int) -> Found:
-        return self.look()
+    def _read_version(self, _version: int) -> KeyState:
+        return self.read()
 
-    def _write(self, before: Found, after: Mapping[str, Any]) -> int | None:
-        path = self.place.path
+    def _write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
+        path = self.vault_path.path
         self._send(path, before, lambda adapter: adapter.post(f"/v1/{quote(path)}", json=dict(after)))
         return 0
 
-    def _look_for(self, before: Found) -> Found | None:
+    def _read_after_lost_answer(self, before: KeyState) -> KeyState | None:
         """What is there after a write whose answer was lost; None where nobody tells."""
-        for pause in PAUSES:
-            time.sleep(pause)
+        for delay in READ_DELAYS:
+            time.sleep(delay)
             self.vault.session.pool.retry_at_once()
             try:
-                return self._after(before)
+                return self._read_next_version(before)
             except PluginError:
                 continue
         return None
 
-    def _after(self, _before: Found) -> Found:
-        return self.look()
+    def _read_next_version(self, _before: KeyState) -> KeyState:
+        return self.read()
 
-    def _read(self, path: str, ask: Callable[[VaultAdapter], Any]) -> Any:
+    def _request(self, path: str, request: Callable[[VaultAdapter], Any]) -> Any:
         """An answer; what came with the 404 where nothing is there."""
         try:
-            return self.vault.call(self.place, path, ask)
+            return self.vault.call(self.vault_path, path, request)
         except VaultError as error:
             return error.json
 
-    def _send(self, path: str, before: Found, ask: Callable[[VaultAdapter], Any]) -> Any:
+    def _send(self, path: str, before: KeyState, request: Callable[[VaultAdapter], Any]) -> Any:
         """The answer to a write; None where check-and-set failed."""
-        right = "create" if before.data is None else "update"
+        capability = "create" if before.data is None else "update"
         try:
-            return self.vault.call(self.place, path, ask, right=right, through=(400, 404, 405, 413, 500))
+            return self.vault.call(
+                self.vault_path, path, request, capability=capability, passed_statuses=(400, 404, 405, 413, 500)
+            )
         except VaultError as error:
             if has_words(error, "check-and-set parameter did not match"):
                 return None
-            failure = write_error(error, self.place.where, self.place.namespace)
+            failure = write_error(error, self.vault_path.reference, self.vault_path.namespace)
         raise failure
 
 
@@ -138,59 +142,61 @@ class Kv2Target(Kv1Target):
 
     has_markers = True
 
-    def look(self) -> Found:
+    def read(self) -> KeyState:
         """The newest version: one that is deleted counts as nothing there, and keeps its number."""
-        return self._version(None)
+        return self._read_data(None)
 
-    def _written(self, version: int) -> Found:
-        return self._version(version)
+    def _read_version(self, version: int) -> KeyState:
+        return self._read_data(version)
 
-    def _after(self, before: Found) -> Found:
+    def _read_next_version(self, before: KeyState) -> KeyState:
         # Only we, or one who stored the same, can have written it, and whatever came after it is another's.
-        ours = self._version(before.version + 1)
-        return self.look() if ours.data is None else ours
+        written = self._read_data(before.version + 1)
+        return self.read() if written.data is None else written
 
-    def _version(self, version: int | None) -> Found:
-        def ask(adapter: VaultAdapter) -> Any:
+    def _read_data(self, version: int | None) -> KeyState:
+        def request(adapter: VaultAdapter) -> Any:
             return KvV2(adapter).read_secret_version(
                 self.path, version=version, mount_point=self.mount, raise_on_deleted_version=True
             )
 
-        answer = self._read(f"{self.mount}/data/{self.path}", ask)
-        data, kept = get_member(answer, "data", "data"), get_member(answer, "data", "metadata")
-        custom = get_member(kept, "custom_metadata")
-        if isinstance(kept, dict) and "custom_metadata" not in kept:
-            known = None  # a Vault from before there was any
+        response = self._request(f"{self.mount}/data/{self.path}", request)
+        data, metadata = get_member(response, "data", "data"), get_member(response, "data", "metadata")
+        custom = get_member(metadata, "custom_metadata")
+        if isinstance(metadata, dict) and "custom_metadata" not in metadata:
+            custom_metadata = None  # a Vault from before there was any
         else:
-            known = custom if isinstance(custom, dict) else {}
-        return Found(data if isinstance(data, dict) else None, as_number(get_member(kept, "version")), known)
+            custom_metadata = custom if isinstance(custom, dict) else {}
+        return KeyState(
+            data if isinstance(data, dict) else None, as_number(get_member(metadata, "version")), custom_metadata
+        )
 
-    def _write(self, before: Found, after: Mapping[str, Any]) -> int | None:
-        def ask(adapter: VaultAdapter) -> Any:
+    def _write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
+        def request(adapter: VaultAdapter) -> Any:
             return KvV2(adapter).create_or_update_secret(
                 self.path, dict(after), cas=before.version, mount_point=self.mount
             )
 
-        answer = self._send(f"{self.mount}/data/{self.path}", before, ask)
-        return None if answer is None else as_number(get_member(answer, "data", "version"))
+        response = self._send(f"{self.mount}/data/{self.path}", before, request)
+        return None if response is None else as_number(get_member(response, "data", "version"))
 
 
-def open_target(vault: Vault, place: Place) -> Kv1Target:
+def open_target(vault: Vault, vault_path: VaultPath) -> Kv1Target:
     """Return a place for writing. UnsupportedError where its engine is not a key-value engine."""
-    mount = vault.mount(place)
+    mount = vault.find_mount(vault_path)
     if mount.kind in ("kv", "generic"):
-        return (Kv2Target if mount.versioned else Kv1Target)(vault, place, mount.path)
+        return (Kv2Target if mount.versioned else Kv1Target)(vault, vault_path, mount.path)
     if mount.kind == "cubbyhole":
         raise UnsupportedError(
-            f"{place.where}: a cubbyhole ends with its token, and nobody else can read it",
+            f"{vault_path.reference}: a cubbyhole ends with its token, and nobody else can read it",
             remedy="name a path in a key-value engine: see `vault secrets list`",
         )
     raise UnsupportedError(
-        f"{place.where}: the engine at {mount.path}/ is no key-value engine, which alone stores what it is given",
-        remedy="name a path in one: see `vault secrets list`",
+        f"{vault_path.reference}: the engine at {mount.path}/ is not a key-value engine",
+        remedy="name a path in a key-value engine: see `vault secrets list`",
     )
 
 
-def same(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+def is_same_json(left: Mapping[str, Any] | None, right_side: Mapping[str, Any] | None) -> bool:
     """Whether two maps are the same JSON: 5 is not "5"."""
-    return encode_exactly(one) == encode_exactly(other)
+    return encode_exactly(left) == encode_exactly(right_side)

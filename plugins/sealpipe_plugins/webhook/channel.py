@@ -37,12 +37,12 @@ _REFUSED: Final = (
     "refused the message",
     "check the address, and that both sides have the same secret",
 )
-_LED_AWAY: Final = (UnknownOutcomeError, "answered with a redirect, which is never followed", CHECK_FIRST)
+_REDIRECTED: Final = (UnknownOutcomeError, "answered with a redirect, which is never followed", CHECK_FIRST)
 REFUSALS: Final[Refusals] = {
     **{status: _REFUSED for status in range(400, 500) if status not in (408, 429)},
     **dict.fromkeys((404, 410), (SecretNotFoundError, "is not there", "check the address")),
     # Who answers so to a POST may have taken it; 307 and 308 say that it has not been.
-    **dict.fromkeys((301, 302, 303), _LED_AWAY),
+    **dict.fromkeys((301, 302, 303), _REDIRECTED),
     408: (UnknownOutcomeError, "waited too long for the message", CHECK_FIRST),
 }
 """What the answers mean that are not success."""
@@ -58,7 +58,7 @@ class WebhookSettings(PluginSettings):
 
     @field_validator("header")
     @classmethod
-    def _token(cls, header: str) -> str:
+    def _check_header(cls, header: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", header):
             raise ValueError("no header can have that name")
         return header
@@ -97,40 +97,40 @@ class WebhookChannel(Channel):
     def canonical(self, to: str) -> str:
         """The address with scheme and host in lower case, and without the port that is meant anyway."""
         parts = urlsplit(to)
-        usual = {"http": ":80", "https": ":443"}[parts.scheme]
-        return urlunsplit(parts._replace(netloc=parts.netloc.lower().removesuffix(usual)))
+        default_port = {"http": ":80", "https": ":443"}[parts.scheme]
+        return urlunsplit(parts._replace(netloc=parts.netloc.lower().removesuffix(default_port)))
 
     def send(self, message: Message, to: str) -> Delivery:
         """POST it, once."""
-        body = _body(message)
+        body = _make_body(message)
         headers: dict[str, str | Secret] = {
             # A kept connection that was closed at the other end could not be told from one that broke on the way.
             "connection": "close",
         }
         if self.settings.secret is not None:
-            headers[self.settings.header] = signature(body, self.settings.secret, self.settings.secret_previous)
+            headers[self.settings.header] = sign(body, self.settings.secret, self.settings.secret_previous)
         endpoint = Endpoint(self.context, "the webhook", Secret(to), setting="address", headers=headers, hidden=True)
         require_success(endpoint.request("POST", "", body, writes=True), REFUSALS)
         return Delivery()
 
 
-def signature(body: bytes, *secrets: Secret | None, now: float | None = None) -> str:
+def sign(body: bytes, *secrets: Secret | None, now: float | None = None) -> str:
     """`t=<unix>,v1=<hex>`, with another v1 for each further secret."""
-    stamp = str(int(time.time() if now is None else now)).encode()
+    timestamp = str(int(time.time() if now is None else now)).encode()
     keys = [secret.reveal_bytes() for secret in secrets if secret is not None]
-    digests = [hmac.new(key, stamp + b"." + body, "sha256").hexdigest() for key in keys]
-    return ",".join([f"t={stamp.decode()}", *(f"v1={digest}" for digest in digests)])
+    digests = [hmac.new(key, timestamp + b"." + body, "sha256").hexdigest() for key in keys]
+    return ",".join([f"t={timestamp.decode()}", *(f"v1={digest}" for digest in digests)])
 
 
-def _body(message: Message) -> bytes:
-    ends = message.expires_at
+def _make_body(message: Message) -> bytes:
+    expires_at = message.expires_at
     members = {
         "schema": 1,
         "event": message.what,
         "short_code": message.short_code,
         MEMBERS[message.what]: message.secret.reveal(),
         "title": message.title,
-        "expires_at": None if ends is None else ends.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "expires_at": None if expires_at is None else expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "text": message.text.reveal(),
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -24,7 +24,7 @@ from sealpipe.errors import (
 )
 from sealpipe.plugin import Mode
 from sealpipe.testing.contract import FaultyServer
-from sealpipe_plugins.gitlab.variables import described
+from sealpipe_plugins.gitlab.variables import add_mark
 from support import fake_gitlab
 from support.fake_gitlab import FakeGitLab
 from support.fake_web import Asked, FakeWeb, Reply, drop, drop_after
@@ -210,7 +210,7 @@ class TestMarks:
     def test_a_description_never_grows_too_long(self, length: int) -> None:
         text, long = "d" * length, [f"{number:0>79}." for number in range(5)]
         for marker in long:
-            text = described(text, marker)
+            text = add_mark(text, marker)
             assert len(text) <= 255
             assert text.startswith("d" * length)
         assert (f"{long[-1]}]" in text) == (length <= 255 - 80 - len(" [sealpipe: ]"))

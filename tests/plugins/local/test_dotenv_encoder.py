@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from references.running import value_of
 from sealpipe.errors import PluginError, ReferenceValueError, UnsupportedError
 from sealpipe.testing.contract import CANARY, error_text
-from sealpipe_plugins.local.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, odd, plain
+from sealpipe_plugins.local.dotenv_lines import LINE_LIMIT, NEVER_READ_BACK, QUOTES, find_unwritable, is_plain
 from support import env_readers
 from support.putting import put
 
@@ -44,13 +44,13 @@ def test_each_printable_character_is_taken_exactly_where_all_readers_agree(tmp_p
         for char in PRINTABLE if char not in ENDING for number, form in enumerate(FORMS)
     }  # fmt: skip
     for key, agreed in all_read(values, tmp_path / "env").items():
-        assert plain(values[key]) == (agreed and not ON_PURPOSE.search(values[key])), values[key]
+        assert is_plain(values[key]) == (agreed and not ON_PURPOSE.search(values[key])), values[key]
 
 
 @pytest.mark.parametrize("char", [*sorted(ENDING), " ", "\t", "\n", "\r"])
 def test_what_ends_a_word_is_refused_for_some_reader_gets_it_wrong(char: str, tmp_path: Path) -> None:
     value = f"x{char}y"
-    assert not plain(value)
+    assert not is_plain(value)
     try:
         agreed = all_read({"K": value}, tmp_path / "env")["K"]
     except AssertionError:  # a shell complains
@@ -62,13 +62,13 @@ def test_beyond_ascii_only_blanks_and_control_characters_are_refused(tmp_path: P
     """U+FEFF, too, which is a blank to JavaScript only: one of its readers drops it at the ends."""
     codes = [*range(0xA0, 0x3100), *range(0x3100, 0x110000, 487), 0xFEFF]
     chars = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
-    taken = [char for char in chars if plain(char)]
-    assert [char for char in chars if not plain(char)] == [c for c in chars if c.isspace() or c == "\ufeff"]
+    taken = [char for char in chars if is_plain(char)]
+    assert [char for char in chars if not is_plain(char)] == [c for c in chars if c.isspace() or c == "\ufeff"]
     values = {f"K{ord(char)}": f"{char}x{char}" for char in taken}
     assert all(all_read(values, tmp_path / "env").values())
     for name, read in env_readers.node_readers().items():
         assert read(tmp_path / "env", list(values)) == values, name
-    assert not any(plain(f"x{chr(code)}y") for code in [*range(0x21), *range(0x7F, 0xA0)])
+    assert not any(is_plain(f"x{chr(code)}y") for code in [*range(0x21), *range(0x7F, 0xA0)])
 
 
 QUOTED = sorted({"single", "double"})
@@ -84,7 +84,7 @@ def test_in_quotes_each_character_that_is_taken_is_read_alike(quote: str, tmp_pa
         f"K{ord(char)}_{number}": form.format(char)
         for char in [" ", *PRINTABLE, "é", "\u202e", "\U0001f511", "\u3000"] for number, form in enumerate(around)
     }  # fmt: skip
-    taken = {key: value for key, value in every.items() if odd(value, quote) is None}
+    taken = {key: value for key, value in every.items() if find_unwritable(value, quote) is None}
     assert len({key.partition("_")[0] for key in taken}) > 90
     put("dotenv", str(tmp_path / "env"), taken, "create", quote=quote)
     for name, read in {**WITHOUT_DOCKER, **env_readers.node_readers()}.items():
@@ -107,7 +107,7 @@ def test_what_quotes_do_not_take_some_reader_gets_wrong(quote: str, value: str, 
         except (AssertionError, PluginError):
             return False
 
-    assert odd(value, quote)
+    assert find_unwritable(value, quote)
     if (quote, value) == ("single", "x\\") and reads(env_readers.python_dotenv):
         pytest.skip("the python-dotenv here reads it, as no later one does")
     assert not all(map(reads, {**WITHOUT_DOCKER, **env_readers.node_readers()}.values()))
@@ -135,7 +135,7 @@ def test_the_character_is_named_and_nothing_else_of_the_value(quote: str, value:
     assert NAMED[quote, value] in refused.value.message
     assert "c4n" not in error_text(refused.value)
     assert not {"c4", "ary"} & set(error_text(refused.value).replace(",", " ").split())
-    fits = [each for each in QUOTED if odd(value, each) is None]
+    fits = [each for each in QUOTED if find_unwritable(value, each) is None]
     assert not fits or f"?quote={fits[-1]}" in refused.value.remedy
     assert "file: or dir:" in refused.value.remedy
     assert list(tmp_path.iterdir()) == []
@@ -175,7 +175,7 @@ VALUES = st.text(
     max_size=40,
 )
 TAKEN = st.text(
-    st.sampled_from([c for c in PRINTABLE if plain(f"x{c}")] + ["é", "✓", "\u202e", "\U0001f511"]), max_size=60
+    st.sampled_from([c for c in PRINTABLE if is_plain(f"x{c}")] + ["é", "✓", "\u202e", "\U0001f511"]), max_size=60
 )
 
 
@@ -184,7 +184,7 @@ TAKEN = st.text(
 def test_what_is_stored_is_what_every_reader_gets(any_values: list[str], taken: list[str]) -> None:
     kept: dict[str, str] = {}
     for number, value in enumerate([*any_values, *taken]):
-        if plain(value):
+        if is_plain(value):
             kept[f"K{number}"] = value
         else:
             with pytest.raises(UnsupportedError):

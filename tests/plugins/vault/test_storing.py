@@ -260,7 +260,7 @@ def test_who_is_second_creates_nothing(registry_of: Registries, bao: Bao, front:
 def test_writing_against_somebody_who_never_stops_ends(
     registry_of: Registries, bao: Bao, front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sealpipe_plugins.confirm.LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr("sealpipe_plugins.confirm.MAX_BACKOFF", 0.0)
     body = place()
     another_first(front, bao, body, 1000)
     registry = registry_of({"VAULT_ADDR": front.addr, "VAULT_TOKEN": bao.root})
@@ -288,7 +288,7 @@ def test_only_a_key_value_engine_is_stored_in(root: Registry, bao: Bao) -> None:
     other = refusal(root, "keys/a", {"x": "1"})
     assert (type(ends), type(other)) == (UnsupportedError, UnsupportedError)
     assert "ends with its token" in ends.message
-    assert "no key-value engine" in other.message
+    assert "not a key-value engine" in other.message
     assert isinstance(refusal(root, "nowhere/a", {"x": "1"}), SecretNotFoundError)
 
 

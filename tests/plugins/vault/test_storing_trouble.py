@@ -50,7 +50,7 @@ def through(registry_of: Registries, bao: Bao, front: Front) -> Registry:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks follow each other without a pause."""
-    monkeypatch.setattr(writing, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(writing, "READ_DELAYS", (0.0, 0.0))
 
 
 def refuse(request: BaseHTTPRequestHandler, status: int, said: bytes = b"") -> bool:
