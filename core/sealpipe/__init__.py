@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sealpipe.client import Client as Client
     from sealpipe.client import resolve as resolve
     from sealpipe.errors import *  # noqa: F403
-    from sealpipe.flows.collect.result import Collected as Collected
+    from sealpipe.flows.collect.result import CollectResult as CollectResult
     from sealpipe.flows.collect.result import Progress as Progress
     from sealpipe.flows.request.create import SecureRequest as SecureRequest
     from sealpipe.flows.share.post import Share as Share
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "AsyncClient": "sealpipe.aio",
     "Client": "sealpipe.client",
-    "Collected": "sealpipe.flows.collect.result",
+    "CollectResult": "sealpipe.flows.collect.result",
     "Field": "sealpipe.wire.fields",
     "Outbox": "sealpipe.state.outbox",
     "Progress": "sealpipe.flows.collect.result",

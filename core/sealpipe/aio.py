@@ -8,18 +8,18 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
-from sealpipe.api import Answer, Failure, Operation, Resend
+from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.calls.table import Calls, make_method, sign_as_method
-from sealpipe.flows import Do, Flow, Send, Tell, Wait
+from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.journal import JournaledLink
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
-from sealpipe.http.aio import AsyncNetwork
+from sealpipe.http.aio import AsyncServiceNetwork
 from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, well_called
 
 if TYPE_CHECKING:
-    from sealpipe.flows.paging import Pages
+    from sealpipe.flows.paging import PageIterator
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
@@ -35,7 +35,7 @@ class _CancelledError(Exception):
 
 async def run(
     flow: Flow[T],
-    send: Callable[[Operation[Any], float], Awaitable[Answer | Failure]],
+    send: Callable[[Operation[Any], float], Awaitable[Response | Failure]],
     state: RunState,
 ) -> T:
     """Drive a flow to its result."""
@@ -59,7 +59,7 @@ async def run(
                 case Do(work, changing):
                     state.work(changing=changing)
                     result = await asyncio.to_thread(work)
-                case Tell(callback):
+                case Notify(callback):
                     state.pause()
                     answer = callback()
                     if isinstance(answer, Awaitable):
@@ -130,13 +130,13 @@ def _call(
     return method
 
 
-async def _rows(client: AsyncClient, walk: Pages[T]) -> AsyncIterator[T]:
+async def _rows(client: AsyncClient, walk: PageIterator[T]) -> AsyncIterator[T]:
     while not walk.done:
         for row in await _next_page(client, walk):
             yield row
 
 
-async def _next_page(client: AsyncClient, walk: Pages[T]) -> list[T]:
+async def _next_page(client: AsyncClient, walk: PageIterator[T]) -> list[T]:
     try:
         return await client.run(walk.next_page())
     except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
@@ -150,7 +150,7 @@ class AsyncClient(Calls, ClientSetup):
     A task that is cancelled while a change is on its way still learns its answer, for up to 5 seconds.
     """
 
-    _network: AsyncNetwork | None = None
+    _network: AsyncServiceNetwork | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -170,16 +170,16 @@ class AsyncClient(Calls, ClientSetup):
         state = RunState()
         return await _shielded(run(guard(self.session, flow), self._send, state), state)
 
-    async def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+    async def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         if self._network is None:
-            self._network = AsyncNetwork(self.session)
+            self._network = AsyncServiceNetwork(self.session)
         return await self._network.send(operation, timeout)
 
     _make_call = staticmethod(_call)
 
     @staticmethod
     def _make_list_call(
-        call: Callable[Concatenate[Session, P], Pages[T]],
+        call: Callable[Concatenate[Session, P], PageIterator[T]],
     ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
         return make_method(call, _rows, "AsyncIterator[{}]")
 

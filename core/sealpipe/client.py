@@ -9,25 +9,25 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
-from sealpipe.api import Answer, Failure, Operation
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.calls.table import Calls, make_method
 from sealpipe.errors import UsageError
-from sealpipe.flows import Do, Flow, Send, Tell, Wait
+from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
-from sealpipe.http.network import Network
+from sealpipe.http.network import ServiceNetwork
 from sealpipe.secret import strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, well_called
 
 if TYPE_CHECKING:
-    from sealpipe.flows.paging import Pages
+    from sealpipe.flows.paging import PageIterator
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]) -> T:
+def run(flow: Flow[T], send: Callable[[Operation[Any], float], Response | Failure]) -> T:
     """Drive a flow to its result."""
     result: Any = None
     error: BaseException | None = None
@@ -46,7 +46,7 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Answer | Failure]
                     time.sleep(seconds)
                 case Do(work, _):
                     result = work()
-                case Tell(callback):
+                case Notify(callback):
                     _tell(callback)
         except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; an interrupt lets go of locks
             error = raised
@@ -60,7 +60,7 @@ def _tell(callback: Callable[[], object]) -> None:
         raise UsageError("the callback is asynchronous, and this client is not", remedy="use AsyncClient")
 
 
-def _rows(client: Client, walk: Pages[T]) -> Iterator[T]:
+def _rows(client: Client, walk: PageIterator[T]) -> Iterator[T]:
     next_page = strips_frames(lambda: client.run(walk.next_page()))
     while not walk.done:
         yield from next_page()
@@ -74,7 +74,7 @@ class Client(Calls, ClientSetup):
     rotated, opens what was sealed to it and is never sent. Raises SettingError.
     """
 
-    _network: Network | None = None
+    _network: ServiceNetwork | None = None
     _making: ClassVar[threading.Lock] = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -94,11 +94,11 @@ class Client(Calls, ClientSetup):
         """Drive a flow of `sealpipe.flows` to its result."""
         return run(guard(self.session, flow), self._send)
 
-    def _send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+    def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         network = self._network
         if network is None:
             with self._making:  # one for all threads: they share connections and rate limiter
-                network = self._network = self._network or Network(self.session)
+                network = self._network = self._network or ServiceNetwork(self.session)
         return network.send(operation, timeout)
 
     @staticmethod
@@ -107,7 +107,7 @@ class Client(Calls, ClientSetup):
 
     @staticmethod
     def _make_list_call(
-        call: Callable[Concatenate[Session, P], Pages[T]],
+        call: Callable[Concatenate[Session, P], PageIterator[T]],
     ) -> Callable[Concatenate[Client, P], Iterator[T]]:
         return make_method(call, _rows, "Iterator[{}]")
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from sealpipe.plugin import Locator, Mode, PluginError, UnavailableError, UnknownOutcomeError, missing
+from sealpipe.plugin import Locator, Mode, PluginError, UnavailableError, UnknownOutcomeError, merge_fields
 
 TRIES: Final = 12
 """How often others may write in between before the core is asked to try again later."""
@@ -50,7 +50,7 @@ def store_and_confirm(
         if tries and outcome_error is None:
             time.sleep(random.uniform(0, min(MAX_BACKOFF, 0.02 * 2**tries)))  # noqa: S311 - not for a secret
         snapshot = _read_again(read, outcome_error)
-        after = missing(snapshot.values, wanted, mode=mode, marked=has_marker(snapshot.markers, marker))
+        after = merge_fields(snapshot.values, wanted, mode=mode, marked=has_marker(snapshot.markers, marker))
         if after is None:
             return Outcome(snapshot, snapshot.version, wrote=outcome_error is not None)
         if outcome_error is not None:

@@ -29,7 +29,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import NotConfiguredError, Outgoing, VetoError, file_flaw, hookimpl
+from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, file_flaw, hookimpl
 from sealpipe.plugin.outgoing import ACTIONS
 
 REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
@@ -40,11 +40,11 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 _SLACK = timedelta(seconds=60)
 """What passes between the plan and this check."""
 
-Rule = Callable[[Outgoing, Any], None]
+Rule = Callable[[OutgoingAction, Any], None]
 
 
 @hookimpl
-def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - pluggy
+def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - pluggy
     """Raises VetoError for the first rule that is broken, NotConfiguredError where the policy itself cannot be read."""
     rules = _load_rules(config, enforced=enforced)
     for name, value in rules.items():
@@ -109,8 +109,8 @@ def _matches_store(store: str, pattern: str) -> bool:
     return fnmatchcase(store if "/" in pattern else store.rpartition("/")[2], pattern)
 
 
-def _check_stores(what: str, values_of: Callable[[Outgoing], Iterable[str]]) -> Rule:
-    def check(plan: Outgoing, allowed: list[str]) -> None:
+def _check_stores(what: str, values_of: Callable[[OutgoingAction], Iterable[str]]) -> Rule:
+    def check(plan: OutgoingAction, allowed: list[str]) -> None:
         for each in values_of(plan):
             if not any(_matches_store(each, pattern) for pattern in allowed):
                 raise VetoError(f"the {what} {each} is not allowed")
@@ -118,7 +118,7 @@ def _check_stores(what: str, values_of: Callable[[Outgoing], Iterable[str]]) -> 
     return check
 
 
-def _check_recipients(plan: Outgoing, allowed: list[str]) -> None:
+def _check_recipients(plan: OutgoingAction, allowed: list[str]) -> None:
     if not plan.complete:
         return _check_channels(plan, allowed)
     for number, recipient in enumerate(plan.recipients):
@@ -133,7 +133,7 @@ def _check_recipients(plan: Outgoing, allowed: list[str]) -> None:
     return None
 
 
-def _check_channels(plan: Outgoing, allowed: list[str]) -> None:
+def _check_channels(plan: OutgoingAction, allowed: list[str]) -> None:
     """Before anything is read, only the channels are known: those that no pattern can mean."""
     for channel in plan.channels:
         if not any(_may_match_channel(channel, pattern) for pattern in allowed):
@@ -148,8 +148,8 @@ def _may_match_channel(channel: str, pattern: str) -> bool:
     return _matches_store(channel, pattern.partition(":")[0]) or (bool(star) and _matches_store(channel, f"{head}*"))
 
 
-def _check_each(what: str, values_of: Callable[[Outgoing], tuple[str, ...]]) -> Rule:
-    def check(plan: Outgoing, allowed: list[str]) -> None:
+def _check_each(what: str, values_of: Callable[[OutgoingAction], tuple[str, ...]]) -> Rule:
+    def check(plan: OutgoingAction, allowed: list[str]) -> None:
         for each in values_of(plan):
             if not any(fnmatchcase(each, pattern) for pattern in allowed):
                 raise VetoError(f"the {what} {each} is not allowed")
@@ -157,7 +157,7 @@ def _check_each(what: str, values_of: Callable[[Outgoing], tuple[str, ...]]) -> 
     return check
 
 
-def _check_expiry(plan: Outgoing, limit: str) -> None:
+def _check_expiry(plan: OutgoingAction, limit: str) -> None:
     maximum = _parse_duration(limit)
     if plan.kind not in ("share", "request"):
         return
@@ -165,12 +165,12 @@ def _check_expiry(plan: Outgoing, limit: str) -> None:
         raise VetoError(f"it has to expire within {limit}")
 
 
-def _check_views(plan: Outgoing, maximum: int) -> None:
+def _check_views(plan: OutgoingAction, maximum: int) -> None:
     if plan.kind == "share" and (plan.views is None or plan.views > maximum):
         raise VetoError(f"it may be opened {maximum} time(s) at most")
 
 
-def _check_submissions(plan: Outgoing, maximum: int) -> None:
+def _check_submissions(plan: OutgoingAction, maximum: int) -> None:
     if plan.kind == "request" and (plan.views is None or plan.views > maximum):
         raise VetoError(f"it may be answered {maximum} time(s) at most")
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sealpipe.plugin import Locator, ReferenceValueError, Stored, UnsupportedError
+from sealpipe.plugin import Locator, ReferenceValueError, SinkField, UnsupportedError
 
 _STORE_AS_BASE64: Final = "have it sent as base64 text, store that, and read it with decode=base64"
 
 
-def values_by_key(fields: Sequence[Stored], locator: Locator) -> dict[str, bytes]:
+def values_by_key(fields: Sequence[SinkField], locator: Locator) -> dict[str, bytes]:
     """Return the values by key. ReferenceValueError for a repeated key, UnsupportedError for a lone surrogate."""
     found: dict[str, bytes] = {}
     for key, value in fields:
@@ -35,7 +35,7 @@ def decode_text(value: bytes, locator: Locator) -> str:
     raise UnsupportedError(f"{locator} holds text only, and a value is not UTF-8", remedy=_STORE_AS_BASE64)
 
 
-def variable_values(locator: Locator, fields: Sequence[Stored], name: re.Pattern[str], rule: str) -> dict[str, str]:
+def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Pattern[str], rule: str) -> dict[str, str]:
     """Return what becomes environment variables of jobs, by name. `rule` says for people what `name` matches.
 
     Raises ReferenceValueError for an invalid name, UnsupportedError for a value that no variable can hold.

@@ -6,7 +6,7 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-from sealpipe.api import Answer
+from sealpipe.api import Response
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 
 
@@ -31,14 +31,14 @@ class Service:
     def __post_init__(self) -> None:
         self.held = 2 * self.per_minute
 
-    def answer(self, now: float) -> Answer:
+    def answer(self, now: float) -> Response:
         self.held = min(2 * self.per_minute, self.held + (now - self.at) * self.per_minute / 60)
         self.at = now
         if self.held >= 1:
             self.held -= 1
-            return Answer(201, {}, b"")
+            return Response(201, {}, b"")
         wait = max(1, math.ceil((1 - self.held) * 60 / self.per_minute))
-        return Answer(429, {"retry-after": str(wait)}, b"")
+        return Response(429, {"retry-after": str(wait)}, b"")
 
 
 @dataclass

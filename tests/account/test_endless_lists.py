@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sealpipe import ProtocolError
-from sealpipe.api import Answer
+from sealpipe.api import Response
 from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog
 from sealpipe.api.models import Page, Pagination
 from sealpipe.flows import Flow
-from sealpipe.flows.paging import PAGES, LogWalk, Walk
+from sealpipe.flows.paging import PAGES, LogPageWalk, PageWalk
 from support.faulty import Faulty, says
 from support.terminal import Terminal
 
@@ -37,8 +37,8 @@ def numbered() -> Callable[[str | None], Flow[AccessLog | None]]:
 
 
 WALKS: dict[str, Callable[[], Any]] = {
-    "pages by number": lambda: Walk(pages, lambda row: row),
-    "pages by cursor": lambda: LogWalk(numbered()),
+    "pages by number": lambda: PageWalk(pages, lambda row: row),
+    "pages by cursor": lambda: LogPageWalk(numbered()),
 }
 
 
@@ -56,8 +56,8 @@ def test_a_list_without_an_end_is_left_after_many_pages(name: str) -> None:
 def test_more_submissions_than_can_be_are_not_taken_for_any() -> None:
     body = b'{"submissions": [%s]}' % b",".join([b"{}"] * (api.SUBMISSIONS + 1))
     with pytest.raises(ProtocolError, match="more than 200000 submissions"):
-        api.submissions("x").decode(Answer(200, {}, body))
-    assert len(api.submissions("x").decode(Answer(200, {}, body.replace(b"{},", b"", 1))).items) == api.SUBMISSIONS
+        api.submissions("x").decode(Response(200, {}, body))
+    assert len(api.submissions("x").decode(Response(200, {}, body.replace(b"{},", b"", 1))).items) == api.SUBMISSIONS
 
 
 def test_a_submission_that_is_told_many_times_is_kept_once(user: Terminal, faulty: Faulty) -> None:

@@ -8,10 +8,10 @@ import time
 import httpcore
 import pytest
 
-from sealpipe.api import Answer, Failure, Operation, Resend
+from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.api.refusals import service_error
 from sealpipe.credential import Credential
-from sealpipe.http.exchange import AnswerBuffer
+from sealpipe.http.exchange import ResponseBuffer
 from sealpipe.http.network import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.ci_logs import commands
@@ -69,9 +69,9 @@ def test_a_number_that_json_could_not_say_again_is_no_json(user: Terminal, fault
 KEY = Credential.parse(mint().credential.reveal())
 
 
-def searched(body: bytes) -> Answer:
-    result: Answer | Failure = Redactor(KEY).redact(Answer(400, {}, body))
-    assert isinstance(result, Answer)
+def searched(body: bytes) -> Response:
+    result: Response | Failure = Redactor(KEY).redact(Response(400, {}, body))
+    assert isinstance(result, Response)
     return result
 
 
@@ -100,12 +100,12 @@ class Asked:
         self.looked_at: list[bytes] = []
         self._wanted = wanted
 
-    def whole(self, answer: Answer) -> bool:
+    def whole(self, answer: Response) -> bool:
         self.looked_at.append(answer.body)
         return self._wanted in answer.body
 
-    def buffer(self) -> AnswerBuffer:
-        return AnswerBuffer(
+    def buffer(self) -> ResponseBuffer:
+        return ResponseBuffer(
             httpcore.Response(200), Operation("wait", "POST", "/mcp", Resend.READ, lambda _: None, whole=self.whole)
         )
 

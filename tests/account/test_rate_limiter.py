@@ -11,16 +11,16 @@ import pytest
 
 from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
-from sealpipe.api import Answer, Failure
+from sealpipe.api import Failure, Response
 from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, RateLimiter, Ticket, refuse_delay
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, passes, says
 
-DONE = Answer(201, {}, b"")
+DONE = Response(201, {}, b"")
 
 
-def refused(after: str | None = None) -> Answer:
-    return Answer(429, {} if after is None else {"retry-after": after}, b"")
+def refused(after: str | None = None) -> Response:
+    return Response(429, {} if after is None else {"retry-after": after}, b"")
 
 
 class Line:
@@ -39,7 +39,7 @@ class Line:
             self.clock.now += pause
         return ticket
 
-    def get(self, result: Answer | Failure) -> None:
+    def get(self, result: Response | Failure) -> None:
         self.limiter.record(self.leave(), result)
 
     def pause(self) -> float:
@@ -52,7 +52,7 @@ class Line:
 
 def test_nothing_is_held_back_while_nothing_was_refused() -> None:
     line = Line()
-    for result in (DONE, Answer(503, {"retry-after": "60"}, b""), Failure(sent=False, detail="no connection"), DONE):
+    for result in (DONE, Response(503, {"retry-after": "60"}, b""), Failure(sent=False, detail="no connection"), DONE):
         assert [line.limiter.delay(Ticket()) for _ in range(500)] == 500 * [0.0]
         line.get(result)
     assert line.clock.now == Clock().now
@@ -160,7 +160,7 @@ def test_without_the_limiter_the_same_callers_are_refused_many_times_as_often() 
     class Holding(RateLimiter):
         """What was there before: everybody waits, and then all leave at once."""
 
-        def record(self, ticket: Ticket, result: Answer | Failure) -> None:
+        def record(self, ticket: Ticket, result: Response | Failure) -> None:
             super().record(ticket, result)
             self._rate = None
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client, SealpipeError
-from sealpipe.api import Answer, Failure
+from sealpipe.api import Failure, Response
 from sealpipe.credential import Credential
 from sealpipe.http.network import Redactor
 from sealpipe_rehearsal.control_client import mint
@@ -27,8 +27,8 @@ AUTH = TWO.rpartition(".")[2]
 
 
 def taken_out(body: bytes) -> bytes:
-    result = Redactor(Credential.parse(KEY)).redact(Answer(400, {"x-echo": HEADER, "x-other": "é\x80"}, body, "flaw"))
-    assert isinstance(result, Answer)
+    result = Redactor(Credential.parse(KEY)).redact(Response(400, {"x-echo": HEADER, "x-other": "é\x80"}, body, "flaw"))
+    assert isinstance(result, Response)
     assert (result.status, result.flaw) == (400, "flaw")
     assert result.headers == {"x-echo": "[withheld]", "x-other": "é\x80"}
     return result.body
@@ -115,11 +115,11 @@ ENCODED: dict[str, Callable[[str], bytes]] = {
 }
 
 
-def both_out_of(body: bytes) -> Answer:
+def both_out_of(body: bytes) -> Response:
     result = Redactor(Credential.parse(KEY), Credential.parse(BEFORE)).redact(
-        Answer(400, {"x": body.decode("latin-1")}, body)
+        Response(400, {"x": body.decode("latin-1")}, body)
     )
-    assert isinstance(result, Answer)
+    assert isinstance(result, Response)
     return result
 
 
@@ -160,7 +160,7 @@ def test_a_hostile_answer_is_looked_through_in_time(sign: bytes) -> None:
     body = (sign * 1_048_576)[:1_048_576]
     redactor = Redactor(Credential.parse(KEY), Credential.parse(BEFORE))
     begun = time.thread_time()
-    assert redactor.redact(Answer(400, {}, body)) == Answer(400, {}, body)
+    assert redactor.redact(Response(400, {}, body)) == Response(400, {}, body)
     assert time.thread_time() - begun < 20
 
 

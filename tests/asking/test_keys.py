@@ -177,7 +177,7 @@ def test_a_place_that_nobody_can_read_back_is_refused_and_nothing_is_put_there(j
 
 FORGETFUL = """
 import os
-from sealpipe.plugin import Document, Health, Locator, Receipt, Sink, Source
+from sealpipe.plugin import Document, Health, Locator, Sink, Source, WriteResult
 
 FILE = "forgetful.txt"
 
@@ -187,7 +187,7 @@ class It(Sink, Source):
     def put(self, locator, fields, *, mode, marker):
         with open(FILE, "w") as file:
             file.write(fields[0].value.reveal())
-        return Receipt(locator)
+        return WriteResult(locator)
     def fetch(self, locator):
         with open(FILE) as file:
             seed = file.read()

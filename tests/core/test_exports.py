@@ -16,7 +16,7 @@ from sealpipe import errors
 
 DEAR = {"httpx", "httpcore", "click", "cryptography", "pluggy", "pydantic", "pydantic_settings", "rich", "anyio"}
 OTHERS = {
-    "AsyncClient", "Client", "Collected", "Field", "Outbox", "Progress", "Prompt", "Receipt", "Secret",
+    "AsyncClient", "Client", "CollectResult", "Field", "Outbox", "Progress", "Prompt", "Receipt", "Secret",
     "SecureRequest", "Share", "__version__", "aresolve", "resolve",
 }  # fmt: skip
 

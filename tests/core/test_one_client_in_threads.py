@@ -9,7 +9,7 @@ import pytest
 
 import sealpipe.client
 from sealpipe import Client, SealpipeError
-from sealpipe.http.network import Network
+from sealpipe.http.network import ServiceNetwork
 from sealpipe_rehearsal.control_client import mint
 
 THREADS = 4
@@ -19,13 +19,13 @@ def test_threads_share_connections_and_pacing_from_the_first_call(monkeypatch: p
     made: list[object] = []
     late = threading.Event()
 
-    class Slow(Network):
+    class Slow(ServiceNetwork):
         def __init__(self, *args: object) -> None:
             made.append(self)
             late.wait(0.2)  # the others are at it, too
             super().__init__(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sealpipe.client, "Network", Slow)
+    monkeypatch.setattr(sealpipe.client, "ServiceNetwork", Slow)
     ready = threading.Barrier(THREADS)
 
     def calls(client: Client) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
-from sealpipe.api import Answer, Failure, Operation, Resend
+from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.flows import Send, Wait
 from sealpipe.flows.retry import TRIES, Budget, call
 
 NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
-Reaction = Callable[[int], Answer | Failure]
+Reaction = Callable[[int], Response | Failure]
 
 
 def operation(resend: Resend = Resend.KEYED) -> Operation[str]:
@@ -57,12 +57,12 @@ def drive(
         return error, given, waits
 
 
-def always(result: Answer | Failure) -> Reaction:
+def always(result: Response | Failure) -> Reaction:
     return lambda _: result
 
 
-def answer(status: int, **headers: str) -> Answer:
-    return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, b"")
+def answer(status: int, **headers: str) -> Response:
+    return Response(status, {name.replace("_", "-"): value for name, value in headers.items()}, b"")
 
 
 def test_the_pause_doubles_up_to_eight_seconds_and_there_are_five_tries() -> None:
@@ -75,7 +75,7 @@ def test_the_pause_doubles_up_to_eight_seconds_and_there_are_five_tries() -> Non
 @pytest.mark.parametrize("oversleep", [1.0, 1.5, 3.0, 100.0])
 @pytest.mark.parametrize("result", [NOT_SENT, SENT, answer(503), answer(429)])
 def test_no_try_is_begun_without_time_however_late_the_machine_wakes_us(
-    result: Answer | Failure, oversleep: float
+    result: Response | Failure, oversleep: float
 ) -> None:
     _, given, _ = drive(always(result), Clock(sending=0.3, oversleep=oversleep), deadline=2.0)
     assert given
@@ -97,7 +97,7 @@ def test_no_try_is_begun_without_time_however_late_the_machine_wakes_us(
     ],
 )
 def test_the_error_says_what_is_known_of_the_outcome(
-    results: list[Answer | Failure], resend: Resend, kind: type[ServiceError]
+    results: list[Response | Failure], resend: Resend, kind: type[ServiceError]
 ) -> None:
     error, _, _ = drive(lambda number: results[min(number, len(results)) - 1], Clock(), resend)
     assert type(error) is kind
@@ -111,7 +111,7 @@ def test_what_may_never_be_sent_twice_is_sent_once() -> None:
 
 @pytest.mark.parametrize("text", ["0", "7", "59"])
 def test_a_retry_after_within_the_deadline_is_waited_for_exactly(text: str) -> None:
-    results = [answer(429, retry_after=text), Answer(200, {}, b"done")]
+    results = [answer(429, retry_after=text), Response(200, {}, b"done")]
     value, _, waits = drive(lambda number: results[number - 1], Clock())
     assert (value, waits) == ("done", [float(text)])
 

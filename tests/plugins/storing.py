@@ -9,7 +9,7 @@ import pytest
 
 from plugins.aws.reading import registry
 from sealpipe.errors import PluginError
-from sealpipe.plugin import Mode, Receipt, Stored
+from sealpipe.plugin import Mode, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import call_plugin
@@ -19,7 +19,9 @@ from sealpipe.testing.contract import CANARY, error_text, find_leaks
 Values = Mapping[str, str | bytes]
 
 
-def put(environ: Mapping[str, str], target: str, values: Values, mode: Mode = "create", marker: str = "m1") -> Receipt:
+def put(
+    environ: Mapping[str, str], target: str, values: Values, mode: Mode = "create", marker: str = "m1"
+) -> WriteResult:
     """Store, by a registry of its own: another process, or another machine."""
     found = registry(environ)
     try:
@@ -28,10 +30,10 @@ def put(environ: Mapping[str, str], target: str, values: Values, mode: Mode = "c
         found.close()
 
 
-def put_by(found: Registry, target: str, values: Values, mode: Mode = "create", marker: str = "m1") -> Receipt:
+def put_by(found: Registry, target: str, values: Values, mode: Mode = "create", marker: str = "m1") -> WriteResult:
     """Store."""
     reference = parse(target)
-    fields = [Stored(key, Secret(value)) for key, value in values.items()]
+    fields = [SinkField(key, Secret(value)) for key, value in values.items()]
     sink = found.sink(reference.name)
     locator = found.locate(reference, "sink")
     return call_plugin(target, lambda: sink.put(locator, fields, mode=mode, marker=marker))
@@ -55,10 +57,10 @@ def refused(
     return caught.value
 
 
-def at_once(*jobs: Callable[[], Receipt]) -> list[Receipt | PluginError]:
+def at_once(*jobs: Callable[[], WriteResult]) -> list[WriteResult | PluginError]:
     """What each comes to, all running at the same time."""
 
-    def outcome(job: Callable[[], Receipt]) -> Receipt | PluginError:
+    def outcome(job: Callable[[], WriteResult]) -> WriteResult | PluginError:
         try:
             return job()
         except PluginError as error:

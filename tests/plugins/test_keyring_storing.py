@@ -17,7 +17,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode, Receipt, Secret, Stored
+from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import describe_write, write_fields
@@ -179,9 +179,9 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     return make
 
 
-def put(registry: Registry, *values: str | bytes, body: str = "db/app", mode: Mode = "create") -> Receipt:
+def put(registry: Registry, *values: str | bytes, body: str = "db/app", mode: Mode = "create") -> WriteResult:
     locator = registry.locate(parse(f"keyring:{body}"), "sink")
-    return write_fields(registry, "keyring", locator, [Stored("k", Secret(each)) for each in values], mode, "m1")
+    return write_fields(registry, "keyring", locator, [SinkField("k", Secret(each)) for each in values], mode, "m1")
 
 
 KEEPS = "held[service, username] = password"

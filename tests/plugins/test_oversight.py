@@ -12,7 +12,7 @@ import pytest
 
 from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, SettingError
 from sealpipe.errors import PluginError
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
 from sealpipe.registry.hooks import PolicyHook, read_policy_hooks
 from sealpipe_rehearsal.running_service import RunningService
@@ -20,7 +20,7 @@ from support.distributions import Site
 from support.machines import ALLOWS_ALL
 from support.terminal import Done, Terminal
 
-PLAN = Outgoing(
+PLAN = OutgoingAction(
     "share", (("Password", "password"),), ("vault",), ("email:a@example.com",),
     datetime.now(UTC) + timedelta(hours=1, minutes=30), 1,
 )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 from sealpipe import AsyncClient, Client, Field, NotConfiguredError, PolicyError, SettingError
 from sealpipe.cli import COMMANDS
 from sealpipe.flows.retry import call
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
 from sealpipe.registry.hooks import PolicyHook
 from sealpipe_rehearsal.running_service import RunningService
@@ -520,7 +520,7 @@ def test_a_store_may_bear_the_name_of_its_own_plugin() -> None:
     assert registry.identity("source", "vault") == "vault/vault"
 
 
-PLAN = Outgoing("share", sources=("vault/prod-db",), recipients=("work:a@example.com",), channels=("email/work",))
+PLAN = OutgoingAction("share", sources=("vault/prod-db",), recipients=("work:a@example.com",), channels=("email/work",))
 
 
 @pytest.mark.parametrize(
@@ -556,7 +556,7 @@ def test_a_pattern_with_a_slash_is_of_plugin_and_store(tmp_path: Path, rule: str
 
 def test_a_third_partys_plugin_in_a_built_in_ones_place_is_not_taken_for_it(tmp_path: Path) -> None:
     """Its names tell it: a pattern for `email` does not mean it, with or without a slash."""
-    plan = Outgoing("share", recipients=("email:a@example.com",), channels=("email@evil/email@evil",))
+    plan = OutgoingAction("share", recipients=("email:a@example.com",), channels=("email@evil/email@evil",))
     for pattern, allowed in (("email:*", False), ("email/email:*", False), ("email@evil:*", True)):
         (tmp_path / "policy.toml").write_text(f'recipients = ["{pattern}"]')
         overseer = PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})
@@ -618,6 +618,6 @@ def test_a_policy_that_everybody_may_write_or_replace_allows_nothing(
 def test_expiry_rules_are_for_what_is_made(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text('longest_expiry = "1d"')
     overseer = PolicyHook("policy", {"file": str(tmp_path / "policy.toml")})
-    Registry().check_outgoing([overseer], Outgoing("collect"))
+    Registry().check_outgoing([overseer], OutgoingAction("collect"))
     with pytest.raises(PolicyError):
-        Registry().check_outgoing([overseer], Outgoing("request"))
+        Registry().check_outgoing([overseer], OutgoingAction("request"))

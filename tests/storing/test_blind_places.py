@@ -21,7 +21,7 @@ def sealpipe_sinks(register):
 SLOT = """
 import os, signal
 from pathlib import Path
-from sealpipe.plugin import WriteConflictError, Receipt, Sink
+from sealpipe.plugin import Sink, WriteConflictError, WriteResult
 
 class It(Sink):
     def describe(self, locator, mode):
@@ -34,7 +34,7 @@ class It(Sink):
         place.write_text(fields[0].value.reveal())
         if os.environ.get("CUT_OFF_AT") == locator.body:
             os.kill(os.getpid(), signal.SIGKILL)
-        return Receipt(locator, known=False)
+        return WriteResult(locator, known=False)
 """
 WORDS = (
     "share",

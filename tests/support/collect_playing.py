@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import plan_collect
-from sealpipe.flows.collect.result import Collected, Progress
+from sealpipe.flows.collect.result import CollectResult, Progress
 from support.collect_model import Expected, expected
 from support.collect_world import TARGET, World, open_cabinet, session
 
@@ -35,7 +35,7 @@ def played(world: World) -> Counter[str]:
     return ends + Counter({"worlds": 1, "requests": len(wanted), "answers compared": len(world.trace)})
 
 
-def _collect(world: World) -> list[Collected]:
+def _collect(world: World) -> list[CollectResult]:
     codes = [world.code(number) for number in range(len(world.asked))]
     plan = plan_collect(codes, pick=world.pick, to=[TARGET], wait=timedelta(seconds=world.wait))
     world.until = world.now + world.wait
@@ -44,11 +44,11 @@ def _collect(world: World) -> list[Collected]:
         if progress.event == "waiting":
             world.trace.append((world.now, "", "pause", None))
 
-    found: list[Collected] = world.drive(poll.collect(session(), plan, told, clock=lambda: world.now))
+    found: list[CollectResult] = world.drive(poll.collect(session(), plan, told, clock=lambda: world.now))
     return found
 
 
-def _told(collected: Collected) -> Expected:
+def _told(collected: CollectResult) -> Expected:
     problem = collected.problem()
     code = 0 if problem is None else problem.exit_code
     values = []

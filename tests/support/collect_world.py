@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
-from sealpipe.api import Answer, Failure, Operation
-from sealpipe.flows import Do, Flow, Send, Tell, Wait
+from sealpipe.api import Failure, Operation, Response
+from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.session import Session, open_session
 from sealpipe.plugin import (
     AccessDeniedError,
     Locator,
     Mode,
-    Receipt,
     Sink,
+    SinkField,
     SinkInfo,
-    Stored,
     UnavailableError,
+    WriteResult,
     hookimpl,
 )
 from sealpipe.registry import Registry
@@ -57,15 +57,15 @@ BOXES: dict[str, str | None] = {
 }
 """What may be submitted: what each of `GOOD` holds is its name, the others are of no use."""
 
-FAULTS: dict[str, Answer | Failure] = {
-    "429": Answer(429, {}, b'{"error_code": 107, "message": "slow"}'),
-    "500": Answer(500, {}, b'{"error_code": 11, "message": "oops"}'),
-    "502": Answer(502, {}, b"<html>"),
+FAULTS: dict[str, Response | Failure] = {
+    "429": Response(429, {}, b'{"error_code": 107, "message": "slow"}'),
+    "500": Response(500, {}, b'{"error_code": 11, "message": "oops"}'),
+    "502": Response(502, {}, b"<html>"),
     "cut": Failure(sent=True, detail="the connection broke"),
     "refused": Failure(sent=False, detail="no connection"),
-    "garbled": Answer(200, {}, b"{"),
-    "404": Answer(404, {}, b'{"error_code": 70, "message": "no"}'),
-    "401": Answer(401, {}, b'{"message": "Unauthorized"}'),
+    "garbled": Response(200, {}, b"{"),
+    "404": Response(404, {}, b'{"error_code": 70, "message": "no"}'),
+    "401": Response(401, {}, b'{"message": "Unauthorized"}'),
 }
 """What an answer can be in place of the right one."""
 
@@ -111,7 +111,7 @@ class World:
     def code(self, number: int) -> str:
         return f"request{number}"
 
-    def send(self, operation: Operation[Any], _timeout: float) -> Answer | Failure:
+    def send(self, operation: Operation[Any], _timeout: float) -> Response | Failure:
         assert operation.method == "GET", "nothing here is to be changed at the service"
         code, _, rest = operation.path.removeprefix("/requests/").partition("/")
         what = "items" if rest else "state"
@@ -122,7 +122,7 @@ class World:
             return FAULTS[how]
         told = self._items(code, how) if rest else self._state(code)
         self.trace.append((self.now, code, what, told))
-        return Answer(200, {}, json.dumps(self._listed(told) if rest else told).encode())
+        return Response(200, {}, json.dumps(self._listed(told) if rest else told).encode())
 
     def _state(self, code: str) -> dict[str, Any]:
         asked = self._of(code)
@@ -167,7 +167,7 @@ class World:
                         result = self.send(operation, timeout)
                     case Wait(seconds):
                         self.now += seconds
-                    case Do(work, _) | Tell(work):
+                    case Do(work, _) | Notify(work):
                         result = work()
             except Exception as raised:  # noqa: BLE001 - the flow decides what it means
                 error = raised
@@ -186,7 +186,7 @@ class Cabinet(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         return f"{mode} {locator.body}"
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
         (value,) = (each.value.reveal() for each in fields)
         way = self.ways.get(value, "")
         if way == "denied":
@@ -195,10 +195,10 @@ class Cabinet(Sink):
             self.ways[value] = ""
             raise UnavailableError("not now", locator=locator.text)
         if locator.body in self.values:
-            return Receipt(locator, already=True)
+            return WriteResult(locator, already=True)
         self.values[locator.body] = value
         self.puts.append(locator.body)
-        return Receipt(locator)
+        return WriteResult(locator)
 
 
 @hookimpl

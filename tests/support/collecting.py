@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sealpipe import Client
-from sealpipe.api import Answer, Operation
-from sealpipe.flows import Do, Flow, Send, Tell, Wait
+from sealpipe.api import Operation, Response
+from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectPlan
-from sealpipe.flows.collect.result import Collected, OnProgress
+from sealpipe.flows.collect.result import CollectResult, OnProgress
 from sealpipe.flows.session import Session
-from sealpipe.http.network import Network
+from sealpipe.http.network import ServiceNetwork
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
@@ -78,7 +78,7 @@ def ask(job: Job, *prompts: str, **options: Any) -> Asked:
     return Asked(job, made.collect_link, made.receipt)
 
 
-def values(collected: Collected) -> list[list[str]]:
+def values(collected: CollectResult) -> list[list[str]]:
     """What was typed, submission by submission."""
     return [[_open(each) for each in row.fields] for row in collected.submissions]
 
@@ -129,12 +129,12 @@ class Hours:
     waited: list[float] = field(default_factory=list)
     passes: Callable[[float], object] = lambda _: None
     _planned: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
-    _network: Network | None = None
+    _network: ServiceNetwork | None = None
 
     def at(self, when: float, what: Callable[[], object]) -> None:
         self._planned.append((when, what))
 
-    def collect(self, plan: CollectPlan, on_progress: OnProgress | None = None, **options: Any) -> list[Collected]:
+    def collect(self, plan: CollectPlan, on_progress: OnProgress | None = None, **options: Any) -> list[CollectResult]:
         return self.run(poll.collect(self.session, plan, on_progress, clock=lambda: self.now, **options))
 
     def run(self, flow: Flow[Any]) -> Any:
@@ -152,7 +152,7 @@ class Hours:
                             self._wait(seconds)
                         case Do(work, _):
                             result = work()
-                        case Tell(callback):
+                        case Notify(callback):
                             callback()
                 except Exception as raised:  # noqa: BLE001 - the flow decides what it means
                     error = raised
@@ -165,9 +165,9 @@ class Hours:
     def _send(self, operation: Operation[Any], timeout: float) -> Any:
         self.sent.append((self.now, operation.path))
         if self._network is None:
-            self._network = Network(self.session)
+            self._network = ServiceNetwork(self.session)
         answer = self._network.send(operation, timeout)
-        if not isinstance(answer, Answer) or answer.status != 200:
+        if not isinstance(answer, Response) or answer.status != 200:
             # What the network learned about its pace it learned in real time.
             with closing(self._network):
                 self._network = None

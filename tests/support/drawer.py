@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import Locator, Mode, Receipt, Sink, SinkInfo, Stored, WriteConflictError, hookimpl, missing
+from sealpipe.plugin import (
+    Locator,
+    Mode,
+    Sink,
+    SinkField,
+    SinkInfo,
+    WriteConflictError,
+    WriteResult,
+    hookimpl,
+    merge_fields,
+)
 
 
 @hookimpl
@@ -26,7 +36,7 @@ class Drawer(Sink):
             self._file(locator).write_text('{"values": {"a": ""}}')
         return f"{mode} {locator.body}"
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         file = self._file(locator)
         there = json.loads(file.read_text()) if file.exists() else {}
         number = there.get("number", 0)
@@ -37,9 +47,9 @@ class Drawer(Sink):
             logging.getLogger("drawer").info("stored %s", values)
         after = self._after(there, values, mode, marker)
         if after is None:
-            return Receipt(locator, str(number), already=True)
+            return WriteResult(locator, str(number), already=True)
         file.write_text(json.dumps({"values": after, "marker": marker, "number": number + 1}))
-        return Receipt(locator, str(number + 1))
+        return WriteResult(locator, str(number + 1))
 
     def _after(self, there: dict[str, Any], values: dict[str, str], mode: Mode, marker: str) -> dict[str, str] | None:
         before = {key: value.encode() for key, value in there["values"].items()} if there else None
@@ -53,7 +63,9 @@ class Drawer(Sink):
         if self.wrong == "a marker is all" and marked:
             return None
         try:
-            after = missing(before, {key: value.encode() for key, value in values.items()}, mode=mode, marked=marked)
+            after = merge_fields(
+                before, {key: value.encode() for key, value in values.items()}, mode=mode, marked=marked
+            )
         except WriteConflictError as error:
             if self.wrong == "an error tells a value":
                 raise WriteConflictError(f"{next(iter(values.values()))} is there already") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from sealpipe.plugin import Locator, Mode, Receipt, SinkInfo, Stored, hookimpl
+from sealpipe.plugin import Locator, Mode, SinkField, SinkInfo, WriteResult, hookimpl
 from support.drawer import Drawer
 
 PATIENCE = 30
@@ -23,7 +23,7 @@ class Gate(Drawer):
     opened = threading.Event()
     stored = 0
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         Gate.entered.set()
         assert Gate.opened.wait(PATIENCE)
         receipt = super().put(locator, fields, mode=mode, marker=marker)

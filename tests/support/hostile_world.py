@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe import Client
-from sealpipe.api import Answer, Operation
+from sealpipe.api import Operation, Response
 from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
-from sealpipe.flows import Do, Flow, Send, Tell
+from sealpipe.flows import Do, Flow, Notify, Send
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectPlan, plan_collect
-from sealpipe.flows.collect.result import Collected, worst_error
+from sealpipe.flows.collect.result import CollectResult, worst_error
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed
@@ -100,13 +100,13 @@ class World:
     def receipt(self, code: str) -> Receipt:
         return Receipt(code, self.public_key, PROMPTS)
 
-    def answer(self, operation: Operation[Any]) -> Answer:
+    def answer(self, operation: Operation[Any]) -> Response:
         """As the service would, at once."""
         _, _, code, *rest = operation.path.split("/")
         about = {"short_code": code, "expired_at": "2099-01-01T00:00:00Z", "public_key": self.public_key}
-        return Answer(200, {}, self._bodies[code] if rest else json.dumps(about).encode())
+        return Response(200, {}, self._bodies[code] if rest else json.dumps(about).encode())
 
-    def collect(self, plan: CollectPlan) -> tuple[list[Collected], bytes]:
+    def collect(self, plan: CollectPlan) -> tuple[list[CollectResult], bytes]:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_report.ProgressReport()
@@ -123,7 +123,7 @@ class World:
                 render.print_error(first, as_json=True)
         return results, err.read()
 
-    def _run(self, flow: Flow[list[Collected]]) -> list[Collected]:
+    def _run(self, flow: Flow[list[CollectResult]]) -> list[CollectResult]:
         """Like the client's driver, but that no time passes in waiting."""
         result: Any = None
         error: Exception | None = None
@@ -137,14 +137,14 @@ class World:
                             result = self.answer(operation)
                         case Do(work, _):
                             result = work()
-                        case Tell(callback):
+                        case Notify(callback):
                             callback()
                 except Exception as raised:  # noqa: BLE001 - the flow decides what it means
                     error = raised
         except StopIteration as end:
             return list(end.value)
 
-    def stdout(self, plan: CollectPlan, results: Sequence[Collected], how: str, *, stored: bool) -> bytes:
+    def stdout(self, plan: CollectPlan, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
         with stream() as out, redirect_stdout(out.file):
             collect_report.show(self.client.session, results, plan, values, _OUTSIDE_CI)
@@ -159,7 +159,7 @@ class World:
     def judge_stdout(
         self,
         plan: CollectPlan,
-        results: Sequence[Collected],
+        results: Sequence[CollectResult],
         groups: Sequence[Sequence[tuple[Row, str | None]] | None],
         wanted: Sequence[Sequence[Any]],
     ) -> None:

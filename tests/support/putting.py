@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from sealpipe.errors import PluginError
-from sealpipe.plugin import Mode, Receipt, Stored
+from sealpipe.plugin import Mode, SinkField, WriteResult
 from sealpipe.reference import Reference
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
@@ -26,10 +26,10 @@ from support.terminal import PATIENCE
 TESTS = Path(__file__).resolve().parents[1]
 
 
-def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str) -> Receipt:
+def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str) -> WriteResult:
     """Store some values, as the core does. `params` are the sink's own."""
     registry = Registry(environ={}, new_file=new_file, replace_file=replace_file)
-    fields = [Stored(key, Secret(value)) for key, value in values.items()]
+    fields = [SinkField(key, Secret(value)) for key, value in values.items()]
     return registry.sink(name).put(
         registry.locate(Reference(name, body, tuple(params.items())), "sink"), fields, mode=mode, marker="m1"
     )

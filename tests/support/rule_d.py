@@ -22,7 +22,7 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, cast
 
-from sealpipe.api import Answer, Failure, Operation
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.errors import DeliveryError, NotFoundError, SealpipeError
 from sealpipe.flows import Do, Send, Wait
 from sealpipe.flows.request.expire import EndedRequest, expire_request
@@ -72,7 +72,7 @@ class Service:
         if self.active(now):
             self.submissions.append(f"s{len(self.submissions)}")
 
-    def handle(self, operation: Operation[Any], kind: str, now: float) -> Answer:
+    def handle(self, operation: Operation[Any], kind: str, now: float) -> Response:
         if operation.method == "DELETE":
             return self._delete(kind, now)
         if self.destroyed_by and (operation.path.endswith("/submissions") or not self.tells_removed):
@@ -85,7 +85,7 @@ class Service:
         ends = (EPOCH + timedelta(seconds=self.ends)).isoformat(timespec="seconds")
         return told(200, {"short_code": CODE, "expired_at": ends, "public_key": "P"})
 
-    def _delete(self, kind: str, now: float) -> Answer:
+    def _delete(self, kind: str, now: float) -> Response:
         if self.destroyed_by:
             return told(404, {"error_code": 70})
         if self.active(now):
@@ -96,8 +96,8 @@ class Service:
         return told(200, {"short_code": CODE, "outcome": "deleted"})
 
 
-def told(status: int, members: dict[str, Any]) -> Answer:
-    return Answer(status, {}, json.dumps(members).encode())
+def told(status: int, members: dict[str, Any]) -> Response:
+    return Response(status, {}, json.dumps(members).encode())
 
 
 @dataclass
@@ -294,7 +294,7 @@ class Schedule:
         if fate in ("429", "401", "500/11", "502"):
             members = {"429": {"error_code": 107}, "500/11": {"error_code": 11}, "401": {"message": "Unauthorized"}}
             status = int(fate[:3])
-            answer = Answer(status, {}, json.dumps(members[fate]).encode() if fate in members else b"<html>")
+            answer = Response(status, {}, json.dumps(members[fate]).encode() if fate in members else b"<html>")
             self.at(self.now + travel, lambda: self.go_on(command, answer, None))
             return
         if "late" in fate:
@@ -307,7 +307,7 @@ class Schedule:
             if fate == "500/11 after":
                 answer = told(500, {"error_code": 11})
             if fate == "garbled":
-                answer = Answer(200, {}, b'{"short_code":')
+                answer = Response(200, {}, b'{"short_code":')
             if fate != "answer lost" and not answered_early and self.now < gives_up:
                 if operation.path.endswith("/submissions") and fate not in ("garbled", "500/11 after"):
                     command.read = set(self.service.submissions)
@@ -316,7 +316,7 @@ class Schedule:
         left = (travel < timeout and fate != "answer lost") and not answered_early
         self.at(self.now + travel, arrives)
         if not left:
-            silent = Answer(504, {}, b"<html>") if answered_early else Failure(sent=True, detail=fate)
+            silent = Response(504, {}, b"<html>") if answered_early else Failure(sent=True, detail=fate)
             self.at(
                 min(gives_up, self.now + self.random.choice([0.1, timeout])), lambda: self.go_on(command, silent, None)
             )
@@ -326,11 +326,11 @@ class Schedule:
         longest = HOUR - 1 if deleting and self.service.ends > self.now + HOUR else 59.0
         return self.random.choice([self.random.uniform(0, 59.0), self.random.uniform(0, longest)])
 
-    def dated(self, answer: Answer, fate: str) -> Answer:
+    def dated(self, answer: Response, fate: str) -> Response:
         if self.dateless or (fate == "no date" and not self.wild):
             return answer
         date = format_datetime((EPOCH + timedelta(seconds=self.now)).replace(microsecond=0), usegmt=True)
-        return Answer(answer.status, {"date": date}, answer.body)
+        return Response(answer.status, {"date": date}, answer.body)
 
     def on_delete(self, command: Command, operation: Operation[Any]) -> None:
         command.deletes += 1

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sealpipe.errors import PluginError
-from sealpipe.plugin import Message, Secret, Stored
+from sealpipe.plugin import Message, Secret, SinkField
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import check_recipient, send_message, write_fields
@@ -45,7 +45,7 @@ def read(registry: Registry, reference: str) -> object:
 
 def put(registry: Registry, reference: str) -> object:
     """Write to a sink."""
-    fields = [Stored("k", Secret("v4lue"))]
+    fields = [SinkField("k", Secret("v4lue"))]
     return write_fields(
         registry, reference.partition(":")[0], registry.locate(parse(reference), "sink"), fields, "merge", "m"
     )

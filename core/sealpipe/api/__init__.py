@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-ANSWER_LIMIT = 1024 * 1024
+RESPONSE_LIMIT = 1024 * 1024
 """Bytes that an answer's body may have (submissions have a limit of their own)."""
 
 
@@ -30,7 +30,7 @@ class Resend(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What the service answered: status, headers in lower case, the whole body.
 
     `flaw` says why the body cannot be used, and then there is none: too long, or encoded.
@@ -54,7 +54,7 @@ class Failure:
     retry_after: float | None = None
 
 
-def succeeded(answer: Answer) -> bool:
+def succeeded(answer: Response) -> bool:
     """Whether the service says that it did what was asked."""
     return 200 <= answer.status < 300
 
@@ -72,13 +72,13 @@ class Operation(Generic[T]):
     method: str
     path: str
     resend: Resend
-    decode: Callable[[Answer], T] = field(repr=False)
+    decode: Callable[[Response], T] = field(repr=False)
     body: bytes | bytearray | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
-    limit: int = ANSWER_LIMIT
-    settles: Callable[[Answer], bool] = field(default=succeeded, repr=False)
-    whole: Callable[[Answer], bool] | None = field(default=None, repr=False)
+    limit: int = RESPONSE_LIMIT
+    settles: Callable[[Response], bool] = field(default=succeeded, repr=False)
+    whole: Callable[[Response], bool] | None = field(default=None, repr=False)
     own_connection: bool = False
     """It travels on a fresh connection that nothing else uses: none that the other side may just be closing."""
 

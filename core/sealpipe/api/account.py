@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sealpipe.api import Answer, Operation, Resend, codec, succeeded
+from sealpipe.api import Operation, Resend, Response, codec, succeeded
 from sealpipe.api.refusals import error_code
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
@@ -102,13 +102,13 @@ def get_capabilities() -> Operation[Capabilities | None]:
     )
 
 
-def _settles(answer: Answer) -> bool:
+def _settles(answer: Response) -> bool:
     # With an `error_code` it is the service itself that refuses: 404/1 is a share that is not there, 403/78 a scope.
     return succeeded(answer) or (answer.status in NOT_OFFERED and error_code(answer) is None)
 
 
-def _if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Answer], T | None]:
-    def read(answer: Answer) -> T | None:
+def _if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Response], T | None]:
+    def read(answer: Response) -> T | None:
         return decode(codec.parse_object(answer)) if succeeded(answer) else None
 
     return read
@@ -174,7 +174,7 @@ def get_stats() -> Operation[Stats]:
     return Operation("read the stats", "GET", "/stats", Resend.READ, _stats)
 
 
-def _stats(answer: Answer) -> Stats:
+def _stats(answer: Response) -> Stats:
     members = codec.parse_object(answer)
     shares = codec.read_object(members, "shares")
     unknown = codec.unknown_members(shares, "active", "expired", "total_viewed")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from sealpipe.api import Answer
+from sealpipe.api import Response
 from sealpipe.errors import ProtocolError, UsageError
 from sealpipe.times import parse_time
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def parse_object(answer: Answer) -> dict[str, Any]:
+def parse_object(answer: Response) -> dict[str, Any]:
     """The body as a JSON object. NaN, duplicate members and endless nesting are refused."""
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)

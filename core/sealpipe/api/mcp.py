@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from sealpipe import __version__
-from sealpipe.api import Answer, Operation, Resend, codec, succeeded
+from sealpipe.api import Operation, Resend, Response, codec, succeeded
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError, UsageError
 
@@ -48,11 +48,11 @@ def encode(message: Mapping[str, Any]) -> bytes:
     )
 
 
-def _is_stream(answer: Answer) -> bool:
+def _is_stream(answer: Response) -> bool:
     return answer.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
 
 
-def find_response(answer: Answer, number: int) -> dict[str, Any] | None:
+def find_response(answer: Response, number: int) -> dict[str, Any] | None:
     """The message of an answer that is the response to request `number`. What else a stream has is passed by."""
     if not _is_stream(answer):
         return _ours(codec.parse_object(answer), number)
@@ -60,7 +60,7 @@ def find_response(answer: Answer, number: int) -> dict[str, Any] | None:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     for data in read_events(answer.body):
         with suppress(ProtocolError):  # what is no message of ours may be anything
-            found = _ours(codec.parse_object(Answer(answer.status, {}, data)), number)
+            found = _ours(codec.parse_object(Response(answer.status, {}, data)), number)
             if found is not None:
                 return found
     return None
@@ -75,12 +75,12 @@ def _ours(message: dict[str, Any], number: int) -> dict[str, Any] | None:
     return message if known and (same or lost) and ("result" in message) != ("error" in message) else None
 
 
-def is_streamed(answer: Answer, number: int) -> bool:
+def is_streamed(answer: Response, number: int) -> bool:
     """Whether a stream, as far as it came, has the response to request `number`: nothing after it matters."""
     return _is_stream(answer) and find_response(answer, number) is not None
 
 
-def is_error_response(answer: Answer, number: int) -> bool:
+def is_error_response(answer: Response, number: int) -> bool:
     """Whether a status that is no success carries a JSON-RPC error: then that tells more than the status."""
     if not 400 <= answer.status < 500 or answer.status in (401, 403, 429):
         return False
@@ -194,7 +194,7 @@ def list_page(line: McpSession, cursor: str | None) -> Operation[tuple[tuple[Too
 def call(line: McpSession, name: str, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
     """tools/call. Never sent twice: a tool may change something."""
 
-    def read(members: dict[str, Any], _: Answer) -> ToolResult:
+    def read(members: dict[str, Any], _: Response) -> ToolResult:
         return _result(members, name)
 
     return _request("tools/call", {"name": name, "arguments": dict(arguments)}, line, Resend.NEVER, read)
@@ -208,9 +208,9 @@ def _request(
     params: Mapping[str, Any],
     line: McpSession,
     resend: Resend,
-    read: Callable[[dict[str, Any], Answer], T],
+    read: Callable[[dict[str, Any], Response], T],
 ) -> Operation[T]:
-    def decode(answer: Answer) -> T:
+    def decode(answer: Response) -> T:
         response = find_response(answer, line.number)
         if response is None:
             raise ProtocolError("the service's answer has no response to our request", status=answer.status)
@@ -231,7 +231,7 @@ def _request(
     )
 
 
-def _session(members: dict[str, Any], answer: Answer) -> McpSession:
+def _session(members: dict[str, Any], answer: Response) -> McpSession:
     revision = codec.read_text(members, "protocolVersion")
     if revision is None:
         raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
@@ -241,7 +241,7 @@ def _session(members: dict[str, Any], answer: Answer) -> McpSession:
     return McpSession(revision, session_id, number=2)
 
 
-def _tools(members: dict[str, Any], _: Answer) -> tuple[tuple[Tool, ...], str | None]:
+def _tools(members: dict[str, Any], _: Response) -> tuple[tuple[Tool, ...], str | None]:
     if "tools" not in members:
         raise ProtocolError("the service's answer has no tools")
     return tuple(map(_tool, codec.read_rows(members, "tools"))), codec.read_text(members, "nextCursor") or None

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from sealpipe.api import Answer
+from sealpipe.api import Response
 from sealpipe.errors import (
     ApiAccessError,
     AuthenticationError,
@@ -68,7 +68,7 @@ NOT_CARRIED_OUT = frozenset({19, 53, 61, 105})
 (`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
 
 
-def service_error(answer: Answer, scope: str | None = None) -> ServiceError:
+def service_error(answer: Response, scope: str | None = None) -> ServiceError:
     """The exception for an answer that is not 2xx. `scope` is what the call needs: the service does not name it."""
     members = _members(answer.body)
     code = _code(members)
@@ -85,7 +85,7 @@ def service_error(answer: Answer, scope: str | None = None) -> ServiceError:
     )
 
 
-def error_code(answer: Answer) -> int | None:
+def error_code(answer: Response) -> int | None:
     """The `error_code` of an error's body; None where it has none: then it is not the service itself that answered."""
     return _code(_members(answer.body))
 
@@ -107,7 +107,7 @@ def _kind(status: int, code: int | None) -> type[ServiceError]:
     return ProtocolError
 
 
-def _message(answer: Answer, members: Mapping[str, Any], code: int | None) -> str:
+def _message(answer: Response, members: Mapping[str, Any], code: int | None) -> str:
     said = members.get("message", members.get("Message"))
     quoted = f": {escape_text(said)}" if isinstance(said, str) and said else ""
     if 300 <= answer.status < 400:

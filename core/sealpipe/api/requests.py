@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeVar
 
-from sealpipe.api import Answer, Operation, Resend, codec
+from sealpipe.api import Operation, Resend, Response, codec
 from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submission, Submissions
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
 from sealpipe.secret import Secret
@@ -118,7 +118,7 @@ def delete(short_code: str) -> Operation[DeletedRequest]:
     return Operation("expire the request", "DELETE", path, Resend.NEVER, decode, own_connection=True)
 
 
-def _created(answer: Answer, sent: str) -> CreatedRequest:
+def _created(answer: Response, sent: str) -> CreatedRequest:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
     members = codec.parse_object(answer)
@@ -152,10 +152,10 @@ def _item(members: Mapping[str, Any], answered_at: datetime | None = None) -> Re
     )
 
 
-def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]], T]) -> Callable[[Answer], T]:
+def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]], T]) -> Callable[[Response], T]:
     """Decode an answer that must be about the request that was asked for: what follows may depend on it."""
 
-    def decode(answer: Answer) -> T:
+    def decode(answer: Response) -> T:
         members = codec.parse_object(answer)
         if codec.read_short_code(members) != short_code:
             raise ProtocolError("the service answered about another request than the one asked for")
@@ -177,7 +177,7 @@ def _clock(headers: Mapping[str, str]) -> datetime | None:
         return None
 
 
-def _submissions(answer: Answer) -> Submissions:
+def _submissions(answer: Response) -> Submissions:
     members = codec.parse_object(answer)
     if not isinstance(members.get("submissions"), list):
         raise ProtocolError("the service's answer has no array of submissions")

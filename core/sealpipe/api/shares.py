@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from sealpipe.api import Answer, Operation, Resend, codec
+from sealpipe.api import Operation, Resend, Response, codec
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
 from sealpipe.wire.link import called
@@ -121,7 +121,7 @@ def expire(short_code: str) -> Operation[None]:
     return Operation("expire the share", "DELETE", f"/shares/{called(short_code)}", Resend.REPEATABLE, _expired)
 
 
-def _created(answer: Answer) -> CreatedShare:
+def _created(answer: Response) -> CreatedShare:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
     members = codec.parse_object(answer)
@@ -135,7 +135,7 @@ def _created(answer: Answer) -> CreatedShare:
     )
 
 
-def _info(answer: Answer) -> ShareInfo:
+def _info(answer: Response) -> ShareInfo:
     return _item(codec.parse_object(answer))
 
 
@@ -150,10 +150,10 @@ def _item(members: Mapping[str, object]) -> ShareInfo:
     )
 
 
-def _page(answer: Answer) -> Page[ShareInfo]:
+def _page(answer: Response) -> Page[ShareInfo]:
     return codec.read_page(codec.parse_object(answer), "shares", _item)
 
 
-def _expired(answer: Answer) -> None:
+def _expired(answer: Response) -> None:
     if codec.parse_object(answer).get("success") is not True:
         raise ProtocolError("the service answered 200 to the expiry, but did not confirm it")

@@ -13,7 +13,7 @@ from sealpipe.flows.session import Session
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.account import AccessLog, Capabilities, Stats
     from sealpipe.api.mcp import Tool, ToolResult
-    from sealpipe.flows.paging import LogWalk
+    from sealpipe.flows.paging import LogPageWalk
 
 
 def get_stats(session: Session) -> Flow[Stats]:
@@ -69,11 +69,11 @@ def share_log(
 
 def iter_share_log(
     session: Session, short_code: str, *, since: datetime | None = None, until: datetime | None = None
-) -> LogWalk:
+) -> LogPageWalk:
     """Every entry of a share's access log, page by page; none where the service offers no log."""
-    from sealpipe.flows.paging import LogWalk
+    from sealpipe.flows.paging import LogPageWalk
 
     def fetch(cursor: str | None) -> Flow[AccessLog | None]:
         return share_log(session, short_code, limit=100, cursor=cursor, since=since, until=until)
 
-    return LogWalk(fetch)
+    return LogPageWalk(fetch)

@@ -16,7 +16,7 @@ from sealpipe.secret import Secret, as_secret
 
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submissions
-    from sealpipe.flows.paging import Walk
+    from sealpipe.flows.paging import PageWalk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.request.expire import EndedRequest
     from sealpipe.prompts import Prompt
@@ -161,11 +161,15 @@ def list_requests(
     return call(api.list_page(page, limit, status), session.budget())
 
 
-def iter_requests(session: Session, *, limit: int = 100, status: Literal["expired"] | None = None) -> Walk[RequestInfo]:
+def iter_requests(
+    session: Session, *, limit: int = 100, status: Literal["expired"] | None = None
+) -> PageWalk[RequestInfo]:
     """Every active request (or every one that has ended), page by page, newest first."""
-    from sealpipe.flows.paging import Walk
+    from sealpipe.flows.paging import PageWalk
 
-    return Walk(lambda page: list_requests(session, page=page, limit=limit, status=status), lambda row: row.short_code)
+    return PageWalk(
+        lambda page: list_requests(session, page=page, limit=limit, status=status), lambda row: row.short_code
+    )
 
 
 def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:

@@ -25,7 +25,7 @@ from sealpipe.state.outbox import Outbox
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, ShareInfo
     from sealpipe.flows.deliver.send import Deliverable
-    from sealpipe.flows.paging import Walk
+    from sealpipe.flows.paging import PageWalk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.share.expire import EndedShare
 
@@ -103,11 +103,11 @@ def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Pag
     return call(api.list_page(page, limit), session.budget())
 
 
-def iter_shares(session: Session, *, limit: int = 100) -> Walk[ShareInfo]:
+def iter_shares(session: Session, *, limit: int = 100) -> PageWalk[ShareInfo]:
     """Every usable share, page by page, newest first."""
-    from sealpipe.flows.paging import Walk
+    from sealpipe.flows.paging import PageWalk
 
-    return Walk(lambda page: list_shares(session, page=page, limit=limit), lambda row: row.short_code)
+    return PageWalk(lambda page: list_shares(session, page=page, limit=limit), lambda row: row.short_code)
 
 
 def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:

@@ -13,7 +13,7 @@ from sealpipe.flows.session import Session
 if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
     from sealpipe.flows.collect.key import OpensWith
     from sealpipe.flows.collect.options import After
-    from sealpipe.flows.collect.result import Collected, OnProgress
+    from sealpipe.flows.collect.result import CollectResult, OnProgress
     from sealpipe.plugin import Mode
     from sealpipe.state.receipt import Receipt
 
@@ -31,7 +31,7 @@ def collect(
     after: After = "keep",
     state: str | Path | None = None,
     on_progress: OnProgress | None = None,
-) -> Flow[Collected]:
+) -> Flow[CollectResult]:
     """Open what was submitted to a request, and store it where it belongs (DESIGN 6.5). Safe to call again.
 
     `request` is a short code, or a receipt: with it the prompts' ids are known. `key` is `credential` (and the
@@ -77,7 +77,7 @@ def collect_each(
     after: After = "keep",
     state: str | Path | None = None,
     on_progress: OnProgress | None = None,
-) -> Flow[list[Collected]]:
+) -> Flow[list[CollectResult]]:
     """As `collect`, from many requests at once, within the plan's rate: each has its own outcome.
 
     Raises only what concerns all of them; `.problem()` of each is the error that it would have ended with.

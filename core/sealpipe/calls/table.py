@@ -20,7 +20,7 @@ from sealpipe.secret import strips_frames
 if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient
     from sealpipe.client import Client
-    from sealpipe.flows.paging import Pages
+    from sealpipe.flows.paging import PageIterator
     from sealpipe.setup import ClientSetup
 
 P = ParamSpec("P")
@@ -76,7 +76,7 @@ class ListCall(_Method, Generic[P, T]):
 
     maker = "_make_list_call"
 
-    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], Pages[T]]]) -> None:
+    def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], PageIterator[T]]]) -> None:
         super().__init__(find)
 
     @overload

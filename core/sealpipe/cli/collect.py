@@ -17,7 +17,7 @@ from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 if TYPE_CHECKING:
     from sealpipe.client import Client
     from sealpipe.flows.collect.options import CollectJob, CollectPlan
-    from sealpipe.flows.collect.result import Collected
+    from sealpipe.flows.collect.result import CollectResult
     from sealpipe.state.receipt import Receipt
 
 
@@ -101,7 +101,7 @@ def _named(client: Client, plan: CollectPlan, words: Sequence[str], values: dict
     return replace(plan, jobs=tuple(jobs))
 
 
-def _end(client: Client, results: Sequence[Collected], values: dict[str, Any]) -> list[SealpipeError]:
+def _end(client: Client, results: Sequence[CollectResult], values: dict[str, Any]) -> list[SealpipeError]:
     from sealpipe.cli.collect_report import print_late
 
     failed: list[SealpipeError] = []

@@ -11,7 +11,7 @@ from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import SealpipeError
 from sealpipe.flows.collect.options import CollectPlan
-from sealpipe.flows.collect.result import Collected, OpenedSubmission, Progress
+from sealpipe.flows.collect.result import CollectResult, OpenedSubmission, Progress
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 from sealpipe.times import format_time
@@ -71,7 +71,7 @@ class ProgressReport:
             render.print_note(line)
 
 
-def print_warnings(result: Collected) -> None:
+def print_warnings(result: CollectResult) -> None:
     """Print warnings about a result."""
     code = render.escape(result.short_code)
     for each in result.unreadable[:_MOST]:
@@ -91,7 +91,7 @@ def print_warnings(result: Collected) -> None:
         render.print_note(f"sealpipe: {warning}")
 
 
-def print_late(result: Collected) -> None:
+def print_late(result: CollectResult) -> None:
     """Print how many submissions arrived while the request expired: with `--pick each` they were stored, too."""
     if result.late:
         code, stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
@@ -116,7 +116,7 @@ def _words(error: SealpipeError) -> str:
 
 
 def show(
-    session: Session, results: Sequence[Collected], plan: CollectPlan, values: dict[str, Any], leave: Disclosure
+    session: Session, results: Sequence[CollectResult], plan: CollectPlan, values: dict[str, Any], leave: Disclosure
 ) -> None:
     """Print the result on stdout; values only through `leave`. DeliveryError if stdout cannot be written."""
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
@@ -125,7 +125,7 @@ def show(
         leave.write(session.registry, _hidden(results, plan), lambda: _show(results, values))
 
 
-def _show(results: Sequence[Collected], values: dict[str, Any]) -> None:
+def _show(results: Sequence[CollectResult], values: dict[str, Any]) -> None:
     stored = bool(values["to"] or values["dir"])
     if values["output"] == "json":
         rows = [_members(result, with_values=not stored and not values["dry_run"]) for result in results]
@@ -140,7 +140,7 @@ def _show(results: Sequence[Collected], values: dict[str, Any]) -> None:
         render.print_lines(lines)
 
 
-def _lines(result: Collected, *, stored: bool, dry_run: bool) -> Iterator[str]:
+def _lines(result: CollectResult, *, stored: bool, dry_run: bool) -> Iterator[str]:
     show = render.escape
     if dry_run:
         for plan in result.planned:
@@ -158,7 +158,7 @@ def _lines(result: Collected, *, stored: bool, dry_run: bool) -> Iterator[str]:
             yield from (f"{show(field.key)}: {show(revealed(field))}" for field in received.fields)
 
 
-def _members(result: Collected, *, with_values: bool) -> dict[str, Any]:
+def _members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
     members: dict[str, Any] = {
         "schema": render.SCHEMA,
         "short_code": result.short_code,
@@ -190,7 +190,7 @@ def _submission(received: OpenedSubmission, *, with_values: bool) -> dict[str, A
     return {"short_code": received.short_code, "created_at": created, "marker": received.marker, "fields": rows}
 
 
-def _hidden(results: Sequence[Collected], plan: CollectPlan) -> Iterator[Secret]:
+def _hidden(results: Sequence[CollectResult], plan: CollectPlan) -> Iterator[Secret]:
     """Yield all values to mask: all but those for a prompt of type `text`.
 
     The prompt's own type counts: the type in a submission is whatever its sender wrote.

@@ -82,7 +82,7 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     """Open the link if policies allow it; observers learn of it before and after, with its short code."""
     from sealpipe.client import run
     from sealpipe.flows import policy
-    from sealpipe.plugin import Outgoing
+    from sealpipe.plugin import OutgoingAction
     from sealpipe.registry.hooks import read_policy_hooks
 
     config = context.run_config()
@@ -98,7 +98,7 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
         raise AssertionError("opening a sealed link asks no service")
 
     session = policy.LocalContext(watching, cache(registry), gate)
-    return run(policy.run_under_policy(session, Outgoing("unseal", short_codes=(code,)), work()), nobody)
+    return run(policy.run_under_policy(session, OutgoingAction("unseal", short_codes=(code,)), work()), nobody)
 
 
 def _show(link: Secret, *, as_json: bool) -> None:

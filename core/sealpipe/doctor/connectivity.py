@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
-from sealpipe.api import Answer, Failure, Operation, shares
+from sealpipe.api import Failure, Operation, Response, shares
 from sealpipe.api.refusals import service_error
 from sealpipe.client import run
 from sealpipe.doctor import Finding, failure, ok, warning
@@ -27,7 +27,7 @@ from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.http.addresses import proxy_for
 from sealpipe.http.exchange import SendWatch
-from sealpipe.http.network import Network
+from sealpipe.http.network import ServiceNetwork
 from sealpipe.http.plugin_network import ProxyError, connect
 from sealpipe.http.tls import tls_context
 from sealpipe.loopback import is_loopback
@@ -73,14 +73,14 @@ class ServiceConnection:
     """The service on the wire: every call once, within one deadline for all. Counts them."""
 
     def __init__(self, session: Session) -> None:
-        self._network = Network(session, lambda: _CertificateWatch(self))
+        self._network = ServiceNetwork(session, lambda: _CertificateWatch(self))
         self._end = time.monotonic() + session.deadline
         self.calls = 0
         self.milliseconds = 0
         self.certificate: Mapping[str, Any] | None = None
         self.tls_version = ""
 
-    def send(self, operation: Operation[Any]) -> Answer | Failure:
+    def send(self, operation: Operation[Any]) -> Response | Failure:
         """What came back."""
         left = min(CALL_TIMEOUT, self._end - time.monotonic())
         if left <= 0:
@@ -129,7 +129,7 @@ def check_certificate(line: ServiceConnection) -> Iterator[Finding]:
         yield ok("certificate", told)
 
 
-def check_clock(answer: Answer, now: datetime) -> Finding:
+def check_clock(answer: Response, now: datetime) -> Finding:
     """Our clock against the service's Date, which has whole seconds."""
     try:
         theirs = parsedate_to_datetime(answer.headers["date"])

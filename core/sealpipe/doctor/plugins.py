@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sealpipe.doctor import Finding, failure, ok, run_check, warning
 from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.registry.calls import install_command
 from sealpipe.registry.stores import PLUGIN, unknown_plugin_variables
 
@@ -129,7 +129,7 @@ def _check_policy(registry: Registry, each: PolicyHook, check: str) -> Iterator[
     if each.name == "policy":
         # Its refusal is no trouble: it has read its rules.
         with suppress(PolicyError):
-            registry.check_outgoing([each], Outgoing("share", complete=False))
+            registry.check_outgoing([each], OutgoingAction("share", complete=False))
     file = each.table.get("file")
     if each.name == "audit" and (not isinstance(file, str) or not Path(file).is_absolute()):
         error = SettingError("its file is not an absolute path", remedy='set file = "/..." in its table')

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sealpipe.api import Answer, Failure, Operation, Resend
+from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.api.codec import parse_object
 from sealpipe.api.refusals import service_error
 from sealpipe.doctor import Finding, connectivity, failure, ok, warning
@@ -37,7 +37,7 @@ class Probe(NamedTuple):
     path: str
     used_by: str
 
-    def operation(self) -> Operation[Answer]:
+    def operation(self) -> Operation[Response]:
         """The call. Whatever it answers, it has changed nothing."""
         writes = self.method == "POST"
         return Operation(
@@ -81,7 +81,7 @@ def check_scopes(line: connectivity.ServiceConnection, asked: ScopeResults) -> I
     for number, probe in enumerate(PROBES):
         before = datetime.now(UTC)
         result = line.send(probe.operation())
-        if number == 0 and isinstance(result, Answer):
+        if number == 0 and isinstance(result, Response):
             yield ok("service", f"answered in {line.milliseconds} ms")
             yield from connectivity.check_certificate(line)
             yield connectivity.check_clock(result, before + (datetime.now(UTC) - before) / 2)
@@ -93,7 +93,7 @@ def check_scopes(line: connectivity.ServiceConnection, asked: ScopeResults) -> I
         yield failure("scopes", nothing)
 
 
-def _judge(probe: Probe, result: Answer | Failure, asked: ScopeResults) -> Finding:
+def _judge(probe: Probe, result: Response | Failure, asked: ScopeResults) -> Finding:
     check = f"scope {probe.scope}"
     if isinstance(result, Failure):
         asked.stopped = True
@@ -119,7 +119,7 @@ def _judge(probe: Probe, result: Answer | Failure, asked: ScopeResults) -> Findi
     return failure("service" if asked.stopped else check, error)
 
 
-def _refused(probe: Probe, answer: Answer) -> ServiceError | None:
+def _refused(probe: Probe, answer: Response) -> ServiceError | None:
     """Why the scope cannot be said to be there; None where it can."""
     if 200 <= answer.status < 300:
         if probe.method == "POST":

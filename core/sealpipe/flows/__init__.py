@@ -1,7 +1,7 @@
 """What users want done, as generators: a flow yields steps to its driver and returns its result.
 
-The driver answers `Send` with what came back (`Answer` or `Failure`, see `sealpipe.api`), `Wait` with nothing, `Do`
-with what the callable returned, and `Tell` with nothing; what a callable raises is raised in the flow.
+The driver answers `Send` with what came back (`Response` or `Failure`, see `sealpipe.api`), `Wait` with nothing, `Do`
+with what the callable returned, and `Notify` with nothing; what a callable raises is raised in the flow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Do(NamedTuple):
     changing: bool = False
 
 
-class Tell(NamedTuple):
+class Notify(NamedTuple):
     """A callback of the caller's, where the caller is: in its thread, in its event loop.
 
     What it returns is awaited where the driver can, and means nothing.
@@ -50,5 +50,5 @@ class Tell(NamedTuple):
     callback: Callable[[], object]
 
 
-Step = Send | Wait | Do | Tell
+Step = Send | Wait | Do | Notify
 Flow = Generator[Step, Any, T]

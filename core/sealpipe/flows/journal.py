@@ -70,6 +70,6 @@ def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deli
     """The messages of what an entry tells of, and how far each of them is; None for none."""
     if not meta.get("recipients"):
         return None
-    from sealpipe.flows.deliver.send import deliveries_from
+    from sealpipe.flows.deliver.send import restore_deliveries
 
-    return deliveries_from(meta, {} if entry is None else entry.deliveries)
+    return restore_deliveries(meta, {} if entry is None else entry.deliveries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.outgoing import CALLER, LITERAL, UNKNOWN
 from sealpipe.reference import FieldSpec, Reference, parse
 from sealpipe.times import format_time, parse_time
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.share.seal import SealedShare
 
 
-def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> Outgoing:
+def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> OutgoingAction:
     """A share. Without `sealed` its sources have not been read: labels, recipients and its end are not known."""
     given = [each.ref if isinstance(each, FieldSpec) else None for each in options.specs]
     made = _describe_new(session, "share", [*given, *_passcode(options.code)], options.delivery, options.title)
@@ -34,7 +34,9 @@ def describe_share(session: Session, options: ShareOptions, sealed: SealedShare 
     )
 
 
-def describe_request(session: Session, plan: RequestPlan, recipients: Sequence[Recipient] | None = None) -> Outgoing:
+def describe_request(
+    session: Session, plan: RequestPlan, recipients: Sequence[Recipient] | None = None
+) -> OutgoingAction:
     """A request; without recipients, before anything was read."""
     made = _describe_new(session, "request", _passcode(plan.passcode), plan.delivery, plan.title)
     seed = () if plan.seed_to is None else (plan.seed_to.ref.name,)
@@ -45,7 +47,7 @@ def describe_request(session: Session, plan: RequestPlan, recipients: Sequence[R
     return _with_recipients(session, made, recipients)._replace(labels=labels, expires_at=plan.expires_at)
 
 
-def describe_collect(session: Session, plan: CollectPlan) -> Outgoing:
+def describe_collect(session: Session, plan: CollectPlan) -> OutgoingAction:
     """What is collected: where its key comes from, and where values go; the caller is a sink, too."""
     keys: list[object] = [] if plan.key == "credential" else [plan.key]
     if plan.key == "credential":
@@ -54,7 +56,7 @@ def describe_collect(session: Session, plan: CollectPlan) -> Outgoing:
     refs = [parse(key, "the key") if isinstance(key, str) else key for key in keys]
     names = [target.ref.name for job in plan.jobs for target, _ in job.takes]
     sinks = _identities(session, "sink", [*names, *(["dir"] if plan.folder is not None else [])])
-    return Outgoing(
+    return OutgoingAction(
         "collect",
         sources=_sources(session, refs),
         sinks=sinks or (CALLER,),
@@ -63,35 +65,35 @@ def describe_collect(session: Session, plan: CollectPlan) -> Outgoing:
     )
 
 
-def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> Outgoing:
+def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> OutgoingAction:
     """A call of a tool; an argument without a reference was given as it is."""
-    return Outgoing("tool", sources=_sources(session, arguments), tools=(name,), service=session.base_url)
+    return OutgoingAction("tool", sources=_sources(session, arguments), tools=(name,), service=session.base_url)
 
 
-def describe_ending(session: Session, kind: str, subject: str, short_code: str) -> Outgoing:
+def describe_ending(session: Session, kind: str, subject: str, short_code: str) -> OutgoingAction:
     """What is about to be ended: `kind` is `expire` or `purge`, `subject` a `share` or a `request`."""
-    return Outgoing(kind, short_codes=(short_code,), subject=subject, service=session.base_url)
+    return OutgoingAction(kind, short_codes=(short_code,), subject=subject, service=session.base_url)
 
 
-def describe_raw(session: Session, kind: str, **known: Any) -> Outgoing:
+def describe_raw(session: Session, kind: str, **known: Any) -> OutgoingAction:
     """A share or a request whose body the caller made."""
-    return Outgoing(kind, service=session.base_url, link_address=session.link_base_url, **known)
+    return OutgoingAction(kind, service=session.base_url, link_address=session.link_base_url, **known)
 
 
-def to_entry_note(plan: Outgoing) -> dict[str, Any]:
+def to_entry_note(plan: OutgoingAction) -> dict[str, Any]:
     """What an outbox entry keeps of a plan, so that policies can be asked again."""
     ends = None if plan.expires_at is None else format_time(plan.expires_at)
     names = {"labels": plan.labels, "sources": plan.sources, "sinks": plan.sinks}
     return {**names, "expires_at": ends, "views": plan.views}
 
 
-def describe_entry(session: Session, meta: Mapping[str, Any]) -> Outgoing:
+def describe_entry(session: Session, meta: Mapping[str, Any]) -> OutgoingAction:
     """What an outbox entry finishes. Channels and sinks are what their names mean today."""
     note = meta.get("overseen") or {"sources": (UNKNOWN,), "sinks": (UNKNOWN,)}
     sinks = [parse(text, "the sink").name for text in meta.get("also_to") or ()]
     ends: datetime | None = parse_time(note["expires_at"]) if note.get("expires_at") else None
     rows = meta.get("recipients", ())
-    return Outgoing(
+    return OutgoingAction(
         meta["kind"],
         labels=tuple((label, kind) for label, kind in note.get("labels", ())),
         sources=tuple(note["sources"]),
@@ -109,10 +111,10 @@ def describe_entry(session: Session, meta: Mapping[str, Any]) -> Outgoing:
 
 def _describe_new(
     session: Session, kind: str, given: Iterable[object], addressing: DeliveryPlan | None, title: str | None
-) -> Outgoing:
+) -> OutgoingAction:
     params = () if addressing is None else addressing.params.values()
     channels = () if addressing is None else [each.target.name for each in addressing.wanted]
-    return Outgoing(
+    return OutgoingAction(
         kind,
         sources=_sources(session, [*given, *params]),
         title=title,
@@ -122,7 +124,7 @@ def _describe_new(
     )
 
 
-def _with_recipients(session: Session, made: Outgoing, recipients: Sequence[Recipient]) -> Outgoing:
+def _with_recipients(session: Session, made: OutgoingAction, recipients: Sequence[Recipient]) -> OutgoingAction:
     channels = tuple(session.registry().identity("channel", each.channel) for each in recipients)
     return made._replace(recipients=tuple(map(str, recipients)), channels=channels)
 

@@ -24,7 +24,7 @@ def check_page_limit(page: int) -> None:
         raise ProtocolError(f"the service's list has more than {PAGES} pages: it is not read any further")
 
 
-class Pages(Protocol[T]):
+class PageIterator(Protocol[T]):
     """What a client walks: page after page, until it is done."""
 
     done: bool
@@ -33,7 +33,7 @@ class Pages(Protocol[T]):
         """The rows of the next page."""
 
 
-class Walk(Generic[T]):
+class PageWalk(Generic[T]):
     """The pages of a list, one flow each. `identity` tells one row from another.
 
     It ends at an empty page, at the last page by the service's own count, or where the service repeats a page;
@@ -59,7 +59,7 @@ class Walk(Generic[T]):
         return list(fresh.values())
 
 
-class LogWalk:
+class LogPageWalk:
     """The pages of an access log. `first` is the first page, None before it came and where no log is offered.
 
     It ends where the service names no next cursor, or one that was used already.

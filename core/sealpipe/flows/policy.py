@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from sealpipe.api import Resend
 from sealpipe.errors import PluginError, PolicyError, SealpipeError
 from sealpipe.flows import Do, Flow, Send, Step
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.secret_scan import REDACTED
 from sealpipe.secret_scan import credential_leak_error as refused_by_gate
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
-    from sealpipe.flows.collect.result import Collected
+    from sealpipe.flows.collect.result import CollectResult
     from sealpipe.registry import Registry
     from sealpipe.registry.hooks import PolicyHook
     from sealpipe.secret_scan import CustodyGate
@@ -57,7 +57,7 @@ class LocalContext(NamedTuple):
     gate: CustodyGate
 
 
-def check_policies(session: PolicyContext, plan: Outgoing) -> Flow[None]:
+def check_policies(session: PolicyContext, plan: OutgoingAction) -> Flow[None]:
     """Ask every policy, and tell nobody but of a refusal.
 
     Raises PolicyError, PluginError, and UsageError where they would see the credential: then nothing happened.
@@ -68,7 +68,7 @@ def check_policies(session: PolicyContext, plan: Outgoing) -> Flow[None]:
 
 def run_under_policy(
     session: PolicyContext,
-    plan: Outgoing,
+    plan: OutgoingAction,
     work: Flow[T],
     told: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
 ) -> Flow[T]:
@@ -114,7 +114,7 @@ def report_delivery(
     return (yield from notify_observers(session, event))
 
 
-def report_collect(session: PolicyContext, result: Collected) -> Flow[tuple[str, ...]]:
+def report_collect(session: PolicyContext, result: CollectResult) -> Flow[tuple[str, ...]]:
     """Tell every observer what a request has given, and where that went; a warning where one cannot be told."""
     problem = result.problem()
     event = {
@@ -146,7 +146,7 @@ def report_refusal(session: PolicyContext, event: str, error: SealpipeError) -> 
         _send(session, {"event": event, "outcome": "refused", "reason": error.message})
 
 
-def _check(session: PolicyContext, plan: Outgoing) -> None:
+def _check(session: PolicyContext, plan: OutgoingAction) -> None:
     if _redact(session.gate, what := _describe_plan(plan)) != what:
         raise refused_by_gate(f"what policies and the audit see of the {plan.kind}")
     registry = session.registry()
@@ -159,12 +159,12 @@ def _check(session: PolicyContext, plan: Outgoing) -> None:
         raise
 
 
-def _begin(session: PolicyContext, plan: Outgoing) -> None:
+def _begin(session: PolicyContext, plan: OutgoingAction) -> None:
     _check(session, plan)
     _report(session, plan, {"outcome": "sending" if plan.kind in _MADE else "begun"})
 
 
-def _report(session: PolicyContext, plan: Outgoing, members: Mapping[str, object]) -> None:
+def _report(session: PolicyContext, plan: OutgoingAction, members: Mapping[str, object]) -> None:
     _send(session, {**_describe_plan(plan), **members})
 
 
@@ -229,7 +229,7 @@ def _describe_run(registry: Registry) -> dict[str, Any]:
 _MADE = ("share", "request")
 
 
-def _describe_plan(plan: Outgoing) -> dict[str, Any]:
+def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
     """A plan as members of an event: of what is made all that there is, of anything else what it has."""
     members = {
         "labels": [label for label, _ in plan.labels],

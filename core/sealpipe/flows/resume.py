@@ -13,7 +13,7 @@ from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.journal import load_deliveries
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.post import Posting, Share, build_link, post, warn_of_custody
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.times import parse_time
 
@@ -49,7 +49,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         unseen: Share | SecureRequest = yield from work
         return unseen
     with keep_entry_on_error(entry):
-        leaving: Outgoing = yield Do(partial(outgoing.describe_entry, session, entry.meta))
+        leaving: OutgoingAction = yield Do(partial(outgoing.describe_entry, session, entry.meta))
         made: Share | SecureRequest = yield from policy.run_under_policy(session, leaving, work, _told)
         return made
 

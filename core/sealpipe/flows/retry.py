@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from sealpipe.api import Answer, Failure, Operation, Resend
+from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.api.refusals import NOT_CARRIED_OUT, service_error
 from sealpipe.errors import (
     ConnectError,
@@ -94,7 +94,7 @@ def _answered(error: ServiceError) -> bool:
     return error.status is not None or isinstance(error, ProtocolError)
 
 
-def _judge(operation: Operation[T], result: Answer | Failure) -> _Settled[T] | _Problem:
+def _judge(operation: Operation[T], result: Response | Failure) -> _Settled[T] | _Problem:
     if isinstance(result, Failure):
         return _unanswered(operation, result)
     if not operation.settles(result):

@@ -19,7 +19,7 @@ from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 
@@ -56,7 +56,7 @@ def call_with_references(session: Session, name: str, params: Sequence[tuple[str
     References are read before anything is sent; one that is optional and missing is left out.
     """
     session.check_clear(name, *(param for param, _ in params))
-    plan: Outgoing = yield Do(partial(outgoing.describe_tool_call, session, name, [ref for _, ref in params]))
+    plan: OutgoingAction = yield Do(partial(outgoing.describe_tool_call, session, name, [ref for _, ref in params]))
     return (yield from policy.run_under_policy(session, plan, _with_references(session, name, params)))
 
 

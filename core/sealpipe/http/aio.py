@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpcore
 
-from sealpipe.api import Answer, Failure, Operation
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.http.addresses import not_loopback
-from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
+from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure, pool_options
 from sealpipe.http.network import Redactor, quiet
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.loopback import is_loopback
@@ -23,7 +23,7 @@ LATER = 0.2
 """Seconds that the whole has more than each phase: where a phase times out first, httpcore closes its socket."""
 
 
-class AsyncNetwork:
+class AsyncServiceNetwork:
     """Sends operations over asyncio's sockets."""
 
     def __init__(self, session: Session) -> None:
@@ -32,7 +32,7 @@ class AsyncNetwork:
         self._redactor = Redactor(session.credential, session.previous)
         self._pool = self._new_pool()
 
-    async def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+    async def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         """Send once, and return what came back within `timeout` seconds."""
         end = time.monotonic() + timeout
         ticket = Ticket()
@@ -58,7 +58,7 @@ class AsyncNetwork:
 
     async def _exchange(
         self, pool: httpcore.AsyncConnectionPool, operation: Operation[Any], end: float
-    ) -> Answer | Failure:
+    ) -> Response | Failure:
         watch = SendWatch()
 
         async def note(event: str, info: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ class AsyncNetwork:
                 async with asyncio.timeout(timeout + LATER):
                     response = await pool.handle_async_request(request)
                     try:
-                        buffer = AnswerBuffer(response, operation)
+                        buffer = ResponseBuffer(response, operation)
                         async for piece in response.aiter_stream():
                             if buffer.add(piece):
                                 break

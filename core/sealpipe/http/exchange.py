@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpcore
 
 from sealpipe import __version__
-from sealpipe.api import Answer, Failure, Operation
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import UsageError
 from sealpipe.http.addresses import pool_proxy, proxy_for
@@ -163,7 +163,7 @@ class SendWatch:
             self.sent = True
 
 
-class AnswerBuffer:
+class ResponseBuffer:
     """Collects an answer, up to the operation's limit, or until it is complete."""
 
     def __init__(self, response: httpcore.Response, operation: Operation[Any]) -> None:
@@ -183,11 +183,11 @@ class AnswerBuffer:
             self._flaw = f"has more than {self._limit} bytes"
         return bool(self._flaw) or (self._whole is not None and self._is_whole(self._whole, len(piece)))
 
-    def answer(self) -> Answer:
+    def answer(self) -> Response:
         """Return what came back, as a value."""
         return self._answer(b"" if self._flaw else bytes(self._body))
 
-    def _is_whole(self, whole: Callable[[Answer], bool], new: int) -> bool:
+    def _is_whole(self, whole: Callable[[Response], bool], new: int) -> bool:
         """Whether an event that has just ended completes it. Each is checked once, however small the pieces are."""
         begin = max(self._checked, len(self._body) - new - 3)
         ends = [blank.end() for blank in _BLANK_LINE.finditer(self._body, begin)]
@@ -197,8 +197,8 @@ class AnswerBuffer:
         self._checked = ends[-1]
         return whole(self._answer(events))
 
-    def _answer(self, body: bytes) -> Answer:
-        return Answer(self._status, self._headers, body, self._flaw)
+    def _answer(self, body: bytes) -> Response:
+        return Response(self._status, self._headers, body, self._flaw)
 
 
 def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

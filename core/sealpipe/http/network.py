@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpcore
 
-from sealpipe.api import Answer, Failure, Operation
+from sealpipe.api import Failure, Operation, Response
 from sealpipe.credential import Credential
 from sealpipe.http.deadline import Deadline, DeadlineBackend
-from sealpipe.http.exchange import AnswerBuffer, SendWatch, build_request, describe_failure, pool_options
+from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure, pool_options
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.secret_scan import LARGE, REDACTED, SecretFinder
 
@@ -40,7 +40,7 @@ class Redactor:
         secrets = [secret for each in known for secret in (each.auth_secret, each.custody_secret) if secret is not None]
         self._needles = SecretFinder(secrets, names=known)
 
-    def redact(self, result: Answer | Failure) -> Answer | Failure:
+    def redact(self, result: Response | Failure) -> Response | Failure:
         """Return the same without the credentials. A body that they cannot be removed from is dropped, with a flaw."""
         if isinstance(result, Failure):
             return replace(result, detail=self._text(result.detail))
@@ -87,7 +87,7 @@ def quiet() -> Iterator[None]:
         _in_our_exchange.reset(before)
 
 
-class Network:
+class ServiceNetwork:
     """Sends operations over blocking sockets; safe to use from several threads."""
 
     def __init__(self, session: Session, watch: Callable[[], SendWatch] = SendWatch) -> None:
@@ -98,7 +98,7 @@ class Network:
         self._redactor = Redactor(session.credential, session.previous)
         self._pool = self._new_pool()
 
-    def send(self, operation: Operation[Any], timeout: float) -> Answer | Failure:
+    def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         """Send once, and return what came back within `timeout` seconds."""
         end = time.monotonic() + timeout
         ticket = Ticket()
@@ -122,14 +122,14 @@ class Network:
         backend = DeadlineBackend(self._deadline, loopback_only=self._session.base_url.startswith("http://"))
         return httpcore.ConnectionPool(network_backend=backend, **pool_options(self._session))
 
-    def _exchange(self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float) -> Answer | Failure:
+    def _exchange(self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float) -> Response | Failure:
         watch = self._watch()
         request = build_request(self._session, operation, end - time.monotonic(), watch.note)
         try:
             with quiet(), self._deadline.until(end):
                 response = pool.handle_request(request)
                 try:
-                    buffer = AnswerBuffer(response, operation)
+                    buffer = ResponseBuffer(response, operation)
                     for piece in response.iter_stream():
                         if buffer.add(piece):
                             break

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from math import exp
 
-from sealpipe.api import Answer, Failure
+from sealpipe.api import Failure, Response
 from sealpipe.api.refusals import retry_after
 
 LONGEST = 300.0
@@ -95,9 +95,9 @@ class RateLimiter:
             with self._lock:
                 self._forget(ticket)
 
-    def record(self, ticket: Ticket, result: Answer | Failure) -> None:
+    def record(self, ticket: Ticket, result: Response | Failure) -> None:
         """Learn from what came back for a request that left."""
-        if not isinstance(result, Answer) or (result.status != 429 and self._rate is None):
+        if not isinstance(result, Response) or (result.status != 429 and self._rate is None):
             return
         with self._lock:
             if result.status == 429:

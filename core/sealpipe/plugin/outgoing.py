@@ -83,7 +83,7 @@ UNKNOWN: Final = "unknown/unknown"
 """What an entry of the outbox does not tell."""
 
 
-class Outgoing(NamedTuple):
+class OutgoingAction(NamedTuple):
     """What is about to be done. `views` and `expires_at` are None where there is no end.
 
     Sources, sinks and channels are `plugin/store`, such as `vault/prod`; a plugin's default store has its own name,

@@ -125,7 +125,7 @@ Mode = Literal["create", "replace", "merge"]
 """create: nothing may be there yet; replace: whatever is there goes; merge: other keys stay."""
 
 
-class Stored(NamedTuple):
+class SinkField(NamedTuple):
     """One value to store, under a key of our own choosing (never of a submitter's).
 
     The key is empty where the target names none: then the value is the whole document, and the only one. A sink
@@ -136,7 +136,7 @@ class Stored(NamedTuple):
     value: Secret
 
 
-class Receipt(NamedTuple):
+class WriteResult(NamedTuple):
     """What a sink confirms once it has read back what it wrote. `known` is False where it could not.
 
     `already` tells that all of it was there before, and nothing was written.
@@ -164,11 +164,11 @@ class Sink(ABC):
         """What `put` would do, in words, without asking anybody. ReferenceValueError for a target that cannot be."""
 
     @abstractmethod
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store, read back, and keep `marker` beside it where the backend can.
 
         The marker stands for one submission: up to 80 of A-Z a-z 0-9 . _ -, the same on every machine. With it, the
-        same submission again stores nothing twice, and what was changed since is left as it is (`missing` decides).
+        same submission again stores nothing twice, and what was changed since stays (`merge_fields` decides).
         Where the backend has no place for it, equal content does. WriteConflictError where `mode` does not allow what
         is there; UnknownOutcomeError where it cannot be told whether it was stored. ReferenceValueError for a key that
         cannot be one.
@@ -182,7 +182,7 @@ class Sink(ABC):
         """As a source's."""
 
 
-def missing(
+def merge_fields(
     there: Mapping[str, bytes] | None, wanted: Mapping[str, bytes], *, mode: Mode, marked: bool
 ) -> dict[str, bytes] | None:
     """What a place must hold from now on; None where nothing has to be written. Raises WriteConflictError.

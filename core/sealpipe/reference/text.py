@@ -100,7 +100,7 @@ def read_quoted(text: str, start: int, part: str) -> tuple[str, int]:
 _PART = rf"\{{\{{|\}}\}}|\{{({PARAMETER_NAME})\}}|[{{}}]"  # compiled by the few who need it
 
 
-class Pattern(NamedTuple):
+class Template(NamedTuple):
     """Literal text and the names of places by turns, beginning and ending with text."""
 
     pieces: tuple[str, ...]
@@ -115,7 +115,7 @@ class Pattern(NamedTuple):
         return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(self.pieces))
 
 
-def parse_pattern(text: str, part: str) -> Pattern:
+def parse_template(text: str, part: str) -> Template:
     """`{name}` is a place, `{{` and `}}` are braces. UsageError, which calls the text `part`, for any other brace."""
     pieces, literal, end = [], "", 0
     for match in re.finditer(_PART, text):
@@ -131,4 +131,4 @@ def parse_pattern(text: str, part: str) -> Pattern:
                 f"there is a {match[0]} in {part} that is not part of a placeholder",
                 remedy="write a placeholder as {name}, and a brace as {{ or }}",
             )
-    return Pattern((*pieces, literal + text[end:]))
+    return Template((*pieces, literal + text[end:]))

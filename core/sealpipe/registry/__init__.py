@@ -22,7 +22,7 @@ from sealpipe.plugin import (
     Info,
     Locator,
     Network,
-    Outgoing,
+    OutgoingAction,
     Secret,
     Sink,
     SinkInfo,
@@ -219,7 +219,7 @@ class Registry:
         """
         return fetch_all(self.source, wanted, deadline)
 
-    def check_outgoing(self, hooks: Sequence[PolicyHook], plan: Outgoing) -> None:
+    def check_outgoing(self, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
         """Ask every policy. Raises PolicyError, or PluginError where one cannot say."""
         if self.stores:
             self.catalog.third_parties()  # they are looked up for their names: a store may bear one

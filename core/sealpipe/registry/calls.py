@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, UnavailableError
-from sealpipe.plugin import CONFIRMS, Delivery, Document, Info, Locator, Message, Mode, Receipt, Source, Stored
+from sealpipe.plugin import CONFIRMS, Delivery, Document, Info, Locator, Message, Mode, SinkField, Source, WriteResult
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -107,12 +107,12 @@ def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) 
 
 
 def write_fields(
-    registry: Registry, name: str, locator: Locator, fields: Sequence[Stored], mode: Mode, marker: str
-) -> Receipt:
+    registry: Registry, name: str, locator: Locator, fields: Sequence[SinkField], mode: Mode, marker: str
+) -> WriteResult:
     """Have the sink store the fields. Blocks. Raises PluginError."""
     sink = registry.sink(name)
     receipt = _with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
-    if not isinstance(receipt, Receipt):
+    if not isinstance(receipt, WriteResult):
         raise PluginError(
             f"the sink {name} returned {type(receipt).__name__} for {locator}: it is unknown what it stored",
             locator=locator.text,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 import pluggy
 
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, PolicyError
-from sealpipe.plugin import ChannelInfo, CIInfo, Outgoing, SinkInfo, SourceInfo, VetoError
+from sealpipe.plugin import ChannelInfo, CIInfo, OutgoingAction, SinkInfo, SourceInfo, VetoError
 from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.stores import read_tables
 
@@ -48,7 +48,7 @@ def sealpipe_commands(group: Any) -> None:
 
 
 @hookspec
-def sealpipe_check_outgoing(plan: Outgoing, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - as pluggy has it
+def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - as pluggy has it
     """A policy: raise `VetoError` where this may not be done. Asked before anything leaves, is stored or is ended.
 
     `config` is its table; `enforced` tells that it is the machine's.
@@ -125,7 +125,7 @@ class PolicyHook(NamedTuple):
     enforced: bool = False
 
 
-def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: Outgoing) -> None:
+def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
     """Ask every policy. Raises PolicyError, or PluginError where one cannot say: then nothing may leave either."""
     for hook in hooks:
         try:

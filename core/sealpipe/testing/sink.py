@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from sealpipe.errors import PluginError, WriteConflictError
-from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Sink, Stored
+from sealpipe.plugin import BLIND, Locator, Mode, Sink, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
@@ -67,9 +67,11 @@ class SinkContract(Contract):
         """The place that a body names."""
         return registry.locate(parse(f"{self.name}:{body}"), "sink")
 
-    def put(self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1") -> Receipt:
+    def put(
+        self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
+    ) -> WriteResult:
         """Store some values."""
-        fields = [Stored(key, Secret(value)) for key, value in values.items()]
+        fields = [SinkField(key, Secret(value)) for key, value in values.items()]
         return registry.sink(self.name).put(self.locator(registry, body), fields, mode=mode, marker=marker)
 
     def values(self, *values: str) -> dict[str, str]:
@@ -80,7 +82,7 @@ class SinkContract(Contract):
         body = self.target()
         values = self.values(self.canary + "1", self.canary + "2", self.canary)
         receipt = self.put(registry, body, values, "create")
-        assert isinstance(receipt, Receipt)
+        assert isinstance(receipt, WriteResult)
         assert not receipt.already
         assert dict(self.stored(body)) == _bytes(values)
 

@@ -13,14 +13,14 @@ from typing import Any, Final
 from sealpipe.plugin import (
     Locator,
     Mode,
-    Receipt,
     ReferenceValueError,
     Sink,
-    Stored,
+    SinkField,
     UnavailableError,
     UnsupportedError,
     WriteConflictError,
-    missing,
+    WriteResult,
+    merge_fields,
 )
 from sealpipe_plugins.aws.client import AwsPlugin
 from sealpipe_plugins.aws.content import markers_in, tags_with
@@ -49,7 +49,7 @@ class AwsSsmSink(AwsPlugin, Sink):
         what = f"each key a parameter below {locator.body}" if is_path else f"the parameter {locator.body}"
         return f"{verb} {what} in AWS Parameter Store, encrypted" + (", and no other" if is_path else "")
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store each, read the version back, and keep the marker in a tag."""
         parameters = [
             _Parameter(self, locator, name, data, mode, marker)
@@ -60,7 +60,7 @@ class AwsSsmSink(AwsPlugin, Sink):
                 each.check()
         receipts = [each.store() for each in parameters]
         version = ",".join(receipt.version for receipt in receipts)
-        return Receipt(locator, version, already=all(receipt.already for receipt in receipts))
+        return WriteResult(locator, version, already=all(receipt.already for receipt in receipts))
 
     def call(self, operation: str, subject: object, verb: Verb = READ, **more: Any) -> dict[str, Any]:
         """A call about a parameter."""
@@ -80,10 +80,12 @@ class _Parameter:
         """WriteConflictError where the mode does not allow what is there, UnsupportedError where AWS would not take the
         value."""
         snapshot = self._read()
-        if missing(snapshot.values, self._wanted, mode=self._mode, marked=has_marker(snapshot.markers, self._marker)):
+        if merge_fields(
+            snapshot.values, self._wanted, mode=self._mode, marked=has_marker(snapshot.markers, self._marker)
+        ):
             self._unchanged_settings(snapshot)
 
-    def store(self) -> Receipt:
+    def store(self) -> WriteResult:
         """Bring it to hold the value."""
         outcome = store_and_confirm(self._read, self._write, self._wanted, self._locator, self._mode, self._marker)
         if not self._is_new and not has_marker(outcome.snapshot.markers, self._marker):
@@ -92,7 +94,7 @@ class _Parameter:
             self._call(
                 "add_tags_to_resource", subject, MARK, ResourceType="Parameter", ResourceId=self._name, Tags=tags
             )
-        return Receipt(self._locator, outcome.version, already=not outcome.wrote)
+        return WriteResult(self._locator, outcome.version, already=not outcome.wrote)
 
     def _read(self) -> Snapshot:
         response = self._call("get_parameter", self._locator, expected=_MISSING, Name=self._name, WithDecryption=True)
@@ -165,7 +167,7 @@ class _Parameter:
         return markers_in(described.get("TagList"))
 
 
-def _values_by_name(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
+def _values_by_name(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
     """The values by the whole names of their parameters."""
     _check_locator(locator)
     wanted = values_by_key(fields, locator)

@@ -18,12 +18,12 @@ from sealpipe.plugin import (
     Locator,
     Mode,
     PluginError,
-    Receipt,
     ReferenceValueError,
     Sink,
-    Stored,
+    SinkField,
     UnavailableError,
     WriteConflictError,
+    WriteResult,
 )
 from sealpipe_plugins.aws.client import AwsPlugin
 from sealpipe_plugins.aws.content import Content, make_content, markers_in, next_content, read_values, tags_with
@@ -54,7 +54,7 @@ class AwsSmSink(AwsPlugin, Sink):
         }
         return verb[mode].format(locator.body)
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store, read the version back, and keep the marker in a tag."""
         _check_locator(locator)
         wanted = values_by_key(fields, locator)
@@ -67,7 +67,7 @@ class AwsSmSink(AwsPlugin, Sink):
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not secret.is_new:
             self._add_marker(locator, marker)
-        return Receipt(locator, outcome.version, already=not outcome.wrote)
+        return WriteResult(locator, outcome.version, already=not outcome.wrote)
 
     def call(
         self, operation: str, locator: Locator, verb: Verb = READ, subject: str = "", **more: Any

@@ -16,13 +16,13 @@ from sealpipe.plugin import (
     Locator,
     Mode,
     PluginError,
-    Receipt,
     ReferenceValueError,
     Sink,
-    Stored,
+    SinkField,
     UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
+    WriteResult,
 )
 from sealpipe_plugins.github.api import GitHub, GitHubSettings
 from sealpipe_plugins.github.secrets_api import ActionsSecrets, SecretOwner
@@ -56,7 +56,7 @@ class GitHubSecretSink(Sink):
         audience = f" (a new one for {_VISIBILITIES[visibility]})" if owner.is_organisation else ""
         return f"store secrets of {owner.what} at GitHub, {existing}{audience}; its others stay"
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Seal and store. `version` is when GitHub says that it was changed; `known` is False."""
         owner, visibility = _parse_owner(locator), _parse_visibility(locator)
         wanted = _wanted_values(locator, fields)
@@ -82,7 +82,7 @@ class GitHubSecretSink(Sink):
             self._stored_before.add((owner.path, name, marker))
         version = max(_confirm(secrets, name) for name in wanted)
         self._stored_before -= {(owner.path, name, marker) for name in wanted}
-        return Receipt(locator, version, known=False)
+        return WriteResult(locator, version, known=False)
 
     def check(self) -> Health:
         """Check that the token is valid. What it may write cannot be checked."""
@@ -123,7 +123,7 @@ def _confirm(secrets: ActionsSecrets, name: str) -> str:
     return updated_at if re.fullmatch(r"[0-9TZ:.+-]{1,40}", updated_at) else ""
 
 
-def _wanted_values(locator: Locator, fields: Sequence[Stored]) -> dict[str, str]:
+def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, str]:
     values = variable_values(locator, fields, _NAME, _RULE)
     wanted = {name.upper(): value for name, value in values.items()}  # as GitHub keeps them
     if len(wanted) < len(values):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from sealpipe.plugin import Context, Health, Locator, Mode, Receipt, ReferenceValueError, Sink, Stored
+from sealpipe.plugin import Context, Health, Locator, Mode, ReferenceValueError, Sink, SinkField, WriteResult
 from sealpipe_plugins.gitlab.api import GitLab, GitLabSettings
 from sealpipe_plugins.gitlab.variable_writing import VariableWrite, members_to_write, store_variable
 from sealpipe_plugins.gitlab.variables import VariableOwner, Variables
@@ -44,7 +44,7 @@ class GitLabVariableSink(Sink):
         flag_text = " and ".join(flag_names)
         return f"store variables of {owner.what}{environment} at GitLab, {flag_text}, {existing}; its others stay"
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store with the marker, in one call each, and read back."""
         variables, flags = Variables(self._gitlab, _parse_owner(locator), _parse_scope(locator)), _parse_flags(locator)
         wanted = variable_values(locator, fields, _KEY, _RULE)
@@ -56,7 +56,7 @@ class GitLabVariableSink(Sink):
             store_variable(variables, write, existing)
             for write, existing in zip(writes, existing_variables, strict=True)
         ]
-        return Receipt(
+        return WriteResult(
             locator,
             known=all(variable.value is not None for variable, _ in outcomes),
             already=all(already for _, already in outcomes),

@@ -13,7 +13,7 @@ from sealpipe.plugin import (
     UnknownOutcomeError,
     UnsupportedError,
     WriteConflictError,
-    missing,
+    merge_fields,
 )
 from sealpipe_plugins.confirm import Snapshot, store_and_confirm
 from sealpipe_plugins.gitlab.variables import Variable, Variables, add_mark
@@ -49,7 +49,7 @@ def members_to_write(
     has_mark = existing is not None and job.marker in existing.marks
     content = None if existing is None else {job.key: existing.content}
     try:
-        after = missing(content, {job.key: value}, mode=job.mode, marked=has_mark)
+        after = merge_fields(content, {job.key: value}, mode=job.mode, marked=has_mark)
     except WriteConflictError as error:
         remedy = error.remedy
     else:

@@ -12,13 +12,13 @@ from sealpipe.plugin import (
     Locator,
     Mode,
     PluginError,
-    Receipt,
     ReferenceValueError,
     SecretNotFoundError,
     Sink,
+    SinkField,
     Source,
-    Stored,
-    missing,
+    WriteResult,
+    merge_fields,
 )
 from sealpipe_plugins.keyring.client import KeyringClient, KeyringSettings, parse_entry
 from sealpipe_plugins.sink_values import values_by_key
@@ -64,21 +64,21 @@ class KeyringSink(Sink):
         service, user = parse_entry(locator)
         return _DESCRIPTIONS[mode].format(service=service, user=user)
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
         """As the base says; `marker` has no place here."""
         service, user = parse_entry(locator)
         if len(fields) != 1:
             raise ReferenceValueError(f"{locator} holds one value", remedy="name an entry for each")
         (wanted,) = values_by_key(fields, locator).values()
-        if missing(self._read(service, user), {"": wanted}, mode=mode, marked=False) is None:
-            return Receipt(locator, already=True)
+        if merge_fields(self._read(service, user), {"": wanted}, mode=mode, marked=False) is None:
+            return WriteResult(locator, already=True)
         self._keyrings.store(service, user, wanted)
         if self._read(service, user) != {"": wanted}:
             raise PluginError(
                 f"{locator}: what the keyring gives back is not what was stored",
                 remedy="somebody may have stored at the same time, or it keeps less: look at it",
             )
-        return Receipt(locator)
+        return WriteResult(locator)
 
     def check(self) -> Health:
         """Which keyring it is, and that it is open and keeps nothing in plain text."""

@@ -17,13 +17,13 @@ from sealpipe.plugin import (
     Locator,
     Mode,
     PluginError,
-    Receipt,
     ReferenceValueError,
     Sink,
-    Stored,
+    SinkField,
     UnavailableError,
     UnsupportedError,
     WriteConflictError,
+    WriteResult,
 )
 from sealpipe_plugins.confirm import TRIES, Snapshot, add_marker, has_marker, require_same, store_and_confirm
 from sealpipe_plugins.http_api import Reply
@@ -67,7 +67,7 @@ class K8sSink(Sink):
         }
         return action[mode].format(where)
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """Store, read it back, and keep the marker in an annotation. Kubernetes counts no versions of the values."""
         namespace, name = parse_target(locator)
         wanted = _wanted_values(locator, fields)
@@ -75,7 +75,7 @@ class K8sSink(Sink):
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not outcome.wrote:
             secret.ensure_marker(outcome.snapshot)
-        return Receipt(locator, already=not outcome.wrote)
+        return WriteResult(locator, already=not outcome.wrote)
 
     def check(self) -> Health:
         """Whether the cluster knows us, and lets us store Secrets in the namespace. Changes nothing."""
@@ -205,7 +205,7 @@ class _K8sSecretUpdate:
         return PluginError(f"{where} cannot be stored: Kubernetes answered {status}", remedy="see the cluster's log")
 
 
-def _wanted_values(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
+def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
     wanted = values_by_key(fields, locator)
     if "" in wanted:
         raise ReferenceValueError(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")

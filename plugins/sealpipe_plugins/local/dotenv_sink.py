@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from sealpipe.plugin import (
     Locator,
     Mode,
-    Receipt,
     ReferenceValueError,
     Sink,
-    Stored,
+    SinkField,
     UnsupportedError,
     WriteConflictError,
-    missing,
+    WriteResult,
+    merge_fields,
 )
 from sealpipe_plugins.local import dotenv_lines, files
 
@@ -33,7 +33,7 @@ class DotenvSink(Sink):
             "merge": f"set keys of the dotenv file {path}, keeping its other lines",
         }[mode]
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
         """Write the whole file anew, and read it back."""
         path = files.parse_path(locator)
         quote = _parse_quote(locator)
@@ -48,7 +48,7 @@ class DotenvSink(Sink):
             raise WriteConflictError(
                 f"{locator} was changed by another while it was written", remedy="see who writes there"
             )
-        return Receipt(locator, already=already)
+        return WriteResult(locator, already=already)
 
 
 def _parse_quote(locator: Locator) -> str:
@@ -60,7 +60,7 @@ def _parse_quote(locator: Locator) -> str:
     return quote
 
 
-def _spell_value(key: str, field: Stored, quote: str) -> str:
+def _spell_value(key: str, field: SinkField, quote: str) -> str:
     """A value as it is spelled in a file. ReferenceValueError for the key, UnsupportedError for the value."""
     if not key:
         raise ReferenceValueError("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
@@ -120,7 +120,7 @@ def _new_content(locator: Locator, existing: bytes | None, values: Mapping[str, 
     """What the file has to hold; None where nothing has to change. Raises WriteConflictError, UnsupportedError."""
     wanted = {key: value.encode() for key, value in values.items()}
     assignments, old_values = _parse_file(locator, existing, values, mode)
-    if missing(old_values, wanted, mode=mode, marked=False) is None:
+    if merge_fields(old_values, wanted, mode=mode, marked=False) is None:
         return None
     if mode != "merge":
         assignments = []

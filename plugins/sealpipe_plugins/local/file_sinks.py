@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sealpipe.plugin import Locator, Mode, Receipt, ReferenceValueError, Sink, Stored, WriteConflictError, missing
+from sealpipe.plugin import (
+    Locator,
+    Mode,
+    ReferenceValueError,
+    Sink,
+    SinkField,
+    WriteConflictError,
+    WriteResult,
+    merge_fields,
+)
 from sealpipe_plugins.local import files
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -25,7 +34,7 @@ class FileSink(Sink):
         path = files.parse_path(locator)
         return f"write the new file {path}" if mode == "create" else f"write {path} in the place of what is there"
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
         """Write it, and read it back."""
         path = files.parse_path(locator)
         if len(fields) != 1:
@@ -35,7 +44,7 @@ class FileSink(Sink):
             self.context, locator, path, mode, lambda existing: new_content(existing, content, mode)
         )
         confirm_content(locator, files.read_state(locator, path), content)
-        return Receipt(locator, already=already)
+        return WriteResult(locator, already=already)
 
 
 class DirSink(Sink):
@@ -49,7 +58,7 @@ class DirSink(Sink):
         )
         return f"write files into the folder {folder}, each named by its key, {existing_note}"
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:  # noqa: ARG002
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
         """Look at every file first, then write; read them back."""
         folder = _parse_folder(locator)
         contents = {key: files.encode_value(field) for key, field in files.fields_by_key(fields).items()}
@@ -67,12 +76,12 @@ class DirSink(Sink):
                 )
             for key, content in contents.items():
                 confirm_content(targets[key], files.read_state(targets[key], folder_path / key), content)
-        return Receipt(locator, already=already)
+        return WriteResult(locator, already=already)
 
 
 def new_content(existing: bytes | None, content: bytes, mode: Mode) -> bytes | None:
     """What a file of one value has to hold; None where it holds it. Raises WriteConflictError."""
-    after = missing(None if existing is None else {"": existing}, {"": content}, mode=mode, marked=False)
+    after = merge_fields(None if existing is None else {"": existing}, {"": content}, mode=mode, marked=False)
     return None if after is None else after[""]
 
 

@@ -19,7 +19,7 @@ from sealpipe.plugin import (
     PluginError,
     ReferenceValueError,
     SecretNotFoundError,
-    Stored,
+    SinkField,
     UnavailableError,
     UnsupportedError,
     WriteConflictError,
@@ -51,7 +51,7 @@ def parse_path(locator: Locator) -> Path:
     return Path(body)
 
 
-def fields_by_key(fields: Sequence[Stored]) -> dict[str, Stored]:
+def fields_by_key(fields: Sequence[SinkField]) -> dict[str, SinkField]:
     """The fields by their keys. ReferenceValueError where two have the same, or where there are none."""
     by_key = {field.key: field for field in fields}
     if len(by_key) != len(fields) or not fields:
@@ -59,7 +59,7 @@ def fields_by_key(fields: Sequence[Stored]) -> dict[str, Stored]:
     return by_key
 
 
-def encode_value(field: Stored) -> bytes:
+def encode_value(field: SinkField) -> bytes:
     """A value's bytes. UnsupportedError for text that has none: a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return field.value.reveal_bytes()

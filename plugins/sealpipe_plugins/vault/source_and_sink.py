@@ -11,11 +11,11 @@ from sealpipe.plugin import (
     Health,
     Locator,
     Mode,
-    Receipt,
     ReferenceValueError,
     Sink,
+    SinkField,
     Source,
-    Stored,
+    WriteResult,
 )
 from sealpipe_plugins.confirm import Snapshot, has_marker, store_and_confirm
 from sealpipe_plugins.sink_values import decode_text, values_by_key
@@ -71,7 +71,7 @@ class VaultSink(Sink):
         namespace_note = f" (namespace {vault_path.namespace})" if vault_path.namespace else ""
         return _DESCRIPTIONS[mode].format(path=vault_path.path, host=self._vault.host) + namespace_note
 
-    def put(self, locator: Locator, fields: Sequence[Stored], *, mode: Mode, marker: str) -> Receipt:
+    def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
         """As the base says. The receipt's version is that of the key; empty in an engine without versions."""
         vault_path = self._parse_target(locator)
         wanted = _wanted_values(locator, fields)
@@ -95,7 +95,7 @@ class VaultSink(Sink):
         outcome = store_and_confirm(read, write, wanted, locator, mode, marker)
         state = target.confirm(int(outcome.version or 0), content) if outcome.wrote else outcome.snapshot.raw
         self._add_mark(target, state, marker)
-        return Receipt(locator, outcome.version, already=not outcome.wrote)
+        return WriteResult(locator, outcome.version, already=not outcome.wrote)
 
     def check(self) -> Health:
         """Whether Vault answers and takes our token, and what this may do."""
@@ -115,7 +115,7 @@ class VaultSink(Sink):
             self.context.logger.info("%s: stored, without a mark of its submission", target.vault_path.reference)
 
 
-def _wanted_values(locator: Locator, fields: Sequence[Stored]) -> dict[str, bytes]:
+def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
     """The values by key. ReferenceValueError for a key that cannot be one, UnsupportedError for what is not text."""
     for field in fields:
         if not field.key or any("\ud800" <= character <= "\udfff" for character in field.key):

@@ -17,10 +17,10 @@ from opening import URL, headers
 from sealpipe import Client
 from sealpipe.cli import collect_report, render
 from sealpipe.errors import SealpipeError
-from sealpipe.flows import Do, Send, Tell, Wait
+from sealpipe.flows import Do, Notify, Send, Wait
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import plan_collect
-from sealpipe.http.network import Network
+from sealpipe.http.network import ServiceNetwork
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
 PLAN = 100 / 60
@@ -49,7 +49,7 @@ class Jumping:
                     case Send(operation, timeout):
                         self.asked.append(self.now)
                         result = network.send(operation, timeout)
-                    case Do(work, _) | Tell(work):
+                    case Do(work, _) | Notify(work):
                         result = work()
             except SealpipeError as raised:
                 error = raised
@@ -65,7 +65,7 @@ class Jumping:
 def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_report.ProgressReport()
     plan = plan_collect(codes, wait=timedelta(seconds=seconds))
-    network = Network(client.session)
+    network = ServiceNetwork(client.session)
     flow = poll.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
     began = time.process_time()
     found = clock.drive(flow, network)

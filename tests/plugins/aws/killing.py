@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 from plugins.aws.front import Asked, Front, Refusal
 from sealpipe.errors import PluginError
-from sealpipe.plugin import Receipt
+from sealpipe.plugin import WriteResult
 
 HANG_UP = Refusal(0, "")
 
 
-def killed_everywhere(front: Front, put: Callable[[str], Receipt]) -> Iterator[str]:
+def killed_everywhere(front: Front, put: Callable[[str], WriteResult]) -> Iterator[str]:
     """A place for each call that a run may be killed before or after; each is then run again to its end.
 
     `put` stores in the place that it is given, twice the same. Ends with the kill that comes too late.

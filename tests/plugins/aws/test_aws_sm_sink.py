@@ -22,7 +22,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode, Receipt
+from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 from sealpipe_plugins.aws.secrets_manager_sink import STAGE
 
@@ -180,13 +180,13 @@ class TestAtTheSameMoment:
     def test_merges_from_six_machines_are_all_there(self, vendor: Any, environ: dict[str, str]) -> None:
         made(vendor, "db", '{"a": 1.10}')
         jobs = [partial(put, environ, "aws-sm:db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)]
-        assert all(isinstance(outcome, Receipt) for outcome in at_once(*jobs))
+        assert all(isinstance(outcome, WriteResult) for outcome in at_once(*jobs))
         assert members(vendor, "db") == {"a": 1.1, **{f"k{n}": "x" for n in range(6)}}
 
     def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
         for mode in ("create", "merge"):
             outcomes = at_once(*[partial(put, environ, f"aws-sm:{mode}", {"a": "x"}, mode)] * 4)
-            assert all(isinstance(outcome, Receipt) for outcome in outcomes)
+            assert all(isinstance(outcome, WriteResult) for outcome in outcomes)
             assert (members(vendor, mode), versions(vendor, mode)) == ({"a": "x"}, 1)
 
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
@@ -208,7 +208,7 @@ class TestKilled:
         begun: set[str] = set()
         found = registry(environ)
 
-        def store(place: str) -> Receipt:
+        def store(place: str) -> WriteResult:
             if place not in begun and before:
                 value = {} if before == "void" else {"SecretString": before}
                 vendor.create_secret(Name=place, **value)

@@ -20,7 +20,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode, Receipt
+from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.aws.content import TAG
 
 
@@ -111,7 +111,7 @@ class TestAtTheSameMomentAndKilled:
 
     def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:
         outcomes = at_once(*[partial(put, environ, "aws-ssm:/one", {"": "x"})] * 4)
-        assert all(isinstance(outcome, Receipt) for outcome in outcomes)
+        assert all(isinstance(outcome, WriteResult) for outcome in outcomes)
         assert held(vendor, "/one") == ("x", 1)
 
     @pytest.mark.parametrize(("mode", "before"), [("create", ""), ("replace", "old")])
@@ -122,7 +122,7 @@ class TestAtTheSameMomentAndKilled:
         found = registry(environ)
         given = {"a": "x"} if before else {"a": "x", "b": "y"}
 
-        def store(place: str) -> Receipt:
+        def store(place: str) -> WriteResult:
             if place not in begun and before:
                 made(vendor, f"/{place}/a", before)
             begun.add(place)

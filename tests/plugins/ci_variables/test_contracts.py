@@ -10,7 +10,7 @@ import pytest
 
 from plugins.ci_variables.using import Storing
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.plugin import Mode, Receipt
+from sealpipe.plugin import Mode, WriteResult
 from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract
 from support import fake_github, fake_gitlab
@@ -103,7 +103,9 @@ class GitLabVariable(Kit):
 class Unmasked(GitLabVariable):
     """With masked=0 every value of the kit is stored as it is."""
 
-    def put(self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1") -> Receipt:
+    def put(
+        self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
+    ) -> WriteResult:
         return SinkContract.put(self, registry, f"{body}?masked=0", values, mode, marker)
 
 
@@ -118,7 +120,9 @@ class TestGitLabGroup(Unmasked):
 class TestGitLabMasked(GitLabVariable):
     """As it is without parameters. The kit's blanks, which GitLab does not mask, go as ones that it does."""
 
-    def put(self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1") -> Receipt:
+    def put(
+        self, registry: Registry, body: str, values: Mapping[str, str], mode: Mode, marker: str = "m1"
+    ) -> WriteResult:
         return super().put(
             registry, body, {key: value.replace(" ", NBSP) for key, value in values.items()}, mode, marker
         )

@@ -9,7 +9,7 @@ import pytest
 
 from sealpipe.errors import PluginError
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.plugin import Health, Locator, Mode, Receipt, Secret, Stored
+from sealpipe.plugin import Health, Locator, Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import describe_write, write_fields
@@ -34,13 +34,13 @@ class Storing:
     def locator(self, target: str) -> Locator:
         return self.registry.locate(parse(f"{self.name}:{target}"), "sink")
 
-    def put(self, target: str, mode: Mode = "create", marker: str = "m1", **values: str | bytes) -> Receipt:
+    def put(self, target: str, mode: Mode = "create", marker: str = "m1", **values: str | bytes) -> WriteResult:
         return self.put_all(target, values, mode, marker)
 
     def put_all(
         self, target: str, values: Mapping[str, str | bytes], mode: Mode = "create", marker: str = "m1"
-    ) -> Receipt:
-        fields = [Stored(key, Secret(value)) for key, value in values.items()]
+    ) -> WriteResult:
+        fields = [SinkField(key, Secret(value)) for key, value in values.items()]
         return write_fields(self.registry, self.name, self.locator(target), fields, mode, marker)
 
     def describe(self, target: str, mode: Mode = "create") -> str:

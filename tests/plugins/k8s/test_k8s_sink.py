@@ -24,7 +24,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Mode, Receipt
+from sealpipe.plugin import Mode, WriteResult
 from sealpipe_plugins.kubernetes.sink import ANNOTATION, ANNOTATION_LIMIT
 
 DEFAULT = "SEALPIPE_PLUGIN_K8S__"
@@ -103,7 +103,7 @@ class TestAtTheSameMomentAndKilled:
     def test_merges_from_six_machines_are_all_there(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.namespaces.add("prod")
         jobs = [partial(put, environ, "k8s:prod/db", {f"k{n}": "x"}, "merge", f"m{n}") for n in range(6)]
-        assert all(isinstance(outcome, Receipt) for outcome in at_once(*jobs))
+        assert all(isinstance(outcome, WriteResult) for outcome in at_once(*jobs))
         assert held(cluster, "db") == {f"k{n}": b"x" for n in range(6)}
         assert sorted(markers(cluster, "db")) == [f"m{n}" for n in range(6)]
 

@@ -21,7 +21,7 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.plugin import Context, Locator, Mode, Stored
+from sealpipe.plugin import Context, Locator, Mode, SinkField
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.setup import new_file, replace_file
@@ -101,7 +101,7 @@ def test_a_body_that_is_no_path_is_refused(sink: str, body: str) -> None:
         with pytest.raises(ReferenceValueError):
             made.describe(Locator(sink, body), mode)
         with pytest.raises(ReferenceValueError):
-            made.put(Locator(sink, body), [Stored("K", Secret("v"))], mode=mode, marker="m")
+            made.put(Locator(sink, body), [SinkField("K", Secret("v"))], mode=mode, marker="m")
 
 
 @pytest.mark.parametrize("body", ["a/", ".", "..", "a/.", "a/.."])
@@ -194,7 +194,7 @@ def test_a_link_that_appears_after_the_look_is_not_followed(tmp_path: Path, *, e
         path.symlink_to("precious")
 
     with pytest.raises(WriteConflictError, match="symbolic link"):
-        racing(plant).put(Locator("file", str(path)), [Stored("", Secret("new"))], mode="replace", marker="m")
+        racing(plant).put(Locator("file", str(path)), [SinkField("", Secret("new"))], mode="replace", marker="m")
     assert path.is_symlink()
     assert precious.read_text() == "old"
 
@@ -247,7 +247,7 @@ def test_whoever_creates_the_file_first_keeps_it(tmp_path: Path) -> None:
 
     sink = racing(be_faster)
     with pytest.raises(WriteConflictError):
-        sink.put(Locator("file", str(path)), [Stored("", Secret("ours"))], mode="create", marker="m")
+        sink.put(Locator("file", str(path)), [SinkField("", Secret("ours"))], mode="create", marker="m")
     assert path.read_text() == "theirs"
 
 

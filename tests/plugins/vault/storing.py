@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sealpipe.errors import PluginError
-from sealpipe.plugin import Mode, Receipt, Secret, Stored
+from sealpipe.plugin import Mode, Secret, SinkField, WriteResult
 from sealpipe.reference import parse
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import write_fields
@@ -22,11 +22,11 @@ def place(mount: str = "secret") -> str:
 
 def put(
     registry: Registry, body: str, values: Mapping[str, str | bytes], mode: Mode = "create", marker: str = "m1"
-) -> Receipt:
+) -> WriteResult:
     """Store some values."""
     locator = registry.locate(parse(f"vault:{body}"), "sink")
     return write_fields(
-        registry, "vault", locator, [Stored(key, Secret(each)) for key, each in values.items()], mode, marker
+        registry, "vault", locator, [SinkField(key, Secret(each)) for key, each in values.items()], mode, marker
     )
 
 

@@ -33,7 +33,7 @@ from sealpipe.flows.collect.key import OpeningKey, check_key
 from sealpipe.flows.collect.open import SubmissionSet, plan_writes
 from sealpipe.flows.collect.options import CollectJob, CollectPlan, has_match, no_match_error, pick
 from sealpipe.flows.collect.result import (
-    Collected,
+    CollectResult,
     Event,
     PlannedWrite,
     Progress,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # most answers go to stdout, and leave no record
     from sealpipe.state.ledger import Ledger
 
 
-class Collection:
+class RequestCollector:
     """One command's work on one request. `result` is None until it is over, `troubles` how many looks failed lately."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Collection:
         self._asks_at = -inf  # when its state has to be asked for, whatever else is asked
         self._skipped = 0
         self._kept_in: Path | None = None
-        self.result: Collected | None = None
+        self.result: CollectResult | None = None
         self.trouble: SealpipeError | None = None
         self.troubles = 0
 
@@ -125,7 +125,7 @@ class Collection:
         check_key(self.short_code, info.public_key, self._job.receipt, self._keys)
         return info.public_key is None and info.expires_at is None
 
-    def _collect(self) -> Flow[Collected]:
+    def _collect(self) -> Flow[CollectResult]:
         try:
             chosen = pick(self._answers.usable, self._plan.pick, self.short_code)
         except TooManySubmissionsError:
@@ -154,7 +154,7 @@ class Collection:
             record.close()
         return made
 
-    def _keep(self, record: Ledger, made: Collected, items: Sequence[Submission]) -> Flow[None]:
+    def _keep(self, record: Ledger, made: CollectResult, items: Sequence[Submission]) -> Flow[None]:
         """The ciphertext of what cannot be used, or has not got where it belongs."""
         try:
             yield Do(partial(record.keep, items))
@@ -162,7 +162,7 @@ class Collection:
         except StateError as error:  # they are at the service, too: no reason to keep the others from their places
             made.warnings += (error.message,)
 
-    def _store(self, record: Ledger, wanted: Iterable[SinkWrite], made: Collected) -> Flow[None]:
+    def _store(self, record: Ledger, wanted: Iterable[SinkWrite], made: CollectResult) -> Flow[None]:
         stored, failures, left = list(made.stored), list(made.failures), set()
         for write in wanted:
             try:
@@ -179,7 +179,7 @@ class Collection:
         if left:
             yield from self._keep(record, made, self._answers.locked_up(left))
 
-    def _end(self, record: Ledger, made: Collected) -> Flow[None]:
+    def _end(self, record: Ledger, made: CollectResult) -> Flow[None]:
         from sealpipe.flows.request.expire import RequestExpiry
 
         try:
@@ -203,7 +203,7 @@ class Collection:
             made.submissions = (*made.submissions, *new)
             made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
 
-    def _over_without(self) -> Flow[Collected]:
+    def _over_without(self) -> Flow[CollectResult]:
         """What is over without what is asked for. Raises SubmissionNotFoundError where it has other answers."""
         usable, named = self._answers.usable, self._plan.pick
         # One that is there and cannot be used is told as such.
@@ -212,7 +212,7 @@ class Collection:
             raise no_match_error(usable, named, self.short_code)
         return (yield from self._unanswered("expired"))
 
-    def _unanswered(self, status: Status) -> Flow[Collected]:
+    def _unanswered(self, status: Status) -> Flow[CollectResult]:
         made = self._made(status)
         if made.unreadable and not self._plan.dry_run:
             record = yield from self._locked()
@@ -241,8 +241,8 @@ class Collection:
                 finally:
                     record.close()
 
-    def _made(self, status: Status, error: SealpipeError | None = None) -> Collected:
-        return Collected(
+    def _made(self, status: Status, error: SealpipeError | None = None) -> CollectResult:
+        return CollectResult(
             self.short_code,
             status,
             len(self._answers),

@@ -17,7 +17,7 @@ from sealpipe.flows.collect.options import CollectJob
 from sealpipe.flows.collect.result import Identity, OpenedSubmission, UnreadableSubmission
 from sealpipe.flows.store.targets import make_plain_name
 from sealpipe.flows.store.write import MisfitError, SinkWrite, merge_writes, select_values
-from sealpipe.plugin import Stored
+from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret, as_secret
@@ -155,8 +155,8 @@ def _write_to_folder(folder: Path, received: OpenedSubmission, prompts: Sequence
     ]
     created = None if received.created_at is None else format_time(received.created_at)
     index = {"schema": 1, "short_code": received.short_code, "created_at": created, "fields": rows}
-    stored = [Stored(name, _secret(field)) for name, field in zip(names, received.fields, strict=True)]
-    stored.append(Stored("index.json", Secret(json.dumps(index) + "\n")))
+    stored = [SinkField(name, _secret(field)) for name, field in zip(names, received.fields, strict=True)]
+    stored.append(SinkField("index.json", Secret(json.dumps(index) + "\n")))
     return SinkWrite(Reference("dir", str(folder / received.marker)), tuple(stored), "create", received.marker)
 
 

@@ -14,7 +14,7 @@ from sealpipe.flows.collect.key import OpensWith
 from sealpipe.flows.collect.result import OpenedSubmission, describe_no_match
 from sealpipe.flows.store.targets import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
 from sealpipe.flows.store.write import SinkWrite, merge_writes
-from sealpipe.plugin import Mode, Stored
+from sealpipe.plugin import Mode, SinkField
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.times import as_seconds
@@ -188,7 +188,7 @@ def sample_writes(job: CollectJob) -> list[SinkWrite]:
     """What goes where, with places filled and without values: whether it can be is known before anything is asked."""
     places = {"submission": "submission", "request": make_plain_name(job.short_code)}
     return merge_writes(
-        SinkWrite(target.filled(places), tuple(Stored(each.key, Secret("")) for each in taken), target.mode, "")
+        SinkWrite(target.filled(places), tuple(SinkField(each.key, Secret("")) for each in taken), target.mode, "")
         for target, taken in job.takes
     )
 

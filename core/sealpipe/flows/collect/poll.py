@@ -16,13 +16,13 @@ from sealpipe.errors import (
     SealpipeError,
 )
 from sealpipe.flows import Do, Flow, Wait, outgoing, policy
-from sealpipe.flows.collect.collection import Collection
+from sealpipe.flows.collect.collection import RequestCollector
 from sealpipe.flows.collect.key import OpeningKey, load_keys
 from sealpipe.flows.collect.options import CollectPlan, sample_writes
-from sealpipe.flows.collect.result import CallbackError, Collected, OnProgress, Progress, ProgressReporter
+from sealpipe.flows.collect.result import CallbackError, CollectResult, OnProgress, Progress, ProgressReporter
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import describe_writes
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 
 TRANSIENT: Final = (RateLimitError, RetriesExhaustedError, ConnectError)
 """Errors that waiting outlives: 429, 5xx, lost connections. Nothing has changed."""
@@ -39,7 +39,7 @@ def collect(
     *,
     tick: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Flow[list[Collected]]:
+) -> Flow[list[CollectResult]]:
     """All of them, in their order. Only what concerns every one of them is raised, and what `on_progress` raises.
 
     `tick` is how often `on_progress` is told of the waiting, in seconds; None: at each look.
@@ -48,7 +48,7 @@ def collect(
     work = _collect(session, plan, on_progress, tick, clock)
     if not session.overseers:
         return (yield from work)
-    leaving: Outgoing = yield Do(partial(outgoing.describe_collect, session, plan))
+    leaving: OutgoingAction = yield Do(partial(outgoing.describe_collect, session, plan))
     if plan.after == "expire" and not plan.dry_run:
         for job in plan.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
@@ -65,7 +65,7 @@ def _collect(
     on_progress: OnProgress | None,
     tick: float | None,
     clock: Callable[[], float],
-) -> Flow[list[Collected]]:
+) -> Flow[list[CollectResult]]:
     tell = ProgressReporter(on_progress)
     try:
         works = yield from _start(session, plan, tell, clock)
@@ -82,11 +82,11 @@ def _collect(
 
 def _start(
     session: Session, plan: CollectPlan, tell: ProgressReporter, clock: Callable[[], float]
-) -> Flow[list[Collection]]:
+) -> Flow[list[RequestCollector]]:
     """One for each request, its keys in hand. What opens all of them is looked up once."""
     for job in plan.jobs:
         yield from describe_writes(session, sample_writes(job))
-    works: list[Collection] = []
+    works: list[RequestCollector] = []
     rings: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
     for job in plan.jobs:
         own = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
@@ -98,7 +98,7 @@ def _start(
                     raise
                 rings[own] = error
         keys = rings[own]
-        works.append(Collection(session, job, plan, () if isinstance(keys, SealpipeError) else keys, tell, clock))
+        works.append(RequestCollector(session, job, plan, () if isinstance(keys, SealpipeError) else keys, tell, clock))
         if isinstance(keys, SealpipeError):
             works[-1].fail(keys)
     return works
@@ -107,7 +107,7 @@ def _start(
 def _poll(
     session: Session,
     plan: CollectPlan,
-    works: Sequence[Collection],
+    works: Sequence[RequestCollector],
     tell: ProgressReporter,
     tick: float | None,
     clock: Callable[[], float],
@@ -140,14 +140,14 @@ def _poll(
         yield from work.give_up()
 
 
-def _open(works: Sequence[Collection]) -> list[Collection]:
+def _open(works: Sequence[RequestCollector]) -> list[RequestCollector]:
     """Those that are not over; what failed lately comes last, so that it keeps none of the others waiting for ever."""
     return sorted((work for work in works if work.result is None), key=lambda work: work.troubles)
 
 
 def _poll_round(
     session: Session,
-    works: Sequence[Collection],
+    works: Sequence[RequestCollector],
     hold_back: Callable[[int, int], Flow[float]],
     tell: ProgressReporter,
     *,

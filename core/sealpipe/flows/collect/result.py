@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import NoSubmissionError, PendingError, SealpipeError, UnreadableSubmissionError
-from sealpipe.flows import Flow, Tell
+from sealpipe.flows import Flow, Notify
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class PlannedWrite(NamedTuple):
 
 
 @dataclass(slots=True)
-class Collected:
+class CollectResult:
     """What a request has given. `submissions` are those that `pick` chose, opened; `count` is how many there are.
 
     `status` is `pending` or `expired` where nobody has answered, `failed` where `error` says why nothing came of it.
@@ -189,6 +189,6 @@ class ProgressReporter:
         """Call the listener. Raises CallbackError."""
         if self._listener is not None:
             try:
-                yield Tell(partial(self._listener, progress))
+                yield Notify(partial(self._listener, progress))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is not ours to judge
                 raise CallbackError(error) from None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sealpipe.errors import UsageError
 from sealpipe.plugin import Message
-from sealpipe.reference.text import Pattern, parse_pattern
+from sealpipe.reference.text import Template, parse_template
 from sealpipe.secret import Secret
 
 PLACEHOLDERS = ("link", "title", "expires", "views")
@@ -35,9 +35,9 @@ class MessageContext(NamedTuple):
     expiry_known: bool = True
 
 
-def parse_template(text: str) -> Pattern:
+def parse_message_template(text: str) -> Template:
     """A text for the message with the link. UsageError for a place that nothing fills, or not one `{link}`."""
-    pattern = parse_pattern(text, "the message's text")
+    pattern = parse_template(text, "the message's text")
     counts = Counter(pattern.names)
     for name in counts:
         if name not in PLACEHOLDERS:
@@ -64,7 +64,7 @@ def build_link_message(link: Secret, about: MessageContext) -> Message:
             "expires": _format_moment(about.expires_at) or ("never" if about.expiry_known else "not known"),
             "views": "unlimited" if about.views is None else str(about.views),
         }
-        text = parse_template(about.template).fill(values)
+        text = parse_message_template(about.template).fill(values)
     else:
         text = _WORDS[about.kind].text.format(
             named=f": {title}" if title else ".",

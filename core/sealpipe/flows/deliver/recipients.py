@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sealpipe.errors import PluginError, UsageError
 from sealpipe.flows import Do, Flow
-from sealpipe.flows.deliver.messages import parse_template
+from sealpipe.flows.deliver.messages import parse_message_template
 from sealpipe.flows.resolve import Cache, resolve_value
 from sealpipe.plugin import SEGMENTS
 from sealpipe.reference import Reference, Target, parse, parse_target
-from sealpipe.reference.text import Pattern, parse_pattern
+from sealpipe.reference.text import Template, parse_template
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -39,7 +39,7 @@ class ChannelTarget(NamedTuple):
 
     what: Content
     target: Target
-    pattern: Pattern
+    pattern: Template
 
 
 class DeliveryPlan(NamedTuple):
@@ -71,7 +71,7 @@ def plan_delivery(
     if template is not None:
         if "link" not in to_somebody:
             raise UsageError("there is a text for a message, and nobody to send it to", remedy="add --send CHANNEL")
-        parse_template(template)
+        parse_message_template(template)
     return DeliveryPlan(
         wanted, _parse_params(params, {name for each in wanted for name in each.pattern.names}), template
     )
@@ -94,7 +94,7 @@ def resolve_recipients(
 
 def _parse_channel(what: Content, target: Target | str) -> ChannelTarget:
     target = parse_target(target) if isinstance(target, str) else target
-    return ChannelTarget(what, target, parse_pattern(target.to, f"what follows {target.name}:"))
+    return ChannelTarget(what, target, parse_template(target.to, f"what follows {target.name}:"))
 
 
 def _parse_params(params: Params, places: set[str]) -> dict[str, Reference]:
@@ -159,7 +159,7 @@ def name_target(error: PluginError, target: object) -> PluginError:
     return error
 
 
-def _check_segments(target: Target, pattern: Pattern, values: Mapping[str, str]) -> None:
+def _check_segments(target: Target, pattern: Template, values: Mapping[str, str]) -> None:
     for name in pattern.names:
         if not _SEGMENT.fullmatch(values[name]):
             raise UsageError(

@@ -34,7 +34,7 @@ from sealpipe.secret import Secret
 if TYPE_CHECKING:
     from sealpipe.state.entry import Entry
 
-State = Literal["pending", "sending", "sent", "failed"]
+DeliveryState = Literal["pending", "sending", "sent", "failed"]
 
 
 class Deliverable(Protocol):
@@ -56,18 +56,18 @@ class Deliverable(Protocol):
 
 
 @dataclass(slots=True)
-class Delivery:
+class TrackedDelivery:
     """One message and how far it is."""
 
     recipient: Recipient
-    state: State = "pending"
+    state: DeliveryState = "pending"
 
 
 @dataclass(slots=True)
 class Deliveries:
     """The messages of a share."""
 
-    items: Sequence[Delivery]
+    items: Sequence[TrackedDelivery]
     passcode: Secret | None = field(repr=False)
     kind: str = "share"
     views: int | None = None
@@ -78,10 +78,10 @@ class Deliveries:
         return any(delivery.recipient.what == what for delivery in self.items)
 
 
-def deliveries_from(meta: Mapping[str, Any], states: Mapping[int, State]) -> Deliveries | None:
+def restore_deliveries(meta: Mapping[str, Any], states: Mapping[int, DeliveryState]) -> Deliveries | None:
     """The messages that an outbox entry's notes tell of; None for none."""
     recipients = [Recipient(*row) for row in meta.get("recipients", ())]
-    items = [Delivery(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
+    items = [TrackedDelivery(each, states.get(number, "pending")) for number, each in enumerate(recipients)]
     if not items:
         return None
     return Deliveries(items, meta["passcode"], meta["kind"], meta["views"], meta["message_template"])
@@ -96,7 +96,7 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Fl
         raise _delivery_error(
             share, f"the {share.kind} {share.short_code} expired before all its messages were out", _SHARE_AGAIN
         )
-    left: list[tuple[Delivery, SealpipeError]] = []
+    left: list[tuple[TrackedDelivery, SealpipeError]] = []
     for number, delivery in enumerate(share.deliveries.items):
         if delivery.state != "sent":
             problem = yield from _deliver_one(session, share, number, resend=resend)
@@ -151,13 +151,13 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
     _note(share, number, "sent", must=False)
 
 
-def _can_confirm(session: Session, delivery: Delivery) -> bool:
+def _can_confirm(session: Session, delivery: TrackedDelivery) -> bool:
     from sealpipe.registry.calls import confirms_delivery
 
     return confirms_delivery(session.registry(), delivery.recipient.channel)
 
 
-def _note(share: Deliverable, number: int, state: State, *, must: bool = True) -> None:
+def _note(share: Deliverable, number: int, state: DeliveryState, *, must: bool = True) -> None:
     assert share.deliveries is not None  # noqa: S101 - as above
     try:
         if share.entry is not None:
@@ -194,7 +194,7 @@ def _build_message(share: Deliverable, recipient: Recipient) -> Any:
 _SHARE_AGAIN = "drop what is left with `sealpipe resume ID --discard`, and share anew"
 
 
-def _summarize_failures(share: Deliverable, left: Sequence[tuple[Delivery, SealpipeError]]) -> DeliveryError:
+def _summarize_failures(share: Deliverable, left: Sequence[tuple[TrackedDelivery, SealpipeError]]) -> DeliveryError:
     """All that did not get out, each with its reason and its next step."""
     lines, unclear = [], False
     for delivery, problem in left:

@@ -27,7 +27,7 @@ from sealpipe.flows.request.options import plan_request as plan_request
 from sealpipe.flows.resolve import Cache
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
@@ -60,7 +60,7 @@ def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, *
         passcode = yield from resolve_passcode(plan.passcode, session.registry, cache)
     session.check_clear(None if passcode is None else passcode.reveal(), *map(str, recipients))
     chosen = yield from choose_key(plan, session)
-    leaving: Outgoing = yield Do(partial(outgoing.describe_request, session, plan, recipients))
+    leaving: OutgoingAction = yield Do(partial(outgoing.describe_request, session, plan, recipients))
     asked = _PreparedRequest(
         plan, chosen, passcode, recipients, outbox, {"overseen": outgoing.to_entry_note(leaving), **notes}
     )
@@ -142,12 +142,14 @@ def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
 
 def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
     """Rule C: a fresh key is in no other request, so the list tells; the credential's is in every one of ours."""
-    from sealpipe.flows.paging import Walk  # most answers arrive
+    from sealpipe.flows.paging import PageWalk  # most answers arrive
 
     rows: list[RequestInfo] = []
     budget = session.budget()
     with suppress(ServiceError):
-        walk: Walk[RequestInfo] = Walk(lambda page: call(api.list_page(page, 100), budget), lambda row: row.short_code)
+        walk: PageWalk[RequestInfo] = PageWalk(
+            lambda page: call(api.list_page(page, 100), budget), lambda row: row.short_code
+        )
         while not walk.done:
             rows += [row for row in (yield from walk.next_page()) if row.public_key == meta["public_key"]]
     if meta["key"] == "new" and len(rows) == 1:

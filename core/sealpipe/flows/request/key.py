@@ -12,7 +12,7 @@ from sealpipe.flows.request.options import RequestPlan
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import SinkWrite, describe_writes, is_blind, write_to_sink
-from sealpipe.plugin import Stored
+from sealpipe.plugin import SinkField
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
 from sealpipe.wire import keys
@@ -80,7 +80,7 @@ def _check_target(plan: RequestPlan, session: Session) -> Flow[None]:
 
 def _seed_write(plan: RequestPlan, seed: Secret, marker: str) -> SinkWrite:
     assert plan.seed_to is not None  # noqa: S101 - its callers looked
-    return SinkWrite(plan.seed_to.filled({}), (Stored(plan.seed_key, seed),), plan.seed_to.mode, marker)
+    return SinkWrite(plan.seed_to.filled({}), (SinkField(plan.seed_key, seed),), plan.seed_to.mode, marker)
 
 
 def _source_reference(plan: RequestPlan) -> Reference:

@@ -31,7 +31,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.share.expire import end_share
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
-from sealpipe.plugin import Outgoing
+from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
@@ -69,7 +69,7 @@ def share(session: Session, options: ShareOptions, outbox: Outbox | None = None,
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
     session.check_clear(*map(str, sealed.recipients))
-    leaving: Outgoing = yield Do(partial(outgoing.describe_share, session, options, sealed))
+    leaving: OutgoingAction = yield Do(partial(outgoing.describe_share, session, options, sealed))
     meta = _entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(leaving), **notes})
     made = yield from policy.run_under_policy(
         session, leaving, _journal_and_post(session, meta, sealed, outbox), describe_outcome

@@ -16,7 +16,7 @@ from sealpipe.plugin import Mode
 from sealpipe.prompts import Prompt
 from sealpipe.reference import PARAMETERS, Everything, Pointer, Reference, parse
 from sealpipe.reference.model import TARGET_PARAMETERS
-from sealpipe.reference.text import Pattern, parse_pattern
+from sealpipe.reference.text import Template, parse_template
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -26,7 +26,7 @@ class SinkTarget(NamedTuple):
     """One target, checked as far as that goes without its sink. `shown` is it as it was given."""
 
     ref: Reference
-    body: Pattern
+    body: Template
     mode: Mode
     shown: str
 
@@ -68,7 +68,7 @@ def _target(ref: Reference, mode: Mode, places: Collection[str]) -> SinkTarget:
             raise UsageError(f"{shown}: {name}= means nothing where a value is stored", remedy=f"known are {known}")
     if any(isinstance(item, Pointer) for item in ref.selector or ()):
         raise UsageError(f"{shown}: a JSON pointer names no prompt", remedy="write #KEY=PROMPT, or #* for every one")
-    body = parse_pattern(ref.body, f"the body of {shown}")
+    body = parse_template(ref.body, f"the body of {shown}")
     for name in body.names:
         if name not in places:
             known = ", ".join(f"{{{place}}}" for place in places) or "none here"

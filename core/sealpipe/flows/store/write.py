@@ -16,13 +16,13 @@ from sealpipe.flows.resolve.decode import decode_text, trim
 from sealpipe.flows.retry import LONGEST_WAIT
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.targets import REQUEST, KeyMapping, SinkTarget, SourceWords, escape_name
-from sealpipe.plugin import BLIND, Locator, Mode, Receipt, Stored
+from sealpipe.plugin import BLIND, Locator, Mode, SinkField, WriteResult
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field, revealed
 
 
-class Ledger(Protocol):
+class WriteLog(Protocol):
     """Knows, from run to run, how far a submission is in places that cannot be read back."""
 
     def write_state(self, marker: str, place: str) -> str:
@@ -36,7 +36,7 @@ class SinkWrite(NamedTuple):
     """What goes to one place, for one submission. `marker` stands for that submission."""
 
     ref: Reference
-    fields: tuple[Stored, ...]
+    fields: tuple[SinkField, ...]
     mode: Mode
     marker: str
 
@@ -72,7 +72,7 @@ def describe_writes(session: Session, writes: Sequence[SinkWrite]) -> Flow[list[
     return told
 
 
-def write_to_sink(session: Session, write: SinkWrite, record: Ledger | None = None) -> Flow[Receipt]:
+def write_to_sink(session: Session, write: SinkWrite, record: WriteLog | None = None) -> Flow[WriteResult]:
     """Store a write, and have it confirmed. Raises PluginError, UsageError.
 
     `record` is the ledger: it alone knows whether a sink that cannot read back has taken it before.
@@ -80,7 +80,7 @@ def write_to_sink(session: Session, write: SinkWrite, record: Ledger | None = No
     budget = session.budget()
     for tries in range(1, TRIES + 1):
         try:
-            receipt: Receipt = yield Do(partial(_write_once, session, write, record), changing=True)
+            receipt: WriteResult = yield Do(partial(_write_once, session, write, record), changing=True)
             return receipt
         except UnavailableError as error:
             asked = error.retry_after if isinstance(error.retry_after, int | float) else 0.0
@@ -108,7 +108,7 @@ def _describe(session: Session, writes: Sequence[SinkWrite]) -> list[str]:
     return [describe_write(registry, write.ref.name, locate_sink(session, write.ref), write.mode) for write in writes]
 
 
-def _write_once(session: Session, write: SinkWrite, record: Ledger | None) -> Receipt:
+def _write_once(session: Session, write: SinkWrite, record: WriteLog | None) -> WriteResult:
     from sealpipe.registry.calls import write_fields
 
     registry, locator = session.registry(), locate_sink(session, write.ref)
@@ -119,7 +119,7 @@ def _write_once(session: Session, write: SinkWrite, record: Ledger | None) -> Re
     place = write.place
     state = record.write_state(write.marker, place)
     if state == "stored":
-        return Receipt(locator, known=False, already=True)
+        return WriteResult(locator, known=False, already=True)
     if state == "storing" and write.mode == "create":
         raise UnknownOutcomeError(
             f"an earlier run was cut off while it stored {escape_name(place, 300)}: "
@@ -143,13 +143,13 @@ class MisfitError(Exception):
 
 def select_values(
     target: SinkTarget, picks: Sequence[KeyMapping], fields: Sequence[Field], source: SourceWords = REQUEST
-) -> list[Stored]:
+) -> list[SinkField]:
     """The values that go there; optional ones that are missing or empty are left out. Raises MisfitError."""
-    taken: list[Stored] = []
+    taken: list[SinkField] = []
     for pick in picks:
         value = _value(target, pick, fields, source)
         if value is not None:
-            taken.append(Stored(pick.key, value))
+            taken.append(SinkField(pick.key, value))
     return taken
 
 
