@@ -88,6 +88,13 @@ def test_the_map_of_core_has_every_module_in_one_line() -> None:
     assert sorted(rows) == sorted(str(file.relative_to(core)) for file in core.glob("**/*.py"))
 
 
+def test_contributing_names_files_that_exist() -> None:
+    text = (DOCS / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(?:python )?((?:core|plugins|tests|actions|containers|docs)/[\w/.-]+)", text))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if "shelf" not in name and not (ROOT / name).exists()] == []
+
+
 def test_the_changelog_starts_with_this_version() -> None:
     first = re.search(r"^## (\S+?),", (DOCS / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert first is not None
