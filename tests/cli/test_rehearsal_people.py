@@ -51,6 +51,19 @@ def test_a_passcode_is_wanted_refused_and_taken(user: Terminal) -> None:
     assert (done.code, "User: deploy" in done.out) == (0, True), done
 
 
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("dotenv:two.env#*", "dotenv:two.env#* gives 2 values where one belongs"),
+        ("env:NOT_SET?optional=1", "--passcode-from: env:NOT_SET?optional=1 has no value"),
+    ],
+)
+def test_a_passcode_is_one_value(user: Terminal, reference: str, told: str) -> None:
+    user.file("two.env", "A=x\nB=y\n")
+    done = user.sealpipe("rehearsal", "open", "--passcode-from", reference, stdin=shared(user))
+    assert_told(done, 2, told)
+
+
 def _passcode(text: str) -> list[str]:
     return ["--passcode-from", f"text:{text}"]
 
@@ -88,7 +101,7 @@ REFUSED = {
     "nothing": (["open"], "", 14, "stdin"),
     "no service": (["open"], f"http://127.0.0.1:1/s/x#1{'A' * 43}", 2, "no rehearsal answers"),
     "a real service": (["open"], f"https://links.example/s/x#1{'A' * 43}", 2, "on this machine only"),
-    "an access link": (["answer", "http://127.0.0.1:1/s/r/x#1abc"], "", 2, "that is an access link"),
+    "an access link": (["answer", "http://127.0.0.1:1/s/r/x#1abc"], "", 2, "this is an access link"),
     "no collect link": (["answer", "x"], "", 2, "these commands are for links of `sealpipe rehearsal serve`"),
 }
 

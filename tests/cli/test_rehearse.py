@@ -262,6 +262,21 @@ def test_keys_are_listed_granted_and_revoked(bare: Terminal, service: RunningSer
     assert key("revoke", "unknown").code == 2
 
 
+def test_an_account_is_readable_text(bare: Terminal, service: RunningService) -> None:
+    account = ["rehearsal", "account", "--port", str(service.address.port)]
+    assert bare.sealpipe(*account).out == (
+        "account: default\nplan: business\nAPI access: yes\nrequests per minute: 100\nAPI keys: 5\n"
+        "webhook endpoints: 3\nactive shares: no limit\nview protection: yes\naccess log: 90 days\n"
+        "zero-knowledge enrolled: yes\nzero-knowledge feature: yes\n"
+    )
+    changed = bare.sealpipe(
+        *account, "--org", "acme", "--rate", "unset", "--shares", "1", "--view-protection", "off"
+    ).out
+    lines = changed.splitlines()
+    assert lines[0] == "account: org:acme"
+    assert {"API access: no", "requests per minute: unset", "active shares: 1", "view protection: no"} <= {*lines}
+
+
 def test_the_operator_changes_what_an_account_may_do(bare: Terminal, service: RunningService) -> None:
     port = ["--port", str(service.address.port)]
     account = ["rehearsal", "account", *port, "--output", "json"]
@@ -300,7 +315,7 @@ def test_a_key_where_no_service_runs_is_refused_with_the_next_step(bare: Termina
 def test_a_port_that_is_taken_ends_with_2(bare: Terminal, service: RunningService) -> None:
     done = bare.sealpipe("rehearsal", "serve", "--port", str(service.address.port))
     assert (done.code, done.out) == (2, "")
-    assert "cannot be had" in done.err
+    assert "cannot listen" in done.err
     assert "--port" in done.err
 
 

@@ -45,25 +45,25 @@ def test_a_share_survives_its_faults_as_exactly_one_with_one_link(bare: Terminal
     assert code == 0, err
     link, listed = out.splitlines()
     assert link.rpartition("/")[2] == listed.partition("\t")[0]
-    assert "never happened" not in err
+    assert "never injected" not in err
 
 
 def test_the_tour_ends_right_under_faults(bare: Terminal) -> None:
     code, out, err = rehearsed(bare, plan(TWO_RESETS))
     assert code == 0, err
     assert out.startswith("THE SERVICE")
-    assert "never happened" not in err
-    assert "   What struck: reset after the commit (twice).\n" in err
-    assert "   The service was asked for the share 3 times; there is one share.\n" in err
+    assert "never injected" not in err
+    assert "   Injected faults: reset after the commit (twice).\n" in err
+    assert "   The service was asked 3 times to create the share and now holds 1 share.\n" in err
 
 
 def test_the_tour_tells_what_came_of_a_share_that_failed(bare: Terminal) -> None:
     rows = ['fault = "reset"; after_commit = true', 'fault = "unauthorized"; times = "always"']
     code, _, err = rehearsed(bare, plan(*rows))
     assert code == 9
-    assert "What struck: reset after the commit (once), unauthorized before the commit (once).\n" in err
-    assert "asked for the share twice; there is one share.\n" in err
-    assert "asked for the share once; there is no share.\n" in rehearsed(bare, plan(rows[1]))[2]
+    assert "Injected faults: reset after the commit (once), unauthorized before the commit (once).\n" in err
+    assert "asked twice to create the share and now holds 1 share.\n" in err
+    assert "asked once to create the share and now holds 0 shares.\n" in rehearsed(bare, plan(rows[1]))[2]
 
 
 def test_the_tour_tells_nothing_of_faults_where_there_are_none(bare: Terminal) -> None:
@@ -91,7 +91,7 @@ def test_a_fault_that_never_happened_is_told(bare: Terminal) -> None:
     rows = [TWO_RESETS, 'when = "DELETE /shares/*"; fault = "hang"; times = "always"']
     code, _, err = rehearsed(bare, plan(*rows), "--", "sealpipe", "share", "-f", "text:x")
     assert code == 0
-    assert "fault 2 never happened: no request came to it: hang before the commit (DELETE /shares/*)" in err
+    assert "fault 2 was never injected, as no request matched it: hang before the commit (DELETE /shares/*)" in err
     assert "fault 1" not in err
 
 

@@ -10,6 +10,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.options import Command, SettingsGroup, options
 from sealpipe.errors import SettingError, UsageError
+from sealpipe_rehearsal.commands.child_process import keep_serving, print_exports, run_command
 from sealpipe_rehearsal.commands.keys import account, key
 from sealpipe_rehearsal.commands.links import answer, open_link
 from sealpipe_rehearsal.commands.webhooks import webhook
@@ -32,15 +33,13 @@ def rehearse(
 ) -> None:
     """Rehearse on a local service, without an account.
 
-    Without a COMMAND, a tour: a secret goes from the environment through real HTTP into a sealed share and back
-    out of its link. With one, the command runs with SEALPIPE_* pointing at a fresh service, and its exit code
-    is passed on. With --faults, things go wrong on purpose.
+    Without a COMMAND, take a tour: share a secret over real HTTP, open its link, and see what each side saw. With a
+    COMMAND, run it with SEALPIPE_* pointing at a fresh service and exit with its exit code. With --faults, inject
+    faults.
     """
     running = _start(service_tag or "svc", faults, extended=extended)
     with running:
         if command:
-            from sealpipe_rehearsal.commands.child_process import run_command
-
             code = run_command(running, command)
         else:
             from sealpipe_rehearsal.commands.guided_tour import tour
@@ -51,30 +50,28 @@ def rehearse(
 
             report_unused(running.faults())
         if keep:
-            from sealpipe_rehearsal.commands.child_process import keep_serving
-
             keep_serving(running)
     click.get_current_context().exit(code)
 
 
 @click.group(cls=SettingsGroup)
 def rehearsal() -> None:
-    """The local service that rehearsals run on. Loopback only."""
+    """Run and manage a local copy of the service. Loopback only."""
 
 
 @rehearsal.command(cls=Command)
 @options("rehearsal", only=("port", "state", "faults", "extended", "signature_header"), common=("service_tag",))
 def serve(port: int, state: str | None, service_tag: str | None, faults: str | None, **settings: Any) -> None:
-    """Run the service until it is interrupted. With --state it remembers, across restarts, too."""
+    """Run the service until it is interrupted. With --state, its data survives restarts."""
     server = _server()
     try:
         file = Path(state) if state else None
         signal_number = server.serve(port, file, service_tag or "svc", _announce, faults=_plan(faults), **settings)
     except server.StateFileError as error:
-        raise SettingError(f"the state file cannot be used: {error}", remedy="name another with --state") from None
+        raise SettingError(f"the state file cannot be used: {error}", remedy="choose another with --state") from None
     except OSError as error:
         raise SettingError(
-            f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", remedy="choose another with --port"
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror}", remedy="choose another with --port"
         ) from None
     click.get_current_context().exit(0 if signal_number == 0 else 128 + signal_number)
 
@@ -88,9 +85,7 @@ rehearsal.add_command(answer)
 
 def _announce(address: Address) -> None:
     render.print_note(f"serving on {address.origin} until interrupted; in another shell:")
-    render.print_note(f"  export SEALPIPE_BASE_URL={address.base_url}")
-    render.print_note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
-    render.print_note(f'  export SEALPIPE_API_KEY="$(sealpipe rehearsal key create --port {address.port} --scope all)"')
+    print_exports(address)
 
 
 def _start(service_tag: str, faults: str | None, *, extended: bool) -> RunningService:
@@ -98,7 +93,7 @@ def _start(service_tag: str, faults: str | None, *, extended: bool) -> RunningSe
     try:
         return server.start(service_tag=service_tag, faults=_plan(faults), extended=extended)  # type: ignore[no-any-return]
     except OSError as error:
-        raise SettingError(f"no port of 127.0.0.1 can be had: {error.strerror}") from None
+        raise SettingError(f"cannot listen on 127.0.0.1: {error.strerror}") from None
 
 
 def _plan(file: str | None) -> list[dict[str, object]]:

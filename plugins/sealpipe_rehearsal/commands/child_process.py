@@ -1,4 +1,4 @@
-"""Running somebody's command against a fresh service."""
+"""Running the user's command against a fresh service."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
-from sealpipe_rehearsal.running_service import RunningService
+
+if TYPE_CHECKING:
+    from sealpipe_rehearsal.running_service import RunningService
+    from sealpipe_rehearsal.uvicorn_server import Address
 
 
 def run_command(running: RunningService, command: Sequence[str]) -> int:
-    """Run the command with SEALPIPE_* pointing at the service; its exit code, 128+N where signal N ended it."""
+    """Run a command with SEALPIPE_* pointing at the service; its exit code, or 128+N after signal N."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder))
         with _delay_signals() as signals:
@@ -30,7 +34,7 @@ def run_command(running: RunningService, command: Sequence[str]) -> int:
 
 
 def environment(running: RunningService, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The environment with SEALPIPE_* of the user's replaced: nothing of a rehearsal reaches the real service."""
+    """The environment with the user's SEALPIPE_* replaced, so that nothing reaches the real service."""
     inherited = {name: value for name, value in environ.items() if not name.startswith("SEALPIPE_")}
     config = folder / "config.toml"
     config.touch(mode=0o600)
@@ -44,18 +48,23 @@ def environment(running: RunningService, environ: Mapping[str, str], folder: Pat
 
 
 def keep_serving(running: RunningService) -> None:
-    """Keep serving until interrupted, and tell how to reach it."""
-    render.print_note(f"still serving on {running.origin}; interrupt to end it")
-    render.print_note(f"  export SEALPIPE_BASE_URL={running.base_url}")
-    render.print_note(f"  export SEALPIPE_LINK_BASE_URL={running.link_base_url}")
-    create = f"sealpipe rehearsal key create --port {running.address.port} --scope all"
-    render.print_note(f'  export SEALPIPE_API_KEY="$({create})"')
+    """Keep serving until interrupted, and print how to reach the service."""
+    render.print_note(f"still serving on {running.origin}; interrupt to stop")
+    print_exports(running.address)
     threading.Event().wait()
+
+
+def print_exports(address: Address) -> None:
+    """Print the lines that point a shell at a service."""
+    render.print_note(f"  export SEALPIPE_BASE_URL={address.base_url}")
+    render.print_note(f"  export SEALPIPE_LINK_BASE_URL={address.link_base_url}")
+    create = f"sealpipe rehearsal key create --port {address.port} --scope all"
+    render.print_note(f'  export SEALPIPE_API_KEY="$({create})"')
 
 
 @contextmanager
 def _delay_signals() -> Iterator[list[int]]:
-    """Signals that arrive meanwhile, to be raised again: one in the midst of Popen would leave its child to nobody."""
+    """Collect signals, to be raised again later: one during Popen would orphan the child."""
     signals: list[int] = []
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -69,7 +78,7 @@ def _delay_signals() -> Iterator[list[int]]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], signals: Sequence[int]) -> int:
-    """Wait for it; what interrupts us interrupts it, too, and it is given the time to end by itself."""
+    """Wait for the child. What interrupts us is passed on to it, and it may take its time to end."""
     try:
         for number in signals:
             signal.raise_signal(number)

@@ -1,4 +1,4 @@
-"""A plan of faults in a file that the user names, and what became of it."""
+"""Reading a fault plan from a TOML file, and reporting the faults that were never injected."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sealpipe.errors import SettingError
 from sealpipe_rehearsal.service.fault_parser import FaultPlanError, parse_plan
 from sealpipe_rehearsal.service.fault_plan import Progress
 
-_REMEDY = "the faults and their parameters are in docs/reference/rehearsal.md"
+_REMEDY = "docs/reference/rehearsal.md lists the faults and their parameters"
 
 
 def read_plan(path: str) -> list[dict[str, object]]:
-    """The rows of a TOML file, checked. SettingError names the entry and its line."""
+    """The checked rows of a TOML file. Raises SettingError with the entry and its line."""
     escaped_path = render.escape(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -24,17 +24,17 @@ def read_plan(path: str) -> list[dict[str, object]]:
     except OSError as error:
         raise SettingError(
             f"the fault plan {escaped_path} cannot be read: {error.strerror}",
-            remedy=f"check the path: it begins at the working directory; {_REMEDY}",
+            remedy=f"check the path: it is relative to the working directory; {_REMEDY}",
         ) from None
     except ValueError as error:  # not TOML, not UTF-8, or a zero byte in the path
-        message = render.escape(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        message = render.escape(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8 text"
         raise SettingError(f"the fault plan {escaped_path} is not TOML: {message}", remedy=_REMEDY) from None
     except RecursionError:
         raise SettingError(
             f"the fault plan {escaped_path} is not TOML: it is nested too deeply", remedy=_REMEDY
         ) from None
     if list(plan) != ["fault"]:
-        raise SettingError(f"the fault plan {escaped_path} is not [[fault]] entries and nothing else", remedy=_REMEDY)
+        raise SettingError(f"the fault plan {escaped_path} must hold only [[fault]] entries", remedy=_REMEDY)
     rows = plan["fault"]
     try:
         parse_plan(rows)
@@ -47,15 +47,15 @@ def read_plan(path: str) -> list[dict[str, object]]:
 
 
 def report_unused(faults: Sequence[Progress]) -> None:
-    """Say which rows of a plan never happened: a fault that was not met has rehearsed nothing."""
+    """Report rows that matched no request: they have tested nothing."""
     for number, progress in enumerate(faults, 1):
         if progress.applied == 0:
             row = render.escape(f"{progress.row} ({progress.row.source.get('when', '*')})")
-            render.print_note(f"fault {number} never happened: no request came to it: {row}")
+            render.print_note(f"fault {number} was never injected, as no request matched it: {row}")
 
 
 def _line(text: str, number: int | None, rows: int) -> str:
-    """Where an entry begins; nothing where that cannot be told, as tomllib keeps no lines."""
+    """Where an entry begins, or nothing if that is not certain: tomllib keeps no line numbers."""
     starts = [found.start() for found in re.finditer(r"^[ \t]*\[\[[ \t]*\"?fault\"?[ \t]*\]\]", text, re.MULTILINE)]
     if number is None or len(starts) != rows:
         return ""

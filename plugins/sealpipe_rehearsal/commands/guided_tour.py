@@ -1,4 +1,4 @@
-"""The tour: one secret from the environment into a share and out of its link, with both sides' views beside it."""
+"""The tour of `sealpipe rehearse`: share one secret, open its link, and show what each side saw."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ VARIABLE = "DB_PASSWORD"
 
 
 def tour(running: RunningService, *, as_json: bool) -> int:
-    """Do the main job once, by the command line a user would type; 0 where the recipient saw what was sent."""
+    """Run the tour with the command line a user would type. Returns the exit code."""
     password = secrets.token_urlsafe(18)
-    render.print_note(f"1. A service of the specification runs on {running.origin}, with a fresh API key.")
-    render.print_note(f"2. {VARIABLE} holds a password made up for this tour. Now, through real HTTP:")
+    render.print_note(f"1. A local copy of the service runs on {running.origin}, with a fresh API key.")
+    render.print_note(f"2. {VARIABLE} holds a random password. Now share it, over real HTTP:")
     render.print_note(
         f"   $ sealpipe share -f 'Password=env:{VARIABLE}' -f 'User=text:deploy' --title 'Staging database'"
     )
     share = _share(running, password)
     _print_faults(running)
     if isinstance(share, int):
-        render.print_note(f"3. The share ended with exit code {share}: what a pipeline would have seen.")
+        render.print_note(f"3. The command ended with exit code {share}, as it would in a pipeline.")
         return share
     render.print_note(
-        f"3. The link was made here, from the short code {share['short_code']} and a key that was never sent."
+        f"3. The link was built locally, from the short code {share['short_code']} and a key that was never sent."
     )
     fields = running.recipient().open_link(share["link"])
     fields_seen = {field.key: revealed(field) for field in fields}
     post = next(request for request in running.seen() if request.method == "POST")
     _check(running, password, share, fields_seen)
-    render.print_note("4. The recipient opened the link. What each of them could see:")
+    render.print_note("4. The recipient opened the link. What each side could see:")
     if as_json:
         render.print_json({"link": share["link"], "service_saw": _sent_members(post), "recipient_saw": fields_seen})
         return 0
     render.print_result(_in_columns(_service_saw(post), _recipient_saw(fields_seen)))
-    render.print_note("The password was in no byte that the service received. Next: sealpipe share --help")
+    render.print_note("No byte that the service received contained the password. Next: sealpipe share --help")
     return 0
 
 
 def _share(running: RunningService, password: str) -> dict[str, Any] | int:
-    """What the command printed, or the exit code where it failed: with a fault plan, that is its right."""
+    """What the command printed, or its exit code if it failed, as it may with a fault plan."""
     with tempfile.TemporaryDirectory(prefix="sealpipe-rehearsal-") as folder:
         environ = environment(running, os.environ, Path(folder)) | {VARIABLE: password}
         command = [sys.executable, "-m", "sealpipe", "share", "--output", "json"]
@@ -64,16 +64,16 @@ def _share(running: RunningService, password: str) -> dict[str, Any] | int:
 
 
 def _print_faults(running: RunningService) -> None:
-    """Which faults of a plan struck, and what came of them at the service."""
+    """Report the injected faults and what the service holds after them."""
     progress = running.faults()
     injected = [f"{each.row} ({_times(each.applied)})" for each in progress if each.applied]
     if injected:
-        render.print_note(f"   What struck: {', '.join(injected)}.")
+        render.print_note(f"   Injected faults: {', '.join(injected)}.")
     if progress:
         attempts = sum(request.method == "POST" and request.target == "/v1/shares" for request in running.seen())
-        share = len(running.service.store.rows("SELECT number FROM shares", {}))
-        outcome = {0: "there is no share", 1: "there is one share"}.get(share, f"there are {share} shares")
-        render.print_note(f"   The service was asked for the share {_times(attempts)}; {outcome}.")
+        shares = len(running.service.store.rows("SELECT number FROM shares", {}))
+        calls, held = _times(attempts), render.count(shares, "share")
+        render.print_note(f"   The service was asked {calls} to create the share and now holds {held}.")
 
 
 def _times(number: int) -> str:
@@ -81,13 +81,13 @@ def _times(number: int) -> str:
 
 
 def _check(running: RunningService, password: str, share: dict[str, Any], fields_seen: dict[str, str]) -> None:
-    """The tour is a proof, not a show: it fails where the promise does not hold."""
+    """Fail if the promise does not hold."""
     if fields_seen != {"Password": password, "User": "deploy"}:
         raise SealpipeError("the recipient did not see what was sent")
     fragment = share["link"].partition("#")[2]
     for request in running.seen():
         if any(text.encode() in bytes(request) for text in (password, fragment, fragment[1:])):
-            raise SealpipeError("the service saw what it must not see")
+            raise SealpipeError("the service received the password or the key")
 
 
 def _sent_members(post: LoggedRequest) -> dict[str, str]:

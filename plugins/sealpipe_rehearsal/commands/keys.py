@@ -1,4 +1,4 @@
-"""`sealpipe rehearsal key ...` and `sealpipe rehearsal account`: what the service's app and its operator do."""
+"""`sealpipe rehearsal key ...` and `sealpipe rehearsal account`: manage API keys and account limits."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, Us
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sealpipe_rehearsal.control_client import RehearsalError
 
 ALL_SCOPES = "all"
-"""In place of a scope: every one of them."""
+"""Stands for every scope."""
 
 _PLANS = {98: ApiAccessError, 100: KeyAllowanceError}
 
 
 @click.group(cls=SettingsGroup)
 def key() -> None:
-    """API keys of a running rehearsal service."""
+    """Manage the API keys of a running rehearsal service."""
 
 
 @key.command(cls=Command)
 @options("key", common=("output",))
 @options("rehearsal", only=("port",), common=())
 def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_register: bool, **values: Any) -> None:  # noqa: FBT001
-    """Make an API key at the running service; the credential is the result, shown this once."""
+    """Create an API key and print the credential. It is shown only once."""
     from sealpipe_rehearsal.control_client import FORM_SCOPES, list_scopes, register_key
 
     scopes = tuple(call_service(port, list_scopes)) if ALL_SCOPES in scope else scope or FORM_SCOPES
@@ -58,7 +58,7 @@ def create(port: int, name: str, scope: tuple[str, ...], custody: str, no_regist
 @key.command("list", cls=Command)
 @options("rehearsal", only=("port",), common=("output",))
 def list_(port: int, **values: Any) -> None:
-    """Every key, oldest first; revoked ones stay listed."""
+    """List API keys, oldest first, including revoked ones."""
     from sealpipe_rehearsal.control_client import list_keys
 
     keys = [_with_times(each) for each in call_service(port, list_keys)]
@@ -72,7 +72,7 @@ def list_(port: int, **values: Any) -> None:
 @click.argument("key_id")
 @options("rehearsal", only=("port",), common=("output",))
 def revoke(key_id: str, port: int, **values: Any) -> None:
-    """Revoke a key: its next call is refused, and its slot is free at once."""
+    """Revoke an API key. Its next call is refused, and its slot is free at once."""
     from sealpipe_rehearsal.control_client import revoke_key
 
     _print_members(call_service(port, lambda origin: revoke_key(origin, key_id)), as_json=values["output"] == "json")
@@ -82,7 +82,7 @@ def revoke(key_id: str, port: int, **values: Any) -> None:
 @click.argument("key_id")
 @options("rehearsal", only=("port",), common=("output",))
 def grant(key_id: str, port: int, **values: Any) -> None:
-    """Approve custody `account` for a key that asked for it, as one of its holder's devices does."""
+    """Approve custody `account` for a key that requested it, like one of the holder's devices."""
     from sealpipe_rehearsal.control_client import grant_custody
 
     _print_members(call_service(port, lambda origin: grant_custody(origin, key_id)), as_json=values["output"] == "json")
@@ -92,15 +92,17 @@ def grant(key_id: str, port: int, **values: Any) -> None:
 @options("account", common=("output",))
 @options("rehearsal", only=("port",), common=())
 def account(port: int, account: str, org: str | None, output: str, **changes: Any) -> None:
-    """Tell, or change, what an account or organisation may do; calls see it within 30 seconds."""
+    """Show or change the limits of an account or organisation. A change takes effect within 30 seconds."""
     from sealpipe_rehearsal.control_client import set_account
 
     name = account if org is None else f"org:{org}"
     given = {_MEMBERS.get(member, member): value for member, value in changes.items() if value is not None}
     given = {member: value == "on" if value in ("on", "off") else value for member, value in given.items()}
-    _print_members(
-        call_service(port, lambda origin: set_account(origin, name, at_once=False, **given)), as_json=output == "json"
-    )
+    members = call_service(port, lambda origin: set_account(origin, name, at_once=False, **given))
+    if output == "json":
+        render.print_json(members)
+    else:
+        render.print_lines(_account_lines(members))
 
 
 _MEMBERS = {"rate": "requests_per_minute", "keys": "api_keys"}
@@ -111,7 +113,7 @@ def _origin(port: int) -> str:
 
 
 def call_service(port: int, call: Callable[[str], Any]) -> Any:
-    """What the control door at a port answers, or the error that tells the user why not."""
+    """Call the control API at a port. Raises the error that a user should see."""
     from sealpipe_rehearsal.control_client import RehearsalError
 
     try:
@@ -119,24 +121,22 @@ def call_service(port: int, call: Callable[[str], Any]) -> Any:
     except RehearsalError as error:
         raise _refused(error, port) from None
     except (AttributeError, KeyError, TypeError):
-        raise UsageError(
-            f"what answers at port {port} is no rehearsal service", remedy="name its port with --port"
-        ) from None
+        raise UsageError(f"port {port} is not a rehearsal service", remedy="set its port with --port") from None
 
 
 def _refused(error: RehearsalError, port: int) -> SealpipeError:
-    message = render.escape(str(error))  # whatever answers at that port may have said it
+    message = render.escape(str(error))  # any program at that port may have sent it
     if error.error_code in _PLANS:
         return _PLANS[error.error_code](message, status=error.status, error_code=error.error_code)
     if error.status is None:
         return UsageError(message, remedy=f"is `sealpipe rehearsal serve --port {port}` running?")
     if error.status == 404:
-        return UsageError(message, remedy="`sealpipe rehearsal key list` and `webhook list` tell which there are")
+        return UsageError(message, remedy="`sealpipe rehearsal key list` and `webhook list` show their ids")
     return UsageError(message)
 
 
 def _with_times(each: Mapping[str, Any]) -> dict[str, Any]:
-    """A key with its times as text; one that was never used says so."""
+    """A key with its times as text."""
     times = {name: value for name, value in each.items() if name.endswith("_at")}
     texts = {name: None if at is None else format_time(datetime.fromtimestamp(at, UTC)) for name, at in times.items()}
     return {**each, **texts, "last_used_at": texts["last_used_at"] or "never used"}
@@ -146,6 +146,26 @@ def _line(each: Mapping[str, Any]) -> str:
     state = "revoked" if each["revoked_at"] else f"last used {each['last_used_at']}"
     parts = (each["key_id"], each["name"], ",".join(each["scopes"]) or "no scope", each["custody_effective"], state)
     return "\t".join(render.escape(part) for part in parts)
+
+
+def _account_lines(members: Mapping[str, Any]) -> Iterator[str]:
+    limits = members["limits"]
+    values = {
+        "account": members["name"],
+        "plan": members["plan"],
+        "API access": members["api_access"],
+        "requests per minute": "unset" if limits["requests_per_minute"] is None else limits["requests_per_minute"],
+        "API keys": limits["api_keys"],
+        "webhook endpoints": limits["webhooks"],
+        "active shares": "no limit" if limits["shares"] is None else limits["shares"],
+        "view protection": limits["view_protection"],
+        "access log": render.count(limits["access_log_days"], "day"),
+        "zero-knowledge enrolled": members["zero_knowledge_enrolled"],
+        "zero-knowledge feature": members["zero_knowledge_feature"],
+    }
+    for name, value in values.items():
+        text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        yield f"{name}: {render.escape(text)}"
 
 
 def _print_members(members: Mapping[str, Any], *, as_json: bool) -> None:

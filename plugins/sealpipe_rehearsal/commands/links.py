@@ -1,9 +1,10 @@
-"""`sealpipe rehearsal open | answer`: what the people at the other end of a link do, for a script that rehearses."""
+"""`sealpipe rehearsal open | answer`: open a share's link or answer a request, from a script."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -11,22 +12,25 @@ from sealpipe.cli import render
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import UsageError
 
+if TYPE_CHECKING:
+    from sealpipe.api import Operation
+
 T = TypeVar("T")
 
 
 @click.command("open", cls=Command)
 @options("open", common=("output",))
 def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
-    """Open a share's link as its recipient, and print what is in it. It spends a view.
+    """Open a share's link as its recipient and print the fields. This uses a view.
 
-    The link is a secret, so it is read from stdin, or from a reference:
+    The link is a secret, so it is read from stdin or from a reference:
 
     sealpipe share -f env:DB_PASSWORD | sealpipe rehearsal open
     """
     from sealpipe.wire.fields import revealed
     from sealpipe_rehearsal.people import Recipient
 
-    address, passcode = _one("--link", link), _passcode(passcode_from)
+    address, passcode = _resolve("--link", link), _passcode(passcode_from)
     fields = _use_link(lambda: Recipient().open_link(address.strip(), passcode))
     if values["output"] == "json":
         rows = [{"key": each.key, "value": revealed(each), "type": each.type} for each in fields]
@@ -39,9 +43,9 @@ def open_link(link: str, passcode_from: str | None, **values: Any) -> None:
 @click.argument("collect_link", metavar="LINK")
 @options("answer", common=("output",))
 def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, **values: Any) -> None:
-    """Answer a request at its collect link, as a vendor does on the page. The submission's code is the result.
+    """Answer a request at its collect link, like a vendor on the page. Prints the submission's code.
 
-    Each prompt gets what a reference names; one that is not named stays empty:
+    Each prompt gets the value of a reference; prompts without one stay empty:
 
     sealpipe rehearsal answer "$LINK" -f 'Password=gen:password' -f 'User name=text:acme'
     """
@@ -51,8 +55,8 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
 
     if "#" in collect_link:
         raise UsageError(
-            "that is an access link, which opens the answers: nothing was sent",
-            remedy="give the collect link alone: what stands before the #",
+            "this is an access link, which opens submissions; nothing was sent",
+            remedy="use the collect link: only the part before the #",
         )
     values_by_label = {each.key: revealed(each) for each in resolve(list(field))} if field else {}
     submitter, passcode = Submitter(), _passcode(passcode_from)
@@ -62,7 +66,7 @@ def answer(collect_link: str, field: Sequence[str], passcode_from: str | None, *
     if unknown := [key for key in values_by_label if key not in prompts]:
         raise UsageError(
             f"the request does not ask for {_quoted(unknown)}",
-            remedy=f"it asks for {_quoted(prompts)}: use those labels",
+            remedy=f"use its prompts as labels: {_quoted(prompts)}",
         )
     code = _use_link(
         lambda: submitter.fill_in(collect_link, form, values_by_label, tag=submitter.tag(collect_link), **identity)
@@ -84,17 +88,24 @@ def _use_link(call: Callable[[], T]) -> T:
 
 
 def _passcode(reference: str | None) -> str | None:
-    return None if reference is None else _one("--passcode-from", reference)
+    return None if reference is None else _resolve("--passcode-from", reference)
 
 
-def _one(option: str, reference: str) -> str:
-    from sealpipe import resolve
-    from sealpipe.wire.fields import revealed
+def _resolve(option: str, reference: str) -> str:
+    from sealpipe.client import run
+    from sealpipe.flows.resolve import resolve_value
+    from sealpipe.reference.parse import parse
+    from sealpipe.setup import registry
 
-    fields = resolve([reference])
-    if len(fields) != 1:
-        raise UsageError(f"{option} names {len(fields)} values where one belongs", remedy="name one key: #KEY")
-    return revealed(fields[0])
+    with closing(registry(None)) as plugins:
+        value = run(resolve_value(parse(reference), lambda: plugins), _send_nothing)
+    if value is None:
+        raise UsageError(f"{option}: {reference} has no value", remedy="set it, or remove ?optional=1")
+    return value.reveal()
+
+
+def _send_nothing(_operation: Operation[Any], _timeout: float) -> NoReturn:
+    raise AssertionError("resolving a reference sends nothing to the service")
 
 
 def _quoted(labels: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""`sealpipe rehearsal webhook add | list | remove | rotate`: where an account's events go."""
+"""`sealpipe rehearsal webhook add | list | remove | rotate`: manage webhook endpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=SettingsGroup)
 def webhook() -> None:
-    """Webhook endpoints of a running rehearsal service: who is told of events."""
+    """Manage the webhook endpoints of a running rehearsal service."""
 
 
 @webhook.command(cls=Command)
@@ -26,9 +26,9 @@ def webhook() -> None:
 @options("webhook", common=("output",))
 @options("rehearsal", only=("port",), common=())
 def add(url: str, port: int, account: str, **values: Any) -> None:
-    """Have an account's events posted to an address: https, or http on this machine.
+    """Send an account's events to a URL: https, or http on this machine.
 
-    The secret that signs them is the result, shown this once.
+    Prints the secret that signs them. It is shown only once.
     """
     from sealpipe_rehearsal.control_client import add_webhook
 
@@ -40,7 +40,7 @@ def add(url: str, port: int, account: str, **values: Any) -> None:
 @webhook.command("list", cls=Command)
 @options("rehearsal", only=("port",), common=("output",))
 def list_(port: int, **values: Any) -> None:
-    """Every endpoint, oldest first: id, account, address, and what became of the events for it."""
+    """List endpoints, oldest first: id, account, URL and the state of their deliveries."""
     from sealpipe_rehearsal.control_client import list_webhooks
 
     members = call_service(port, list_webhooks)
@@ -54,7 +54,7 @@ def list_(port: int, **values: Any) -> None:
 @click.argument("webhook_id")
 @options("rehearsal", only=("port",), common=("output",))
 def remove(webhook_id: str, port: int, **values: Any) -> None:
-    """Send nothing more to an endpoint; its slot is free at once."""
+    """Remove an endpoint. Nothing more is sent to it, and its slot is free at once."""
     from sealpipe_rehearsal.control_client import remove_webhook
 
     call_service(port, lambda origin: remove_webhook(origin, webhook_id))
@@ -67,7 +67,7 @@ def remove(webhook_id: str, port: int, **values: Any) -> None:
 @click.argument("webhook_id")
 @options("rehearsal", only=("port",), common=("output",))
 def rotate(webhook_id: str, port: int, **values: Any) -> None:
-    """Give an endpoint a new secret, which is the result. For 24 hours both sign."""
+    """Create a new secret for an endpoint and print it. For 24 hours both secrets sign."""
     from sealpipe_rehearsal.control_client import rotate_webhook
 
     _print_secret(
@@ -80,7 +80,9 @@ def _print_secret(hook: Webhook, *, as_json: bool) -> None:
         members = {"id": hook.id, "url": hook.url, "signature_header": hook.header, "secret": hook.secret.reveal()}
         render.print_json(members)
         return
-    render.print_note(f"{render.escape(hook.id)} signs in {render.escape(hook.header)}; its secret, this once:")
+    render.print_note(
+        f"{render.escape(hook.id)} signs in the header {render.escape(hook.header)}; its secret is shown only once:"
+    )
     render.print_result(f"{render.escape(hook.secret.reveal())}\n")
 
 
