@@ -477,3 +477,14 @@ def test_no_part_of_a_secret_shows(
     broken = user.sealpipe("doctor", **addresses(service), SEALPIPE_API_KEY=key + "x")
     assert broken.code == 2
     assert detector.find((broken.out + broken.err).encode()) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("azure", "TF_BUILD"), ("github", "GITHUB_ACTIONS"), ("gitlab", "GITLAB_CI")]
+)
+def test_a_ci_system_is_checked_by_the_variable_of_its_jobs(bare: Terminal, name: str, sign: str) -> None:
+    here = bare.sealpipe("doctor", name, CI="true", **{sign: "true"})
+    elsewhere = bare.sealpipe("doctor", name)
+    assert (here.code, elsewhere.code) == (0, 0)
+    assert "this job runs on it" in here.out
+    assert f"this is not one of its jobs: {sign} is not set" in elsewhere.out

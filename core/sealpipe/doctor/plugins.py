@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sealpipe.ci_systems import is_set
 from sealpipe.doctor import Finding, failure, ok, run_check, warning
 from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
-from sealpipe.plugin import OutgoingAction
+from sealpipe.plugin import CIInfo, OutgoingAction
 from sealpipe.registry.calls import install_command
 from sealpipe.registry.stores import PLUGIN, unknown_plugin_variables
 
@@ -83,6 +84,10 @@ def _check_instance(registry: Registry, each: InstalledPlugin, name: str) -> Ite
     yield ok(what, f"{each.info.summary} ({each.origin or 'built in'})")
     for need in missing_requirements(each.info.needs):
         yield warning(what, f"{need} is not installed", install_command(each.info))
+    if isinstance(each.info, CIInfo):  # it has nothing to reach and no login: only where it runs can be said
+        runs = is_set(registry.environ, each.info.sign)
+        yield ok(what, "this job runs on it" if runs else f"this is not one of its jobs: {each.info.sign} is not set")
+        return
     try:
         health = registry.check(each.kind, name)
     except PluginError as error:
