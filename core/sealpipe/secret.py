@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 from functools import wraps
 from typing import NoReturn, ParamSpec, Self, TypeVar
@@ -40,7 +39,9 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        return hmac.compare_digest(_comparable(self), _comparable(other))
+        from hmac import compare_digest  # most runs compare none
+
+        return compare_digest(_comparable(self), _comparable(other))
 
     def __repr__(self) -> str:
         return "Secret(...)"

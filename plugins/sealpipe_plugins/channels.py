@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sealpipe.plugin import CONFIRMS, SEGMENTS, ChannelInfo, hookimpl
+from sealpipe.plugin import CONFIRMS, SEGMENTS, ChannelInfo
 
 
-@hookimpl
 def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
     """The descriptors."""
     package = "sealpipe_plugins"

@@ -16,14 +16,12 @@ from sealpipe.plugin import (
     RunnerCommand,
     Secret,
     UnsupportedError,
-    hookimpl,
     lines_to_mask,
     runner_reads_stderr,
     write_stderr,
 )
 
 
-@hookimpl
 def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
     """The descriptors."""
     package = "sealpipe_plugins"

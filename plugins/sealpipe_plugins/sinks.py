@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sealpipe.plugin import BLIND, SinkInfo, hookimpl
+from sealpipe.plugin import BLIND, SinkInfo
 
 
-@hookimpl
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
     """The descriptors."""
     for info in SINKS:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sealpipe.plugin import ASKS, FRESH, SourceInfo, hookimpl
+from sealpipe.plugin import ASKS, FRESH, SourceInfo
 
 
-@hookimpl
 def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
     """The descriptors."""
     package = "sealpipe_plugins"

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from sealpipe.api import Response
@@ -126,6 +125,8 @@ def retry_after(text: str | None, now: datetime | None = None) -> float | None:
         return None
     if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
         return float(text)
+    from email.utils import parsedate_to_datetime  # most headers are digits
+
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -1,6 +1,6 @@
 """Which plugins there are, of every kind.
 
-The built-in ones are registered first, through the same hooks as anybody's. Entry points are looked up
+The built-in ones are registered first, by the same functions as anybody's. Entry points are looked up
 only where something is named that no built-in has: looking is dear, and loading them runs code.
 """
 
@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, NamedTuple
-
-import pluggy
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
 from sealpipe.reference import PARAMETERS
 from sealpipe.reference.text import NAME
-from sealpipe.registry import hooks
 from sealpipe.registry.calls import call_plugin, suggest
+
+if TYPE_CHECKING:
+    import pluggy
 
 GROUP: Final = "sealpipe"
 _BUILT_IN: Final[Mapping[str, str]] = {
@@ -82,8 +82,6 @@ class Catalog:
         allowed: Sequence[str] | None = None,
         preferred: Mapping[str, str] | None = None,
     ) -> None:
-        self._manager = pluggy.PluginManager("sealpipe")
-        self._manager.add_hookspecs(hooks)
         self._found: dict[tuple[str, str], InstalledPlugin] = {}
         self._hooks: dict[tuple[str, str], str] = {}
         self._origins: dict[str, tuple[str, str]] = {}
@@ -93,10 +91,17 @@ class Catalog:
         self._looked = False
         self._lock = threading.RLock()
         self.problems: dict[str, str] = {}
-        self._unloaded = dict(_BUILT_IN) if tuple(built_in) == BUILT_IN else {}
-        if not self._unloaded:
-            for name in built_in:
+        self._unloaded = {kind: module for kind, module in _BUILT_IN.items() if module in built_in}
+        for name in built_in:
+            if name not in BUILT_IN:
+                self._load(*KINDS)  # first, so that no other takes the place of one of ours
                 self._add(name, partial(import_module, name))
+
+    @cached_property
+    def _manager(self) -> pluggy.PluginManager:
+        from sealpipe.registry.hook_specs import make_manager  # pluggy: the built-in tables do without
+
+        return make_manager()
 
     def info(self, kind: str, name: str) -> Info:
         """The descriptor. ReferenceSyntaxError where there is none."""
@@ -181,9 +186,12 @@ class Catalog:
     def _load(self, *kinds: str) -> None:
         """Register the built-in plugins of these kinds, once."""
         for kind in kinds:
-            module = self._unloaded.pop(kind, None)
-            if module is not None:
-                self._add(module, partial(import_module, module))
+            name = self._unloaded.pop(kind, None)
+            if name is None:
+                continue
+            found: list[tuple[str, Any]] = []
+            getattr(import_module(name), KINDS[kind].hook)(partial(_note, found, kind))
+            self._keep(name, name, found, [self._unfit(name, *each) for each in found])
 
     def _look(self) -> None:
         self._looked = True
@@ -227,6 +235,16 @@ class Catalog:
             return
         if origin[0]:
             self._origins[plugin] = origin
+        self._keep(plugin, getattr(self._manager.get_plugin(plugin), "__name__", plugin), found, problems, origin)
+
+    def _keep(
+        self,
+        plugin: str,
+        module: str,
+        found: Sequence[tuple[str, Any]],
+        problems: Sequence[str],
+        origin: tuple[str, str] = ("", ""),
+    ) -> None:
         for (kind, info), problem in zip(found, problems, strict=True):
             if problem:
                 self.problems[plugin] = problem
@@ -234,7 +252,7 @@ class Catalog:
                 if (kind, info.name) in self._found:
                     self._in_place[kind, info.name] = plugin
                 self._found[kind, info.name] = InstalledPlugin(kind, info, *origin, plugin if origin[0] else "")
-                self._hooks[kind, info.name] = getattr(self._manager.get_plugin(plugin), "__name__", plugin)
+                self._hooks[kind, info.name] = module
 
     def _unfit(self, plugin: str, kind: str, info: Any) -> str:
         if not isinstance(info, KINDS[kind].info):

@@ -1,4 +1,4 @@
-"""The hooks that a plugin can implement (DESIGN section 5), and the commands that plugins add by one of them."""
+"""What calls plugins through hooks (`registry.hook_specs`): the commands that they add, policies and observers."""
 
 from __future__ import annotations
 
@@ -9,56 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-import pluggy
-
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, PolicyError
-from sealpipe.plugin import ChannelInfo, CIInfo, OutgoingAction, SinkInfo, SourceInfo, VetoError
+from sealpipe.plugin import OutgoingAction, VetoError
 from sealpipe.registry.calls import call_plugin
 from sealpipe.registry.stores import read_tables
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
-
-hookspec = pluggy.HookspecMarker("sealpipe")
-
-
-@hookspec
-def sealpipe_sources(register: Callable[[SourceInfo], None]) -> None:
-    """Call `register` once for each source. Nothing is imported or asked here: descriptors are light."""
-
-
-@hookspec
-def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
-    """The same for sinks."""
-
-
-@hookspec
-def sealpipe_channels(register: Callable[[ChannelInfo], None]) -> None:
-    """The same for channels."""
-
-
-@hookspec
-def sealpipe_ci(register: Callable[[CIInfo], None]) -> None:
-    """The same for CI systems."""
-
-
-@hookspec
-def sealpipe_commands(group: Any) -> None:
-    """Add commands to the click group of the command line."""
-
-
-@hookspec
-def sealpipe_check_outgoing(plan: OutgoingAction, config: Mapping[str, Any], enforced: bool) -> None:  # noqa: FBT001 - as pluggy has it
-    """A policy: raise `VetoError` where this may not be done. Asked before anything leaves, is stored or is ended.
-
-    `config` is its table; `enforced` tells that it is the machine's.
-    """
-
-
-@hookspec
-def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """An observer: told what happened, without values and without fragments; `config` is its table."""
-
 
 HOOK = "sealpipe_commands"
 

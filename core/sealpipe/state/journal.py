@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import GCM
+from cryptography.hazmat.primitives.hashes import SHA256, Hash
 
 from sealpipe.errors import StateError
 from sealpipe.state import files
@@ -113,7 +113,9 @@ def read_header(path: Path) -> dict[str, Any]:
 class _Sealer:
     def __init__(self, key: bytes, line: bytes) -> None:
         self._key = key
-        self._bound = sha256(line).digest()
+        digest = Hash(SHA256())
+        digest.update(line)
+        self._bound = digest.finalize()
         self._buffer = memoryview(b"")
 
     def seal(self, number: int, tag: bytes, payload: bytes | memoryview) -> memoryview:

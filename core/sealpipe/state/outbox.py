@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -70,7 +69,7 @@ class Outbox:
     def add(self, meta: Mapping[str, Any], body: bytes | bytearray, now: datetime | None = None) -> Entry:
         """Put a share away before it is sent. StateError where that cannot be done: then nothing may be sent."""
         moment = (now or datetime.now(UTC)).replace(microsecond=0)
-        entry_id = secrets.token_hex(6)
+        entry_id = os.urandom(6).hex()
         salt = os.urandom(_SALT_SIZE)
         header = {
             "schema": 1,
