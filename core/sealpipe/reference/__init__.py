@@ -5,14 +5,37 @@
     selector   = item *( "," item );   item = "*" / [ label "=" ] ( JSON pointer / key )
 
 DESIGN section 4. `str()` of every value here is its canonical text, and parses to the same value again.
+
+A person may have typed a secret where a reference belongs. So no error shows anything of a text that does not begin
+with NAME ":", and of any other at most the name.
 """
 
-from sealpipe.reference.model import PARAMETERS, FieldSpec, Reference, Target
-from sealpipe.reference.parse import parse, parse_field, parse_target
-from sealpipe.reference.selector import Everything, Item, Key, Pointer
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, NoReturn
+
+from sealpipe.errors import ReferenceSyntaxError
+from sealpipe.reference.selector import Everything, Item, Key, Pointer, parse_selector, print_selector
+from sealpipe.reference.text import (
+    BODY_ESCAPES,
+    NAME,
+    PARAMETER_ESCAPES,
+    check_characters,
+    escape,
+    looks_like_reference,
+    quote,
+    read_quoted,
+    refuse,
+    unescape,
+)
+from sealpipe.wire.fields import TYPES
 
 __all__ = [
     "PARAMETERS",
+    "TARGET_PARAMETERS",
     "Everything",
     "FieldSpec",
     "Item",
@@ -24,3 +47,235 @@ __all__ = [
     "parse_field",
     "parse_target",
 ]
+
+PARAMETERS: Final[Mapping[str, str]] = {
+    "decode": "how the value is encoded where it lives: base64, base64url or hex",
+    "trim": "1: take white space off both ends of the value",
+    "optional": "1: no field rather than an error where the value is missing or empty",
+    "format": "read the document as json, yaml or dotenv, so that a selector can take from it",
+    "type": "the field's type: " + ", ".join(TYPES),
+    "lang": "language of a field of type source_code",
+    "filename": "name under which a field of type source_code or markdown is offered as a file",
+}
+"""Name and help. What else a reference may have, its source declares."""
+
+TARGET_PARAMETERS: Final[Mapping[str, str]] = {
+    "mode": "create, replace or merge: what may be there already",
+    "optional": "1: store nothing rather than refuse where the answer is missing or empty",
+    "trim": "1: take white space off both ends of the answer",
+    "decode": "how the answer is encoded: base64, base64url or hex",
+}
+"""What every target understands (a sink's). What else one may have, its sink declares."""
+
+_CHOICES: Final[Mapping[str, Callable[[str], bool]]] = {
+    "decode": {"base64", "base64url", "hex"}.__contains__,
+    "trim": {"0", "1"}.__contains__,
+    "optional": {"0", "1"}.__contains__,
+    "format": {"json", "yaml", "dotenv"}.__contains__,
+    "type": TYPES.__contains__,
+    "lang": bool,
+    # It becomes a file on the recipient's disk: a name, never a path.
+    "filename": lambda value: bool(value.strip(". ")) and not {"/", "\\"} & set(value),
+}
+_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+
+
+def check_parameters(params: tuple[tuple[str, str], ...]) -> None:
+    """Raises ReferenceSyntaxError for a repeated parameter, or a core one with a value that it does not take.
+
+    A name is told only where it is one of ours: anything else may be part of a secret.
+    """
+    seen = set()
+    for number, (key, value) in enumerate(params, 1):
+        part = f"parameter {key}" if key in PARAMETERS else f"parameter {number}"
+        if not _KEY.fullmatch(key):
+            refuse(f"{part} has an invalid name", "write ?name=value&name=value")
+        if key in seen:
+            refuse(f"{part} is given twice", "give every parameter once")
+        seen.add(key)
+        check_characters(value, part)
+        if key in _CHOICES and not _CHOICES[key](value):
+            refuse(f"{part} has an invalid value", f"{key}= is {PARAMETERS[key]}")
+    _check_hints(dict(params))
+
+
+def _check_hints(params: Mapping[str, str]) -> None:
+    kind = params.get("type", "")
+    if "lang" in params and kind != "source_code":
+        refuse("lang= is a hint for source code only", "add type=source_code")
+    if "filename" in params and kind not in ("source_code", "markdown"):
+        refuse("filename= goes with source code and Markdown only", "add type=source_code or type=markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where a secret comes from, or where a result goes (DESIGN section 4).
+
+    `name` is a source, a sink or a store of the config; `body` is the rest's text, without the optional `//`;
+    `params` are pairs in the order given; `selector` None means the whole document.
+    `str()` is the canonical form. Raises ReferenceSyntaxError for what cannot be written as a reference.
+    """
+
+    name: str
+    body: str = ""
+    params: tuple[tuple[str, str], ...] = ()
+    selector: tuple[Item, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            refuse(
+                "the name before : is not valid",
+                "a name has at least two characters: a letter, then letters, digits, or . - _",
+            )
+        check_characters(self.body, "the body")
+        check_parameters(self.params)
+        if self.selector is not None and not self.selector:
+            refuse("the selector is empty", "leave # out for the whole document")
+
+    def __str__(self) -> str:
+        # A body that begins with // would lose it on reading.
+        slashes = "//" if self.body.startswith("//") else ""
+        params = "&".join(f"{key}={escape(value, PARAMETER_ESCAPES)}" for key, value in self.params)
+        text = f"{self.name}:{slashes}{escape(self.body, BODY_ESCAPES)}"
+        if params:
+            text += f"?{params}"
+        return text if self.selector is None else f"{text}#{print_selector(self.selector)}"
+
+    def param(self, key: str, default: str | None = None) -> str | None:
+        """The value of a parameter, decoded."""
+        return dict(self.params).get(key, default)
+
+    def flag(self, key: str) -> bool:
+        """Whether a parameter such as trim or optional is 1."""
+        return self.param(key) == "1"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """A field of a share: where its value lives, and its label (None: the one that the reference gives)."""
+
+    label: str | None
+    ref: Reference
+
+    def __post_init__(self) -> None:
+        if self.label is None:
+            return
+        check_characters(self.label, "the label")
+        if not self.label:
+            refuse("the label before = is empty", "give it a text, or leave the = out")
+        items = self.ref.selector or ()
+        if len(items) > 1 or Everything() in items:
+            refuse(
+                "there is one label in front of more than one field",
+                "give the labels in the selector: #LABEL=KEY,LABEL=KEY",
+            )
+        if any(not isinstance(item, Everything) and item.label is not None for item in items):
+            refuse("there is a label in front and another in the selector", "keep one of them")
+
+    def __str__(self) -> str:
+        if self.label is None:
+            return str(self.ref)
+        bare = not {"=", '"'} & set(self.label) and not looks_like_reference(self.label)
+        return f"{self.label if bare else quote(self.label)}={self.ref}"
+
+
+class Target(NamedTuple):
+    """A channel and all that follows its colon, untouched: `slack:#ops`."""
+
+    name: str
+    to: str
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.to}"
+
+
+_REMEDY = (
+    "write where the value lives, such as env:DB_PASSWORD or LABEL=file:deploy.pem; a value itself is never given here"
+)
+_CHANNEL = "write it as email:somebody@example.com or slack:#ops"
+_PARAMETERS = "write ?name=value&name=value; & in a value is written %26, ? in the body %3F"
+_SHOWN = 40  # no source has a longer name; a token before a colon may well be one
+
+
+def parse_field(text: str) -> FieldSpec:
+    """`[label=]ref` as a value. Raises ReferenceSyntaxError."""
+    if text.startswith('"'):
+        label, end = read_quoted(text, 0, "the label")
+        if text[end : end + 1] != "=":
+            refuse("the quoted label is not followed by =", 'write "LABEL"=env:NAME')
+        return FieldSpec(label, parse(text[end + 1 :], "what follows the label"))
+    if looks_like_reference(text):
+        return FieldSpec(None, parse(text))
+    label, equals, ref = text.partition("=")
+    if not equals:
+        _no_reference(text, "the text")
+    if not looks_like_reference(ref):
+        _no_reference(ref, "what follows the first =")
+    if '"' in label:
+        refuse('there is a " in the label', 'put the whole label in quotes: "LABEL"=env:NAME, with \\" for "')
+    return FieldSpec(label, parse(ref))
+
+
+def parse(text: str, part: str = "the text") -> Reference:
+    """`name:[//]body[?key=value&...][#selector]` as a value. Raises ReferenceSyntaxError.
+
+    `part` is what an error calls the text.
+    """
+    name, rest = _split_name(text, part)
+    reason = remedy = ""
+    try:
+        return _parse_rest(name, rest)
+    except ReferenceSyntaxError as error:
+        reason, remedy = error.message, error.remedy
+    raise ReferenceSyntaxError(f"{name}: {reason}" if len(name) <= _SHOWN else reason, remedy=remedy)
+
+
+def parse_target(text: str) -> Target:
+    """A channel and its target. Everything after the colon is the channel's own. Raises ReferenceSyntaxError."""
+    if not looks_like_reference(text):
+        refuse("the channel is not a reference: it does not start with a name and a colon", _CHANNEL)
+    name, _, rest = text.partition(":")
+    return Target(name, check_characters(rest, f"what follows {name}:"))
+
+
+def _split_name(text: str, part: str) -> tuple[str, str]:
+    match = NAME.match(text)
+    if match is None or text[match.end() : match.end() + 1] != ":":
+        _no_reference(text, part)
+    return match[0], text[match.end() + 1 :]
+
+
+def _parse_rest(name: str, rest: str) -> Reference:
+    rest, hash_sign, selector = rest.removeprefix("//").partition("#")
+    body, question_mark, params = rest.partition("?")
+    return Reference(
+        name,
+        unescape(check_characters(body, "the body"), BODY_ESCAPES, "the body"),
+        tuple(_parse_parameters(params)) if question_mark else (),
+        parse_selector(selector) if hash_sign else None,
+    )
+
+
+def _parse_parameters(text: str) -> list[tuple[str, str]]:
+    pairs = []
+    for number, piece in enumerate(text.split("&"), 1):
+        part = f"parameter {number}"
+        key, equals, value = piece.partition("=")
+        if not equals:
+            refuse(f"{part} has no =", _PARAMETERS)
+        if "?" in piece:
+            refuse(f"there is a ? in {part}", "join parameters by &; write ? in a value as %3F")
+        check_characters(value, part)
+        pairs.append((key, unescape(value, PARAMETER_ESCAPES, part)))
+    return pairs
+
+
+def _no_reference(text: str, part: str) -> NoReturn:
+    if not text:
+        refuse(f"{part} is empty where a reference is required", _REMEDY)
+    if re.match(r"[A-Za-z]:", text):
+        refuse(
+            f"{part} is not a reference: a single letter before : is not a name (a drive, perhaps?)",
+            "a file is written file:PATH",
+        )
+    refuse(f"{part} is not a reference: it does not start with a name and a colon", _REMEDY)

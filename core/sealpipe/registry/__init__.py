@@ -30,8 +30,7 @@ from sealpipe.plugin import (
     SourceInfo,
 )
 from sealpipe.plugin.context import DEADLINE
-from sealpipe.reference import PARAMETERS, Reference
-from sealpipe.reference.model import TARGET_PARAMETERS
+from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Reference
 from sealpipe.registry.calls import call_plugin, fetch_all, import_object, install_command, suggest
 from sealpipe.registry.hooks import PolicyHook, ask_policies, notify_observers
 from sealpipe.registry.stores import (

@@ -94,7 +94,7 @@ def _passcode(reference: str | None) -> str | None:
 def _resolve(option: str, reference: str) -> str:
     from sealpipe.client import run
     from sealpipe.flows.resolve import resolve_value
-    from sealpipe.reference.parse import parse
+    from sealpipe.reference import parse
     from sealpipe.setup import registry
 
     with closing(registry(None)) as plugins:

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple, get_args
 from sealpipe.errors import UsageError
 from sealpipe.plugin import Mode
 from sealpipe.prompts import Prompt
-from sealpipe.reference import PARAMETERS, Everything, Pointer, Reference, parse
-from sealpipe.reference.model import TARGET_PARAMETERS
+from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Everything, Pointer, Reference, parse
 from sealpipe.reference.text import Template, parse_template
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
