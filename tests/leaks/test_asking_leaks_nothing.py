@@ -23,6 +23,7 @@ from leaks.watching import Watched
 from sealpipe import AsyncClient, Client, Outbox, SealpipeError, Secret
 from sealpipe.credential import Credential
 from sealpipe.flows.request import create as requesting
+from sealpipe.flows.request.options import RequestOptions
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
@@ -228,7 +229,7 @@ def test_an_exception_of_a_request_tells_nothing(
 
 def test_no_object_on_the_way_gives_anything_away(service: RunningService, tmp_path: Path) -> None:
     given = settings(service, service.base_url)
-    plan = requesting.plan_request(["Password"], passcode=CANARY, key="new", seed_to=f"file:{tmp_path}/seed")
+    plan = RequestOptions(["Password"], passcode=CANARY, key="new", seed_to=f"file:{tmp_path}/seed")
     with Client(**given) as client:
         outbox = Outbox(tmp_path / "outbox", Credential.parse(given["api_key"]))
         made = client.run(requesting.request(client.session, plan, outbox))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sealpipe.calls.shares import with_mail
 from sealpipe.flows import Flow, outgoing, policy
+from sealpipe.flows.request.options import RequestOptions as RequestOptions
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.plugin.outgoing import LITERAL
@@ -19,36 +21,9 @@ if TYPE_CHECKING:  # who shares needs none of these: they are imported where the
     from sealpipe.flows.paging import PageWalk
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.request.expire import EndedRequest
-    from sealpipe.prompts import Prompt
-    from sealpipe.state.receipt import RequestKey
-    from sealpipe.wire.keys import KeyPair
 
 
-_THIRTY_DAYS = timedelta(days=30)
-
-
-def request(
-    session: Session,
-    prompts: Sequence[Prompt | str],
-    *,
-    title: str | None = None,
-    description: str | None = None,
-    expires_in: timedelta | str | None = _THIRTY_DAYS,
-    expires_at: datetime | None = None,
-    max_submissions: int | None = None,
-    views: int | None = None,
-    passcode: str | Secret | None = None,
-    key: RequestKey | KeyPair = "credential",
-    seed_to: str | None = None,
-    requires_login: bool | None = None,
-    requires_mfa: bool | None = None,
-    restricted_domains: Sequence[str] | None = None,
-    ip_whitelist: Sequence[str] | None = None,
-    organization_id: str | None = None,
-    send: Sequence[str] = (),
-    params: Mapping[str, str] | None = None,
-    outbox: str | Path | None = None,
-) -> Flow[SecureRequest]:
+def request(session: Session, options: RequestOptions) -> Flow[SecureRequest]:
     """Ask somebody for secrets; `.collect_link` is for them, `.receipt` for `collect`.
 
     A prompt is `[ID=]PROMPT[:TYPE]` or a `Prompt`. It is sealed to the credential's key (`key="credential"`: nothing
@@ -58,31 +33,11 @@ def request(
     folder: then `.delivered()` ends its entry. Raises UsageError, PluginError, ServiceError; PublicKeyMismatchError
     where the service has it under another public key; OutcomeUnknownError has `.outbox_id`; DeliveryError.
     """
-    from sealpipe.calls.shares import with_mail
-    from sealpipe.flows.request import create as requesting
+    from sealpipe.flows.request import create
     from sealpipe.state.outbox import Outbox
 
-    plan = requesting.plan_request(
-        prompts,
-        title=title,
-        description=description,
-        expires_in=expires_in,
-        expires_at=expires_at,
-        max_submissions=max_submissions,
-        views=views,
-        passcode=passcode,
-        key=key,
-        seed_to=seed_to,
-        requires_login=requires_login,
-        requires_mfa=requires_mfa,
-        restricted_domains=restricted_domains,
-        ip_whitelist=ip_whitelist,
-        organization_id=organization_id,
-        send=send,
-        params=params or {},
-    )
-    box = None if outbox is None else Outbox(Path(outbox), session.credential)
-    return with_mail(session, requesting.request(session, plan, box), resend=False)
+    outbox = None if options.outbox is None else Outbox(Path(options.outbox), session.credential)
+    return with_mail(session, create.request(session, options, outbox), resend=False)
 
 
 def create_request(

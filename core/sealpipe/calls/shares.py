@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sealpipe.api import shares as api
 from sealpipe.api.shares import CreatedShare
@@ -29,28 +29,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.share.expire import EndedShare
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Made = TypeVar("Made", bound="Deliverable")
-Options = TypeVar("Options")
-
-
-def with_options(
-    options: Callable[P, Options],
-) -> Callable[[Callable[[Session, Options], Flow[T]]], Callable[Concatenate[Session, P], Flow[T]]]:
-    """Call a flow with the arguments of its options: their fields are its signature, types and defaults included."""
-
-    def decorate(make: Callable[[Session, Options], Flow[T]]) -> Callable[Concatenate[Session, P], Flow[T]]:
-        def call(session: Session, /, *args: P.args, **named: P.kwargs) -> Flow[T]:
-            return make(session, options(*args, **named))
-
-        init: Any = options.__init__
-        call.__name__, call.__doc__ = make.__name__, make.__doc__
-        call.__annotations__ = {"return": make.__annotations__["return"]}
-        call.__wrapped__ = init  # type: ignore[attr-defined]  # what `inspect.signature` looks at
-        return call
-
-    return decorate
 
 
 def create_share(
@@ -127,7 +106,6 @@ def expire_share(session: Session, short_code: str, *, keep: str | Path | None =
     return expiring.expire_share(session, short_code, None if keep is None else Path(keep))
 
 
-@with_options(ShareOptions)
 def share(session: Session, options: ShareOptions) -> Flow[Share]:
     """Seal fields (or what references name) and share them; `.link` is the only way to open it.
 

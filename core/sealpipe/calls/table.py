@@ -15,6 +15,7 @@ from sealpipe import calls
 from sealpipe.calls import shares
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
+from sealpipe.flows.share.options import ShareOptions
 from sealpipe.secret import strips_frames
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Options = TypeVar("Options")
 Started = TypeVar("Started")
 AnyClient = TypeVar("AnyClient", bound="ClientSetup")
 
@@ -125,6 +127,21 @@ def sign_as_method(method: Callable[..., Any], call: Callable[..., Any], result:
     method.__signature__ = shown.replace(parameters=own, return_annotation=returned)  # type: ignore[attr-defined]
 
 
+def with_options(
+    options: Callable[P, Options], make: Callable[[Session, Options], Flow[T]]
+) -> Callable[Concatenate[Session, P], Flow[T]]:
+    """The call of a flow that takes its options as one value: their fields are its signature, defaults included."""
+
+    def call(session: Session, /, *args: P.args, **named: P.kwargs) -> Flow[T]:
+        return make(session, options(*args, **named))
+
+    init: Any = options.__init__
+    call.__name__, call.__doc__ = make.__name__, make.__doc__
+    call.__annotations__ = {"return": make.__annotations__["return"]}
+    call.__wrapped__ = init  # type: ignore[attr-defined]  # what `inspect.signature` looks at
+    return call
+
+
 class Calls:
     """The calls, by their names."""
 
@@ -133,14 +150,14 @@ class Calls:
     iter_shares = ListCall(lambda: shares.iter_shares)
     get_share = Call(lambda: shares.get_share)
     expire_share = Call(lambda: shares.expire_share)
-    share = Call(lambda: shares.share)
+    share = Call(lambda: with_options(ShareOptions, shares.share))
     resume = Call(lambda: shares.resume)
     create_request = Call(lambda: calls.requests.create_request)
     list_requests = Call(lambda: calls.requests.list_requests)
     iter_requests = ListCall(lambda: calls.requests.iter_requests)
     get_request = Call(lambda: calls.requests.get_request)
     list_submissions = Call(lambda: calls.requests.list_submissions)
-    request = Call(lambda: calls.requests.request)
+    request = Call(lambda: with_options(calls.requests.RequestOptions, calls.requests.request))
     collect = Call(lambda: calls.submissions.collect)
     collect_each = Call(lambda: calls.submissions.collect_each)
     delete_request = Call(lambda: calls.requests.delete_request)

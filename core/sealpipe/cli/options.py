@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -152,6 +152,27 @@ def options(
         return function
 
     return decorate
+
+
+ARGUMENTS = {
+    "ask": "prompts",
+    "dir": "folder",
+    "field": "fields",
+    "param": "params",
+    "passcode_from": "passcode",
+    "restrict_address": "ip_whitelist",
+    "restrict_domain": "restricted_domains",
+}
+"""Options that are named otherwise in a call from Python."""
+
+
+def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the values of a command's options that a call from Python takes, too, by its names (all but some).
+
+    `call` is the dataclass of the call's arguments, such as `ShareOptions`.
+    """
+    named = {ARGUMENTS.get(setting.name, setting.name): values[setting.name] for setting in COMMANDS[command]}
+    return {name: value for name, value in named.items() if name in call.__dataclass_fields__ and name not in but}
 
 
 def _option(setting: Setting, command: str) -> Callable[[Function], Function]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sealpipe.cli import context, render
-from sealpipe.cli.options import Command, options
+from sealpipe.cli.options import Command, call_arguments, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,28 +28,16 @@ def request(**values: Any) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.client import Client
     from sealpipe.flows.request import create as requesting
+    from sealpipe.flows.request.options import RequestOptions
 
     to = deliver.check_targets(None, values["receipt"])
-    plan = requesting.plan_request(
-        values["ask"],
-        title=values["title"],
-        description=values["description"],
-        expires_in=values["expires_in"],
-        max_submissions=values["max_submissions"],
-        passcode=values["passcode_from"],
-        key=values["key"],
-        seed_to=values["seed_to"],
-        restricted_domains=values["restrict_domain"],
-        ip_whitelist=values["restrict_address"],
-        send=values["send"],
-        params=values["param"],
-    )
+    asked = RequestOptions(**call_arguments("request", RequestOptions, values))
     _check_seed(values)
-    _warn_of_typos(plan.prompts)
+    _warn_of_typos(asked.form)
     session = context.make_session(values)
     with Client.of_session(session) as client:
         outbox = context.open_outbox(values, session.credential)
-        made = client.run(requesting.request(session, plan, outbox, deliver=to))
+        made = client.run(requesting.request(session, asked, outbox, deliver=to))
         deliver.finish(client, made, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")
 
 

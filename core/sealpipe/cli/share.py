@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from sealpipe.cli import context, render
-from sealpipe.cli.options import Command, options
+from sealpipe.cli.options import Command, call_arguments, options
 from sealpipe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,10 +47,9 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         **deliver.check_targets(values["link_file"], values["receipt"]),
         **deliver.seal_target(values["bind"], wanted=values["seal_link"]),
     }
-    given = {name: values[name] for name in values.keys() & ShareOptions.__dataclass_fields__.keys() - set(_EXPIRY)}
+    given = call_arguments("share", ShareOptions, values, but=_EXPIRY)
     given["message_template"] = deliver.read_message_template(values["message_template"])
-    given |= {"passcode": values["passcode_from"], "params": values["param"], **_choose_expiry(ctx, values)}
-    asked = ShareOptions(values["field"], **given)
+    asked = ShareOptions(**given, **_choose_expiry(ctx, values))
     session = context.make_session(values)
     leave = disclosure.plan_disclosure(
         "the link",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sealpipe.flows.collect.options import CollectPlan
     from sealpipe.flows.deliver.recipients import DeliveryPlan, Recipient
-    from sealpipe.flows.request.options import RequestPlan
+    from sealpipe.flows.request.options import RequestOptions
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.options import ShareOptions
     from sealpipe.flows.share.seal import SealedShare
@@ -35,16 +35,16 @@ def describe_share(session: Session, options: ShareOptions, sealed: SealedShare 
 
 
 def describe_request(
-    session: Session, plan: RequestPlan, recipients: Sequence[Recipient] | None = None
+    session: Session, options: RequestOptions, recipients: Sequence[Recipient] | None = None
 ) -> OutgoingAction:
     """A request; without recipients, before anything was read."""
-    made = _describe_new(session, "request", _passcode(plan.passcode), plan.delivery, plan.title)
-    seed = () if plan.seed_to is None else (plan.seed_to.ref.name,)
-    made = made._replace(sinks=_identities(session, "sink", seed), views=plan.max_submissions)
+    made = _describe_new(session, "request", _passcode(options.code), options.delivery, options.heading)
+    seed = () if options.seed_target is None else (options.seed_target.ref.name,)
+    made = made._replace(sinks=_identities(session, "sink", seed), views=options.max_submissions)
     if recipients is None:
         return made._replace(complete=False)
-    labels = tuple((each.text, each.type) for each in plan.prompts)
-    return _with_recipients(session, made, recipients)._replace(labels=labels, expires_at=plan.expires_at)
+    labels = tuple((each.text, each.type) for each in options.form)
+    return _with_recipients(session, made, recipients)._replace(labels=labels, expires_at=options.expires_at)
 
 
 def describe_collect(session: Session, plan: CollectPlan) -> OutgoingAction:

@@ -1,12 +1,14 @@
-"""A request from its plan to its collect link (DESIGN 6.3, rule C); publishing the link is the caller's."""
+"""A request from its options to its collect link (DESIGN 6.3, rule C); publishing the link is the caller's."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 from sealpipe.api import requests as api
 from sealpipe.api.models import CreatedRequest, RequestInfo
@@ -19,50 +21,91 @@ from sealpipe.errors import (
     StateError,
 )
 from sealpipe.flows import Do, Flow, outgoing, policy
-from sealpipe.flows.journal import settle_entry
+from sealpipe.flows.journal import JournaledLink, load_deliveries, settle_entry
 from sealpipe.flows.request.key import ChosenKey, choose_key, store_seed
-from sealpipe.flows.request.options import RequestPlan, request_from_answer
-from sealpipe.flows.request.options import SecureRequest as SecureRequest
-from sealpipe.flows.request.options import plan_request as plan_request
+from sealpipe.flows.request.options import RequestOptions
 from sealpipe.flows.resolve import Cache
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.plugin import OutgoingAction
+from sealpipe.prompts import Prompt
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, keep_entry_on_error
 from sealpipe.state.outbox import Outbox
-from sealpipe.times import format_time
+from sealpipe.state.receipt import Receipt, RequestKey
+from sealpipe.times import format_time, parse_time
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url, encode_base64url, encoded
 
 if TYPE_CHECKING:
     from sealpipe.flows.deliver.recipients import Recipient
+    from sealpipe.flows.deliver.send import Deliveries
 
 CANDIDATES: Final = 20
 """How many requests are listed that may be the one whose answer was lost."""
 
 
-def request(session: Session, plan: RequestPlan, outbox: Outbox | None = None, **notes: object) -> Flow[SecureRequest]:
+@dataclass(slots=True)
+class SecureRequest(JournaledLink):
+    """A request that exists. The collect link holds no key: whoever has it can answer, and read nothing.
+
+    `public_key` is base64url of 65 bytes. `access_link` opens every submission, so it is a secret; it is there for
+    a fresh key only. `seed` is a reference to a fresh key's seed, where that was put away.
+    """
+
+    kind: ClassVar[str] = "request"
+
+    collect_link: str
+    short_code: str
+    expires_at: datetime | None
+    public_key: str
+    key: RequestKey
+    prompts: tuple[Prompt, ...]
+    outcome: Literal["created", "replayed"]
+    title: str | None = None
+    seed: str | None = None
+    access_link: Secret | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    deliveries: Deliveries | None = field(default=None, repr=False)
+    """What is to be sent, and how far that is; None for nothing."""
+    expiry_known: bool = True
+    """Whether the service said when it ends; where it did not, `expires_at` is None, too."""
+
+    @property
+    def link(self) -> Secret:
+        """What its recipients are sent: the collect link."""
+        return Secret(self.collect_link)
+
+    @property
+    def receipt(self) -> Receipt:
+        """What collecting needs to know: nothing secret, and no link."""
+        return Receipt(self.short_code, self.public_key, self.prompts, self.key, self.expires_at, self.title, self.seed)
+
+
+def request(
+    session: Session, options: RequestOptions, outbox: Outbox | None = None, **notes: object
+) -> Flow[SecureRequest]:
     """The whole way to a collect link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
-    session.check_clear(plan.title, plan.description, *(each.text for each in plan.prompts))
+    session.check_clear(options.heading, options.description, *(each.text for each in options.form))
     if session.overseers:
-        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, plan))))
+        yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, options))))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
-    if plan.delivery is not None:
+    if options.delivery is not None:
         from sealpipe.flows.deliver.recipients import resolve_recipients  # most requests are sent nowhere
 
-        recipients = yield from resolve_recipients(plan.delivery, session.registry, cache)
+        recipients = yield from resolve_recipients(options.delivery, session.registry, cache)
     passcode: Secret | None = None
-    if plan.passcode is not None:
+    if options.code is not None:
         from sealpipe.flows.passcode import resolve_passcode  # most requests have none
 
-        passcode = yield from resolve_passcode(plan.passcode, session.registry, cache)
+        passcode = yield from resolve_passcode(options.code, session.registry, cache)
     session.check_clear(None if passcode is None else passcode.reveal(), *map(str, recipients))
-    chosen = yield from choose_key(plan, session)
-    leaving: OutgoingAction = yield Do(partial(outgoing.describe_request, session, plan, recipients))
+    chosen = yield from choose_key(options, session)
+    leaving: OutgoingAction = yield Do(partial(outgoing.describe_request, session, options, recipients))
     asked = _PreparedRequest(
-        plan, chosen, passcode, recipients, outbox, {"overseen": outgoing.to_entry_note(leaving), **notes}
+        options, chosen, passcode, recipients, outbox, {"overseen": outgoing.to_entry_note(leaving), **notes}
     )
     return (yield from policy.run_under_policy(session, leaving, _store_and_post(session, asked), describe_outcome))
 
@@ -73,9 +116,9 @@ def describe_outcome(made: SecureRequest) -> Mapping[str, object]:
 
 
 class _PreparedRequest(NamedTuple):
-    """A plan with everything that it names fetched and checked."""
+    """Options with everything that they name fetched and checked."""
 
-    plan: RequestPlan
+    options: RequestOptions
     chosen: ChosenKey
     passcode: Secret | None
     recipients: tuple[Recipient, ...]
@@ -85,23 +128,23 @@ class _PreparedRequest(NamedTuple):
 
 def _store_and_post(session: Session, asked: _PreparedRequest) -> Flow[SecureRequest]:
     """The seed of a fresh key is in its place before anybody can answer."""
-    plan, outbox = asked.plan, asked.outbox
+    options, outbox = asked.options, asked.outbox
     if outbox is not None:
         yield Do(outbox.ready)  # where it cannot be written, no seed is stored for nothing
-    chosen = yield from store_seed(plan, session, asked.chosen)
+    chosen = yield from store_seed(options, session, asked.chosen)
     try:
-        body = _build_body(plan, chosen, asked.passcode)
+        body = _build_body(options, chosen, asked.passcode)
         meta = _entry_meta(asked, chosen, session)
         entry: Entry | None = None
         if outbox is not None:
             entry = yield Do(partial(outbox.add, meta, body))
         made = yield from post(session, meta, body, entry, session.budget())
     except SealpipeError as error:
-        if plan.seed_to is not None and not (isinstance(error, ServiceError) and error.unclear):
-            place = plan.seed_to.shown
+        if options.seed_target is not None and not (isinstance(error, ServiceError) and error.unclear):
+            place = options.seed_target.shown
             error.add_note(Note(f"a seed was stored in {place}, and nothing is sealed to its key: remove it there"))
         raise
-    if plan.key == "new":
+    if options.key_kind == "new":
         made.access_link = Secret(link.access_link(session.link_base_url, made.short_code, bytes(chosen.pair.seed)))
     return made
 
@@ -161,27 +204,27 @@ def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError
     raise error
 
 
-def _build_body(plan: RequestPlan, chosen: ChosenKey, passcode: Secret | None) -> bytes:
+def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | None) -> bytes:
     return api.build_body(
-        title=plan.title,
+        title=options.heading,
         public_key=chosen.pair.public_key,
-        fields=[(each.text, each.type) for each in plan.prompts],
-        description=plan.description,
-        expires_at=plan.expires_at,
-        max_submissions=plan.max_submissions,
-        views=plan.views,
+        fields=[(each.text, each.type) for each in options.form],
+        description=options.description,
+        expires_at=options.expires_at,
+        max_submissions=options.max_submissions,
+        views=options.views,
         passcode=passcode,
-        requires_login=plan.requires_login,
-        requires_mfa=plan.requires_mfa,
-        restricted_domains=plan.restricted_domains,
-        ip_whitelist=plan.ip_whitelist,
-        organization_id=plan.organization_id,
+        requires_login=options.requires_login,
+        requires_mfa=options.requires_mfa,
+        restricted_domains=options.restricted_domains,
+        ip_whitelist=options.ip_whitelist,
+        organization_id=options.organization_id,
     )
 
 
 def _entry_meta(asked: _PreparedRequest, chosen: ChosenKey, session: Session) -> dict[str, Any]:
     """What the outbox holds beside the body: the seed is not among it."""
-    plan = asked.plan
+    options = asked.options
     return {
         "schema": 1,
         "kind": "request",
@@ -189,11 +232,11 @@ def _entry_meta(asked: _PreparedRequest, chosen: ChosenKey, session: Session) ->
         "base_url": session.base_url,
         "link_base_url": session.link_base_url,
         "public_key": encode_base64url(chosen.pair.public_key),
-        "key": plan.key,
+        "key": options.key_kind,
         "seed": chosen.seed,
-        "prompts": [list(each) for each in plan.prompts],
+        "prompts": [list(each) for each in options.form],
         "passcode": asked.passcode,
-        "title": plan.title,
+        "title": options.heading,
         "views": None,
         "recipients": [list(recipient) for recipient in asked.recipients],
         "message_template": None,
@@ -214,3 +257,33 @@ def _to_answer(created: CreatedRequest) -> dict[str, Any]:
 def _note_answer(entry: Entry, created: CreatedRequest) -> None:
     with suppress(StateError):  # without the note, `resume` replays the create: no harm
         entry.note_answer(_to_answer(created))
+
+
+def request_from_answer(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
+    """The request that an answer tells of."""
+    code, ends = answer["short_code"], answer["expires_at"]
+    return SecureRequest(
+        link.collect_link(meta["link_base_url"], code),
+        code,
+        None if ends is None else parse_time(ends),
+        meta["public_key"],
+        meta["key"],
+        tuple(Prompt(*row) for row in meta["prompts"]),
+        "replayed" if answer["replayed"] else "created",
+        meta["title"],
+        meta["seed"],
+        remarks=_describe_remarks(meta),
+        entry=entry,
+        deliveries=load_deliveries(meta, entry),
+        expiry_known=answer.get("expiry_known", True),
+    )
+
+
+def _describe_remarks(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    """What people are told of a request, whichever process finishes it."""
+    told = []
+    if meta["passcode"]:
+        told.append("the passcode was sent to the service: it gates the form, and encrypts nothing")
+    if meta["seed"]:
+        told.append(f"the seed of its key is {meta['seed']}")
+    return tuple(told)

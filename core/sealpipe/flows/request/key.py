@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sealpipe.errors import PluginError, ReferenceSyntaxError, UsageError
 from sealpipe.flows import Do, Flow
-from sealpipe.flows.request.options import RequestPlan
+from sealpipe.flows.request.options import RequestOptions
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import SinkWrite, describe_writes, is_blind, write_to_sink
@@ -26,17 +26,17 @@ class ChosenKey(NamedTuple):
     seed: str | None = None
 
 
-def choose_key(plan: RequestPlan, session: Session) -> Flow[ChosenKey]:
+def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
     """The key pair of a request. Nothing is stored yet. Raises UsageError."""
     tag = session.credential.tag
-    if plan.pair is not None:
-        return ChosenKey(plan.pair)
-    if plan.key == "new":
-        if plan.seed_to is not None:
-            yield from _check_target(plan, session)
+    if options.key_pair is not None:
+        return ChosenKey(options.key_pair)
+    if options.key_kind == "new":
+        if options.seed_target is not None:
+            yield from _check_target(options, session)
         pair: keys.KeyPair = yield Do(partial(keys.from_seed, os.urandom(32), tag=tag))
         return ChosenKey(pair)
-    if plan.key != "credential":
+    if options.key_kind != "credential":
         raise UsageError("the request's key is neither the credential's nor a new one", remedy='key="credential"')
     custody = session.credential.custody_secret
     if custody is None:
@@ -48,13 +48,13 @@ def choose_key(plan: RequestPlan, session: Session) -> Flow[ChosenKey]:
     return ChosenKey(pair)
 
 
-def store_seed(plan: RequestPlan, session: Session, chosen: ChosenKey) -> Flow[ChosenKey]:
-    """Store the seed of a fresh key where the plan says, and read it back. Raises PluginError, UsageError."""
-    if plan.seed_to is None:
+def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> Flow[ChosenKey]:
+    """Store the seed of a fresh key where the options say, and read it back. Raises PluginError, UsageError."""
+    if options.seed_target is None:
         return chosen
     seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
-    yield from write_to_sink(session, _seed_write(plan, seed, encode_base64url(chosen.pair.public_key)[:40]))
-    reference = _source_reference(plan)
+    yield from write_to_sink(session, _seed_write(options, seed, encode_base64url(chosen.pair.public_key)[:40]))
+    reference = _source_reference(options)
     if not (yield Do(partial(_has_source, session, reference))):
         return chosen
     found = yield from resolve_value(reference, session.registry)
@@ -67,26 +67,28 @@ def store_seed(plan: RequestPlan, session: Session, chosen: ChosenKey) -> Flow[C
     return chosen._replace(seed=str(reference))
 
 
-def _check_target(plan: RequestPlan, session: Session) -> Flow[None]:
-    assert plan.seed_to is not None  # noqa: S101 - its caller looked
-    write = _seed_write(plan, Secret(""), "")
+def _check_target(options: RequestOptions, session: Session) -> Flow[None]:
+    assert options.seed_target is not None  # noqa: S101 - its caller looked
+    write = _seed_write(options, Secret(""), "")
     if (yield Do(partial(is_blind, session, write.ref))):
         raise UsageError(
-            f"{plan.seed_to.shown}: nobody could read the seed back from there",
+            f"{options.seed_target.shown}: nobody could read the seed back from there",
             remedy="name a place for --seed-to that can be read, such as vault:secret/requests/acme#seed",
         )
     yield from describe_writes(session, [write])
 
 
-def _seed_write(plan: RequestPlan, seed: Secret, marker: str) -> SinkWrite:
-    assert plan.seed_to is not None  # noqa: S101 - its callers looked
-    return SinkWrite(plan.seed_to.filled({}), (SinkField(plan.seed_key, seed),), plan.seed_to.mode, marker)
+def _seed_write(options: RequestOptions, seed: Secret, marker: str) -> SinkWrite:
+    assert options.seed_target is not None  # noqa: S101 - its callers looked
+    return SinkWrite(
+        options.seed_target.filled({}), (SinkField(options.seed_key, seed),), options.seed_target.mode, marker
+    )
 
 
-def _source_reference(plan: RequestPlan) -> Reference:
+def _source_reference(options: RequestOptions) -> Reference:
     """The same place as a source names it."""
-    assert plan.seed_to is not None  # noqa: S101 - as above
-    ref, key = plan.seed_to.filled({}), plan.seed_key
+    assert options.seed_target is not None  # noqa: S101 - as above
+    ref, key = options.seed_target.filled({}), options.seed_key
     return Reference(ref.name, ref.body, ref.params, (Key(key),) if key else None)
 
 

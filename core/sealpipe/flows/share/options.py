@@ -23,34 +23,50 @@ if TYPE_CHECKING:
 Custody = Literal["auto", "require", "off"]
 
 
-@dataclass(repr=False, eq=False)  # neither is asked for, and making them would cost every start
+@dataclass(frozen=True, repr=False, eq=False)  # neither is asked for, and making them would cost every start
 class ShareOptions:
-    """What to share, and how: the arguments of `Client.share` and the options of `sealpipe share`, one line each.
+    """What to share, and how: the arguments of `Client.share` and the options of `sealpipe share`.
 
-    A string among `fields` is a reference, such as `Root=vault:secret/app#root`. `expires_at` stands before
-    `expires_in`; None for both: no end. `views` None: no limit. Link and passcode go through the channels of `send` and
-    `passcode_to`, whose places `params` fill. Raises UsageError; nothing is read, written or sent.
+    Checked when it is made, as far as that goes without a source, a sink or the service. Raises UsageError.
     """
 
     fields: Sequence[Field | FieldSpec | str]
+    """What to share; a string is a reference, such as `Root=vault:secret/app#root`."""
     _: KW_ONLY
     title: str | None = None
+    """The title. The service can read it."""
     description: str | None = None
+    """The description. The service can read it."""
     expires_in: timedelta | str | None = timedelta(hours=72)
+    """How long the link works; None: until its views are used up."""
     expires_at: datetime | None = None
+    """When the link expires; it wins over `expires_in`, and once checked it stands for both."""
     views: int | None = 1
+    """How often the share can be opened; None: no limit."""
     passcode: str | Secret | Reference | None = None
+    """The passcode that the recipient must enter, or where it is read."""
     custody: Custody = "auto"
+    """Whether the account's owner can read the share: if possible, always (`require`) or never (`off`)."""
     timed_view: int | None = None
+    """How long an opened share stays visible, in seconds."""
     notify_on: Sequence[str] | None = None
+    """The events that the owner gets an email about; None: as the account is set."""
     organization_id: str | None = None
+    """The organisation that the share belongs to."""
     outbox: str | Path | None = None
+    """The folder of the outbox, for a call from Python; None: nothing is written to disk."""
     passcode_generate: bool = False
+    """Whether to generate a passcode."""
     send: Sequence[Target | str] = ()
+    """The channels that deliver the link."""
     passcode_to: Sequence[Target | str] = ()
+    """The channels that deliver the passcode."""
     params: Params | None = None
+    """The references that give the values of `{NAME}` in channels, by name."""
     message_template: str | None = None
+    """The message's text; it contains `{link}`. None: our own."""
     also_to: Sequence[Reference | str] = ()
+    """The sinks that store the fields before the share is posted."""
 
     specs: tuple[Field | FieldSpec, ...] = field(init=False)
     """`fields`, parsed."""
@@ -65,7 +81,7 @@ class ShareOptions:
         """Check everything, as far as that goes without a source, a sink or the service."""
         if not self.fields:
             raise UsageError("there is nothing to share", remedy="name at least one field, such as -f env:DB_PASSWORD")
-        self.expires_at = resolve_expiry(self.expires_in, self.expires_at, "the share")
+        set_checked(self, expires_at=resolve_expiry(self.expires_in, self.expires_at, "the share"))
         for name, number in (("views", self.views), ("timed_view", self.timed_view)):
             if number is not None and number < 1:
                 raise UsageError(f"{name} is less than one", remedy="leave it out for no limit")
@@ -74,18 +90,19 @@ class ShareOptions:
         events = self.notify_on or ()
         if set(events) - set(NOTIFY_ON) or len(set(events)) < len(events):
             raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
-        self.notify_on = None if self.notify_on is None else tuple(self.notify_on)
-        self.passcode = self.code = self._check_passcode()
-        self.delivery = plan_delivery_of(
-            self.send, self.passcode_to, self.params or (), self.message_template, with_passcode=self.code is not None
+        set_checked(self, notify_on=None if self.notify_on is None else tuple(self.notify_on))
+        code = self._check_passcode()
+        delivery = plan_delivery_of(
+            self.send, self.passcode_to, self.params or (), self.message_template, with_passcode=code is not None
         )
-        if self.delivery is not None and self.views is not None:
-            _check_views(self.views, sum(each.what == "link" for each in self.delivery.wanted))
-        self.specs = tuple(parse_field(each) if isinstance(each, str) else each for each in self.fields)
+        if delivery is not None and self.views is not None:
+            _check_views(self.views, sum(each.what == "link" for each in delivery.wanted))
+        specs = tuple(parse_field(each) if isinstance(each, str) else each for each in self.fields)
+        set_checked(self, passcode=code, code=code, delivery=delivery, specs=specs)
         if self.also_to:
             from sealpipe.flows.store.targets import parse_targets  # most shares are stored nowhere
 
-            self.targets = tuple(parse_targets(self.also_to))
+            set_checked(self, targets=tuple(parse_targets(self.also_to)))
 
     def _check_passcode(self) -> Secret | Reference | None:
         if self.passcode is None and not self.passcode_generate:
@@ -106,6 +123,12 @@ def _check_views(views: int, recipients: int) -> None:
             f"the link goes to {recipients} recipients, and opens {times}: the last would find it used up",
             remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
         )
+
+
+def set_checked(options: object, **values: object) -> None:
+    """Set fields of frozen options to what their check made of them."""
+    for name, value in values.items():
+        object.__setattr__(options, name, value)
 
 
 def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, what: str) -> datetime | None:
