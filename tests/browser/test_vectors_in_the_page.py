@@ -1,4 +1,4 @@
-"""wire.js in a real browser, byte for byte: the shared vectors both ways, those of tests/wire/cctv, and the page."""
+"""wire.js in a real browser, byte for byte: the shared vectors both ways, those of tests/wire/vectors, and the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from browser.chrome import Browser
 from browser.sending import post
 from sealpipe_rehearsal.running_service import RunningService
-from support.parts import ROOT, shared
+from support.parts import shared
+from wire import reader
 
 # A module's exports under `wire`; what a script returns or is refused with comes back as JSON.
 _CALL = """
@@ -66,7 +67,7 @@ _READERS = """{
 }"""
 
 Reader = Callable[[str, list[Any]], list[Any]]
-Header = dict[str, str]
+Members = dict[str, Any]
 
 
 @pytest.fixture
@@ -120,52 +121,39 @@ def test_fragments_are_read_or_refused_with_their_reason(read: Reader) -> None:
     assert read("fragment", [each["in"] for each in fragments]) == expected
 
 
-_CCTV = {path.name: path for path in sorted((ROOT / "tests/wire/cctv").iterdir()) if "." not in path.name}
-
-
-def _cctv(kind: str) -> dict[str, tuple[Header, str]]:
-    """The vectors of a kind: name -> its header and body."""
-    found = {}
-    for name, path in _CCTV.items():
-        head, _, body = path.read_bytes().partition(b"\n\n")
-        header = dict(line.split(": ", 1) for line in head.decode().split("\n"))
-        if header["kind"] == kind:
-            found[name] = (header, body.decode())
-    return found
-
-
-# What wire.js is given of a vector's header and body, and what must come of it.
-_GIVEN: dict[str, Callable[[Header, str], Any]] = {
-    "base64": lambda _, body: body,
-    "base64url": lambda _, body: body,
-    "fragment": lambda _, body: body,
-    "envelope": lambda head, body: {
-        "key": head["content key"], "passcode": json.loads(head.get("passcode", "null")), "body": body,
+# What wire.js is given of a vector's inputs, and what must come of it.
+_GIVEN: dict[str, Callable[[Members], Any]] = {
+    "base64": lambda given: given["text"],
+    "base64url": lambda given: given["text"],
+    "fragment": lambda given: given["fragment"],
+    "envelope": lambda given: {
+        "key": given["content key"], "passcode": given.get("passcode"), "body": given["data"],
     },
-    "box": lambda head, body: {"seed": head["seed"], "tag": json.loads(head["tag"]), "body": body},
+    "box": lambda given: {"seed": given["seed"], "tag": given["tag"], "body": given["data"]},
 }  # fmt: skip
-_RESULT: dict[str, Callable[[Header], Any]] = {
-    "base64": lambda head: {"bytes": head["bytes"]},
-    "base64url": lambda head: {"bytes": head["bytes"]},
-    "fragment": lambda head: head["content key"],
-    "envelope": lambda head: json.loads(head["plaintext"]).encode().hex(),
-    "box": lambda head: head["payload"],
+_RESULT: dict[str, Callable[[Members], Any]] = {
+    "base64": lambda result: {"bytes": result["bytes"]},
+    "base64url": lambda result: {"bytes": result["bytes"]},
+    "fragment": lambda result: result["content key"],
+    "envelope": lambda result: result["plaintext"].encode().hex(),
+    "box": lambda result: result["payload"],
 }
 
 
 @pytest.mark.parametrize("kind", _GIVEN)
 def test_our_own_vectors_are_opened_and_refused_alike(read: Reader, kind: str) -> None:
-    known = _cctv(kind)
+    known = [vector for vector in reader.vectors().values() if vector["kind"] == kind]
     assert len(known) > 15
-    came = read(kind, [_GIVEN[kind](*each) for each in known.values()])
-    for (name, (head, _)), got in zip(known.items(), came, strict=True):
-        if head["expect"] == "success":
-            assert got == _RESULT[kind](head), name
+    came = read(kind, [_GIVEN[kind](vector["given"]) for vector in known])
+    for vector, got in zip(known, came, strict=True):
+        name = vector["name"]
+        if vector["expect"] == "success":
+            assert got == _RESULT[kind](vector["result"]), name
         else:
             assert isinstance(got, dict), (name, got)
             assert set(got) == {"refused"}, name
             if kind == "fragment":
-                assert got["refused"] == head["expect"].split()[1], name
+                assert got["refused"] == vector["expect"].split()[1], name
 
 
 def test_the_page_shows_every_shared_vector_as_it_was_sealed(browser: Browser, service: RunningService) -> None:

@@ -1,4 +1,4 @@
-"""Make core/sealpipe/doctor/vectors.json, which `sealpipe doctor --conformance` runs: a choice of tests/wire/cctv/.
+"""Make core/sealpipe/doctor/vectors.json, which `sealpipe doctor --conformance` runs: a choice of tests/wire/vectors/.
 
 python tests/wire/make_conformance.py          writes the file; the same bytes on every run
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from wire import make_cctv
+from wire import make_vectors
 from wire.making.primitives import Vector
 
 FILE = Path(__file__).resolve().parents[2] / "core/sealpipe/doctor/vectors.json"
@@ -40,12 +40,6 @@ CHOSEN = re.findall(
     box_the-first-bit-of-the-tag-flipped box_version-2 box_a-compressed-point-filled-up-with-zeros
 """,
 )
-BODY = {
-    "base64": "text", "base64url": "text", "fragment": "fragment", "fields": "plaintext", "seal envelope": "plaintext",
-    "envelope": "data", "box": "data", "seal box": "payload",
-}  # fmt: skip
-"""What the text below a vector's header is, by its kind; of a box to seal, in hexadecimal."""
-JSON_VALUES = {"passcode", "tag", "custody secret", "plaintext", "fields"}
 
 KEY = bytes(range(32))
 PART = "1" + base64.urlsafe_b64encode(KEY).decode().rstrip("=")
@@ -81,18 +75,10 @@ FIELDS = {
 
 
 def row(vector: Vector) -> dict[str, Any]:
-    """A vector of cctv/ as one of ours."""
-    body = vector.body.hex() if vector.kind == "seal box" else vector.body.decode()
-    given = {name: _value(name, text) for name, text in vector.given.items()}
-    given |= {BODY[vector.kind]: body} if vector.kind in BODY else {}
-    result = {name: _value(name, text) for name, text in vector.result.items()}
-    result |= {"written again": body} if vector.kind == "fields" and vector.expect == "success" else {}
-    made = {"kind": vector.kind, "name": vector.comment, "expect": _expected(vector.expect), "given": given}
-    return made | ({"result": result} if result else {})
-
-
-def _value(name: str, text: str) -> Any:
-    return json.loads(text) if name in JSON_VALUES else text
+    """A vector as doctor runs it: its comment is the name, and a plaintext that is read is written again."""
+    written = {"written again": vector.given["plaintext"]} if vector.kind == "fields" and vector.result else {}
+    made = {"kind": vector.kind, "name": vector.comment, "expect": _expected(vector.expect), "given": vector.given}
+    return made | ({"result": vector.result | written} if vector.result else {})
 
 
 def _expected(expect: str) -> str:
@@ -104,7 +90,7 @@ def _expected(expect: str) -> str:
 
 def text() -> str:
     """The file: a vector a line."""
-    made = make_cctv.vectors()
+    made = make_vectors.vectors()
     rows = [*(row(made[name]) for name in CHOSEN), FIELDS, *LINKS]
     lines = ",\n".join(json.dumps(each, ensure_ascii=True) for each in rows)
     about = "made by tests/wire/make_conformance.py; public test data, no secret"

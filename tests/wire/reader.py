@@ -1,4 +1,4 @@
-"""`sealpipe.wire` as a reader of the vectors in tests/wire/cctv/ (their form: its README.md)."""
+"""`sealpipe.wire` as a reader of the vectors in tests/wire/vectors/ (their form: its README.md)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,36 @@ from typing import Any
 
 from sealpipe.errors import SealpipeError, UsageError, WireError
 from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
+from wire import make_vectors
 
+FOLDER = make_vectors.FOLDER
+Vector = dict[str, Any]
 Result = dict[str, Any]
 
 
-class Header(dict[str, str]):
-    """The header lines by name, and their values in the three forms that they have."""
+class Given(dict[str, Any]):
+    """The inputs of a vector by name."""
 
     def hex(self, name: str) -> bytes:
         return bytes.fromhex(self[name])
 
-    def json(self, name: str) -> Any:
-        return json.loads(self[name]) if name in self else None
+
+def vectors() -> dict[str, Vector]:
+    """Every vector of the folder by its name."""
+    found: dict[str, Vector] = {}
+    for file in sorted(FOLDER.glob("*.jsonl")):
+        for line in file.read_text("ascii").splitlines():
+            vector = json.loads(line, object_pairs_hook=once)
+            assert make_vectors.stem(vector["kind"]) == file.stem, f"{vector['name']} stands in {file.name}"
+            assert vector["name"] not in found, f"two vectors are called {vector['name']}"
+            found[vector["name"]] = vector
+    return found
 
 
-def parsed(raw: bytes) -> tuple[Header, bytes]:
-    head, _, body = raw.partition(b"\n\n")
-    lines = [line.partition(": ") for line in head.decode().split("\n")]
-    header = Header({name: value for name, _, value in lines})
-    assert len(header) == len(lines), "a header stands twice"
-    return header, body
+def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    read = dict(members)
+    assert len(read) == len(members), "an object has a member twice"
+    return read
 
 
 def again(write: Callable[[], object], what: object) -> None:
@@ -39,73 +49,73 @@ def again(write: Callable[[], object], what: object) -> None:
     assert written == what
 
 
-def base64(_: Header, body: bytes) -> Result:
-    data = encoding.decode_base64(body.decode())
-    again(lambda: encoding.encode_base64(data), body.decode())
+def base64(given: Given) -> Result:
+    data = encoding.decode_base64(given["text"])
+    again(lambda: encoding.encode_base64(data), given["text"])
     return {"bytes": data.hex()}
 
 
-def base64url(_: Header, body: bytes) -> Result:
-    data = encoding.decode_base64url(body.decode())
-    again(lambda: encoding.encode_base64url(data), body.decode())
+def base64url(given: Given) -> Result:
+    data = encoding.decode_base64url(given["text"])
+    again(lambda: encoding.encode_base64url(data), given["text"])
     return {"bytes": data.hex()}
 
 
-def fragment(_: Header, body: bytes) -> Result:
-    key = link.decode_fragment(body.decode())
-    again(lambda: link.encode_fragment(key), body.decode().removeprefix("#"))
+def fragment(given: Given) -> Result:
+    key = link.decode_fragment(given["fragment"])
+    again(lambda: link.encode_fragment(key), given["fragment"].removeprefix("#"))
     return {"content key": key.hex()}
 
 
-def open_envelope(header: Header, body: bytes) -> Result:
-    return {"plaintext": envelope.open(header.hex("content key"), body.decode(), header.json("passcode")).decode()}
+def open_envelope(given: Given) -> Result:
+    return {"plaintext": envelope.open(given.hex("content key"), given["data"], given.get("passcode")).decode()}
 
 
-def seal_envelope(header: Header, body: bytes) -> Result:
-    key, passcode = header.hex("content key"), header.json("passcode")
-    return {"data": envelope.seal(key, body, passcode, salt=header.hex("salt"), iv=header.hex("iv"))}
+def seal_envelope(given: Given) -> Result:
+    drawn = {name: given.hex(name) for name in ("salt", "iv")}
+    key, plaintext = given.hex("content key"), given["plaintext"].encode()
+    return {"data": envelope.seal(key, plaintext, given.get("passcode"), **drawn)}
 
 
-def open_box(header: Header, body: bytes) -> Result:
-    tag = header.json("tag")
-    pair = keys.from_seed(header.hex("seed"), tag=tag)
-    return {"payload": sealed_box.open(pair, body.decode(), tag=tag).hex()}
+def open_box(given: Given) -> Result:
+    pair = keys.from_seed(given.hex("seed"), tag=given["tag"])
+    return {"payload": sealed_box.open(pair, given["data"], tag=given["tag"]).hex()}
 
 
-def seal_box(header: Header, body: bytes) -> Result:
-    drawn = {name: header.hex(name) for name in ("ephemeral", "salt", "iv")}
-    return {"data": sealed_box.seal(header.hex("public key"), body, tag=header.json("tag"), **drawn)}
+def seal_box(given: Given) -> Result:
+    drawn = {name: given.hex(name) for name in ("ephemeral", "salt", "iv")}
+    return {"data": sealed_box.seal(given.hex("public key"), given.hex("payload"), tag=given["tag"], **drawn)}
 
 
-def read_fields(_: Header, body: bytes) -> Result:
-    array = fields.load(body)
-    again(lambda: fields.dump(array), body)
+def read_fields(given: Given) -> Result:
+    data = given.hex("bytes") if "bytes" in given else given["plaintext"].encode()
+    array = fields.load(data)
+    again(lambda: fields.dump(array), data)
     return {"fields": [[field.key, field.value, field.type] for field in array]}
 
 
-def write_fields(_: Header, body: bytes) -> Result:
+def write_fields(given: Given) -> Result:
     def field(key: Any, value: Any, type: Any, **rest: Any) -> fields.Field:  # noqa: A002  # the member's own name
         language, filename = rest.pop(fields.LANGUAGE, None), rest.pop(fields.FILENAME, None)
         return fields.Field(key, value, type, language=language, filename=filename, extra=rest)
 
-    return {"plaintext": fields.dump(field(**members) for members in json.loads(body)).decode()}
+    return {"plaintext": fields.dump(field(**members) for members in json.loads(given["members"])).decode()}
 
 
-def derive_tokens(header: Header, _: bytes) -> Result:
-    token = {"access token": tokens.access_token(header.hex("content key"))}
-    return token | ({"verifier": tokens.passcode_verifier(header.json("passcode"))} if "passcode" in header else {})
+def derive_tokens(given: Given) -> Result:
+    token = {"access token": tokens.access_token(given.hex("content key"))}
+    return token | ({"verifier": tokens.passcode_verifier(given["passcode"])} if "passcode" in given else {})
 
 
-def derive_keys(header: Header, _: bytes) -> Result:
-    tag = header.json("tag")
-    if "seed" in header:
-        pair = keys.from_seed(header.hex("seed"), tag=tag)
+def derive_keys(given: Given) -> Result:
+    if "seed" in given:
+        pair = keys.from_seed(given.hex("seed"), tag=given["tag"])
     else:
-        pair = keys.from_custody_secret(header.json("custody secret"), tag=tag)
+        pair = keys.from_custody_secret(given["custody secret"], tag=given["tag"])
     return {"scalar": pair.scalar.hex(), "public key": pair.public_key.hex()}
 
 
-KINDS: Mapping[str, Callable[[Header, bytes], Result]] = {
+KINDS: Mapping[str, Callable[[Given], Result]] = {
     "base64": base64,
     "base64url": base64url,
     "fragment": fragment,
@@ -118,7 +128,6 @@ KINDS: Mapping[str, Callable[[Header, bytes], Result]] = {
     "tokens": derive_tokens,
     "keys": derive_keys,
 }
-JSON_RESULTS = {"plaintext", "fields"}
 
 
 def verdict(call: Callable[[], Result]) -> tuple[str, Result]:
@@ -131,16 +140,11 @@ def verdict(call: Callable[[], Result]) -> tuple[str, Result]:
         return "usage", {}
 
 
-def read(raw: bytes) -> tuple[str, Result]:
-    header, body = parsed(raw)
-    return verdict(lambda: KINDS[header["kind"]](header, body))
+def read(vector: Vector) -> tuple[str, Result]:
+    """What comes of the vector."""
+    return verdict(lambda: KINDS[vector["kind"]](Given(vector["given"])))
 
 
-def demanded(raw: bytes) -> tuple[str, Result]:
-    """What the vector's own header says must come of it."""
-    header, _ = parsed(raw)
-    given = {"expect", "kind", "comment", "passcode", "tag", "seed", "custody secret", "ephemeral", "salt", "iv"}
-    given |= {"public key"} if header["kind"] == "seal box" else set()
-    given |= {"content key"} if header["kind"] != "fragment" else set()
-    results = {name: header.json(name) if name in JSON_RESULTS else header[name] for name in header.keys() - given}
-    return header["expect"], results
+def expected(vector: Vector) -> tuple[str, Result]:
+    """What the vector says must come of it."""
+    return vector["expect"], vector.get("result", {})

@@ -1,6 +1,6 @@
 """A third reading, with a browser's WebCrypto: three hundred envelopes and boxes, sealed by either, opened by both.
 
-A hundred thousand of them: tests/endurance/cross_open.py. Every vector: test_cctv.py.
+A hundred thousand of them: tests/endurance/cross_open.py. Every vector: test_vectors.py.
 """
 
 from __future__ import annotations

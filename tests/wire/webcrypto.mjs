@@ -1,5 +1,5 @@
 // A third reading of the wire format, with WebCrypto as a browser has it. Written from the specification and
-// tests/wire/cctv/README.md; nothing here is shared with the Python code. Bytes are Uint8Array.
+// tests/wire/vectors/README.md; nothing here is shared with the Python code. Bytes are Uint8Array.
 const { subtle } = globalThis.crypto;
 const CURVE = { name: "ECDH", namedCurve: "P-256" };
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;

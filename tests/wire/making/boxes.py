@@ -21,7 +21,6 @@ from wire.making.primitives import (
     noise,
     point,
     private,
-    quoted,
     scalar_of,
     vector,
 )
@@ -74,7 +73,7 @@ GOOD = sealed()
 def box(
     comment: str, raw: bytes | str, expect: str, *, seed: bytes = SEED, tag: object = "svc", payload: bytes = PAYLOAD
 ) -> Vector:
-    given = {"seed": seed.hex(), "tag": quoted(tag)}
+    given = {"seed": seed.hex(), "tag": tag}
     return vector("box", comment, expect, raw if isinstance(raw, str) else b64(raw), given, {"payload": payload.hex()})
 
 
@@ -188,7 +187,7 @@ def badly_encoded() -> Iterator[Vector]:
 def made() -> Iterator[Vector]:
     def seal(comment: str, expect: str, *, tag: object = "svc", who: bytes = RECIPIENT, **changed: bytes) -> Vector:
         used = changed.get("ephemeral", EPHEMERAL.to_bytes(32, "big"))
-        given = {"public key": who.hex(), "tag": quoted(tag), "ephemeral": used.hex()}
+        given = {"public key": who.hex(), "tag": tag, "ephemeral": used.hex()}
         given |= {"salt": changed.get("salt", SALT).hex(), "iv": changed.get("iv", IV).hex()}
         result = {}
         if expect == "success":

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from wire.making.primitives import PLAINTEXT, Vector, b64, b64url, flipped, gcm, hkdf, noise, quoted, vector
+from wire.making.primitives import PLAINTEXT, Vector, b64, b64url, flipped, gcm, hkdf, noise, vector
 
 KEY, SALT, IV = noise("content key", 32), noise("salt", 16), noise("iv", 12)
 UMLAUTS = "  pä|ss 🔑 "
@@ -34,9 +34,9 @@ LONG = sealed(text=PLAINTEXT.replace("correct horse", "x" * 100))
 def envelope(
     comment: str, raw: Raw, expect: str, passcode: object = None, *, key: bytes = KEY, text: str = PLAINTEXT
 ) -> Vector:
-    given = {"content key": key.hex()} | ({} if passcode is None else {"passcode": quoted(passcode)})
+    given = {"content key": key.hex()} | ({} if passcode is None else {"passcode": passcode})
     data = raw if isinstance(raw, str) else b64(raw)
-    return vector("envelope", comment, expect, data, given, {"plaintext": quoted(text)})
+    return vector("envelope", comment, expect, data, given, {"plaintext": text})
 
 
 def opened() -> Iterator[Vector]:
@@ -203,10 +203,10 @@ def unused_bit(raw: bytes) -> str:
 def made() -> Iterator[Vector]:
     def seal(comment: str, expect: str, passcode: object = None, text: str = PLAINTEXT, **changed: bytes) -> Vector:
         key, salt, iv = (changed.get(name, usual) for name, usual in (("key", KEY), ("salt", SALT), ("iv", IV)))
-        given = {"content key": key.hex(), "salt": salt.hex(), "iv": iv.hex()}
+        given: dict[str, object] = {"content key": key.hex(), "salt": salt.hex(), "iv": iv.hex()}
         info = "content" if passcode is None else f"content|{passcode}"
         result = {"data": b64(sealed(info.encode(), text))} if expect == "success" else {}
-        given |= {} if passcode is None else {"passcode": quoted(passcode)}
+        given |= {} if passcode is None else {"passcode": passcode}
         return vector("seal envelope", comment, expect, text, given, result)
 
     yield seal("no passcode", "success")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wire.making.primitives import Vector, b64url, hkdf, noise, point, quoted, scalar_of, vector
+from wire.making.primitives import Vector, b64url, hkdf, noise, point, scalar_of, vector
 
 SEED, KEY = noise("seed", 32), noise("content key", 32)
 CUSTODY = b64url(noise("custody secret", 32))
@@ -12,7 +12,7 @@ CUSTODY = b64url(noise("custody secret", 32))
 
 def pairs() -> Iterator[Vector]:
     def of(name: str, value: object, comment: str, expect: str, tag: object = "svc") -> Vector:
-        given = {name: value.hex() if isinstance(value, bytes) else quoted(value), "tag": quoted(tag)}
+        given = {name: value.hex() if isinstance(value, bytes) else value, "tag": tag}
         result = {}
         if expect == "success":
             seed = value if isinstance(value, bytes) else hkdf(str(value).encode(), b"", b"custody")
@@ -55,10 +55,10 @@ def pairs() -> Iterator[Vector]:
 
 def tokens() -> Iterator[Vector]:
     def of(comment: str, expect: str, key: bytes = KEY, passcode: object = None) -> Vector:
-        given = {"content key": key.hex()}
+        given: dict[str, object] = {"content key": key.hex()}
         result = {"access token": b64url(hkdf(key, b"", b"access"))} if expect == "success" else {}
         if passcode is not None:
-            given["passcode"] = quoted(passcode)
+            given["passcode"] = passcode
             result |= {"verifier": b64url(hkdf(str(passcode).encode(), b"", b"verify"))} if expect == "success" else {}
         return vector("tokens", comment, expect, "", given, result)
 

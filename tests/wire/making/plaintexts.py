@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from wire.making.primitives import PLAINTEXT, Vector, quoted, vector
+from wire.making.primitives import PLAINTEXT, Vector, vector
 
 REST = '"value":"v","type":"text"'
 DEEP = "[" * 98 + "]" * 98
@@ -140,7 +140,7 @@ def read() -> Iterator[Vector]:
             if reason == "success"
             else []
         )
-        yield vector("fields", comment, expected(reason), text, {}, {"fields": quoted(triples)})
+        yield vector("fields", comment, expected(reason), text, {}, {"fields": triples})
     for comment, data in NOT_UTF8:
         yield vector("fields", comment, "field not-utf8", data, {}, {})
 
@@ -151,4 +151,4 @@ def written() -> Iterator[Vector]:
         given = json.loads(text)
         ordered = [{name: item[name] for name in names if name in item} for item in given]
         result = json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
-        yield vector("write fields", comment, expected(reason), text, {}, {"plaintext": quoted(result)})
+        yield vector("write fields", comment, expected(reason), text, {}, {"plaintext": result})

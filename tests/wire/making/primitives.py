@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -20,30 +20,43 @@ PLAINTEXT = '[{"key":"Password","value":"correct horse","type":"password"}]'
 
 @dataclass(frozen=True)
 class Vector:
-    """One scenario: what is read, what must come of it, and in `comment` the one fault that it has."""
+    """One scenario: the inputs, the expected outcome, and in `comment` its one fault."""
 
     kind: str
     comment: str
     expect: str
-    body: bytes = b""
-    given: dict[str, str] = field(default_factory=dict)
-    result: dict[str, str] = field(default_factory=dict)
+    given: dict[str, object]
+    result: dict[str, object]
+
+
+INPUTS = {
+    "base64": "text",
+    "base64url": "text",
+    "fragment": "fragment",
+    "envelope": "data",
+    "seal envelope": "plaintext",
+    "box": "data",
+    "seal box": "payload",
+    "fields": "plaintext",
+    "write fields": "members",
+}
+"""What the text is called that a kind decodes, opens, seals, reads or writes. A payload is in hexadecimal."""
 
 
 def vector(
-    kind: str, comment: str, expect: str, body: str | bytes, given: dict[str, str], result: dict[str, str]
+    kind: str, comment: str, expect: str, text: str | bytes, given: Mapping[str, object], result: Mapping[str, object]
 ) -> Vector:
-    """A Vector whose results are left out where it must be refused."""
-    data = body.encode() if isinstance(body, str) else body
-    return Vector(kind, comment, expect, data, given, result if expect == "success" else {})
+    """A Vector with `text` (bytes if it is not UTF-8) among its inputs, and without a result if it must be refused."""
+    inputs = dict(given)
+    if isinstance(text, bytes):
+        inputs["bytes"] = text.hex()
+    elif kind in INPUTS:
+        inputs[INPUTS[kind]] = text.encode().hex() if kind == "seal box" else text
+    return Vector(kind, comment, expect, inputs, dict(result) if expect == "success" else {})
 
 
 def noise(name: str, size: int) -> bytes:
     return hashlib.shake_256(b"sealpipe vectors: " + name.encode()).digest(size)
-
-
-def quoted(value: object) -> str:
-    return json.dumps(value, ensure_ascii=True)
 
 
 def b64(data: bytes) -> str:
