@@ -96,6 +96,19 @@ def test_masks_go_to_stderr_alone_and_cover_what_is_printed(
         assert "***" in shown
 
 
+@pytest.mark.parametrize("plugin", ["plain", "vault", "gitlab"])
+@pytest.mark.parametrize("row", MASKING, ids=titled)
+def test_a_store_with_the_name_of_a_ci_system_does_not_stand_in_for_it(
+    user: Terminal, row: CISystem, plugin: str
+) -> None:
+    """Neither does the link go out unmasked, nor does the share fail once it is made."""
+    store = {f"SEALPIPE_STORE__{row.plugin.upper()}__PLUGIN": plugin}
+    done = user.sealpipe(*SHARE, "--print", **job(row), **store)
+    assert done.code == 0, done
+    assert row.mask
+    assert row.mask.line(done.out.strip()).rstrip("\n") in done.err.splitlines()
+
+
 def test_azure_gets_what_it_unescapes(user: Terminal, service: RunningService) -> None:
     made = user.sealpipe("request", "-a", "Key:multiline", "--output", "json").json
     service.submitter().submit(made["collect_link"], {"Key": "100%0A of it\nnext line"})

@@ -151,7 +151,7 @@ class Registry:
 
     def identity(self, kind: str, name: str) -> str:
         """What policies know a name by: `plugin/store`. ReferenceSyntaxError where there is none of that kind."""
-        store = self.stores.get(name)
+        store = self._named_store(kind, name)
         plugin = name if store is None else store.plugin
         point = self.catalog.in_place(kind, plugin)
         mark = f"@{point}" if point else ""
@@ -244,14 +244,18 @@ class Registry:
         if self._network is not None and network is not None and network().currsize:
             self._network().close()
 
+    def _named_store(self, kind: str, name: str) -> Store | None:
+        """The named store behind a name. Never of a CI system: a store called `github` does not stand in for it."""
+        return None if kind == "ci" else self.stores.get(name)
+
     def _store(self, kind: str, name: str) -> Store:
-        store = self.stores.get(name)
+        store = self._named_store(kind, name)
         if store is not None:
             return store
         return default_store(self.catalog.info(kind, name).backend or name, self.config)
 
     def _info(self, kind: str, name: str) -> Info:
-        store = self.stores.get(name)
+        store = self._named_store(kind, name)
         return self.catalog.info(kind, name if store is None else store.plugin)
 
     def _instance(self, kind: str, name: str) -> Any:
@@ -266,7 +270,7 @@ class Registry:
         settings = self.settings(kind, name)
         context = Context(
             name,
-            named=name in self.stores,
+            named=self._named_store(kind, name) is not None,
             environ=self._environ,
             stdin=self._stdin,
             network=self._network,
