@@ -1,6 +1,6 @@
-"""Talking to a running rehearsal outside /v1: the control door, and the recipient's route.
+"""Client of a running rehearsal outside /v1: the control API and the routes of the link pages.
 
-Plain HTTP to loopback and never through a proxy, so the standard library's client is all it takes.
+Plain HTTP to loopback, never through a proxy: http.client is enough.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIMEOUT_SECONDS = 30
 
 
 class RehearsalError(Exception):
-    """The rehearsal did not answer, or refused. `status` is None where there was no answer."""
+    """The rehearsal refused a call or did not respond. `status` is None if there was no response."""
 
     def __init__(self, message: str, *, status: int | None = None, error_code: int | None = None) -> None:
         super().__init__(message)
@@ -34,13 +34,14 @@ class RehearsalError(Exception):
 
 
 def send_request(base: str, method: str, path: str, members: object = None) -> tuple[int, Any]:
-    """Send one request to the service that `base` belongs to; its status and its JSON (or text).
+    """Send one request; returns the status and the JSON (or text) of the response.
 
-    `base` is any address of the service, such as `http://127.0.0.1:8080/v1`; `path` starts at the root.
+    `base` is any URL of the service, such as `http://127.0.0.1:8080/v1`; `path` starts at the root.
+    Raises RehearsalError if the URL is not on loopback or nothing responds.
     """
     address = urlsplit(base)
     if address.scheme != "http" or address.hostname not in ("127.0.0.1", "localhost", "::1"):
-        raise RehearsalError(f"a rehearsal is at http:// on this machine only, not at {base}")
+        raise RehearsalError(f"a rehearsal has an http:// URL on this machine only, not {base}")
     body = None if members is None else json.dumps(members).encode("utf-8")
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_TIMEOUT_SECONDS)
     try:
@@ -56,19 +57,19 @@ def send_request(base: str, method: str, path: str, members: object = None) -> t
 
 
 def call_control_api(base: str, method: str, path: str, members: object = None) -> Any:
-    """The control door's answer to /rehearsal/..., or DoorError with what it says is wrong."""
+    """Call /rehearsal{path} and return the JSON object. Raises RehearsalError with the service's reasons."""
     status, value = send_request(base, method, "/rehearsal" + path, members)
     if status not in (200, 201) or not isinstance(value, dict):
         members = value if isinstance(value, dict) else {}
         reasons = "; ".join(f"{name} {reason}" for name, reason in members.get("members", {}).items())
-        message = reasons or members.get("message", "not a rehearsal's answer")
+        message = reasons or members.get("message", "not a rehearsal's response")
         raise RehearsalError(f"{message} (HTTP {status})", status=status, error_code=members.get("error_code"))
     return value
 
 
 @dataclass(frozen=True)
 class MintedKey:
-    """A new credential, and the three values of it that a service may know."""
+    """A new credential, and the three values derived from it that a service may know."""
 
     credential: Secret
     key_id: str
@@ -77,12 +78,12 @@ class MintedKey:
 
 
 def mint(tag: str = "svc", *, token_bytes: Callable[[int], bytes] = secrets.token_bytes) -> MintedKey:
-    """Draw 12, 32 and 32 random bytes and write them as `<tag>_sk_live_<keyId>.<auth>.<custody>`.
+    """Create `<tag>_sk_live_<keyId>.<auth>.<custody>` from 12, 32 and 32 random bytes (specification: Credential).
 
-    The service is to get the key id, the SHA-256 (hex) of the auth secret, and the custody public key
-    (base64url of 65 bytes). The credential is shown to its owner once and goes nowhere else.
+    The service gets the key id, the SHA-256 (hex) of the auth secret, and the custody public key (base64url of
+    65 bytes). The credential itself is only returned.
     """
-    from sealpipe.wire import keys  # here, so that asking the door loads no cryptography
+    from sealpipe.wire import keys  # here, so that other calls load no cryptography
 
     key_id, auth_secret, custody_secret = (_base64url(token_bytes(length)) for length in (12, 32, 32))
     return MintedKey(
@@ -107,13 +108,12 @@ def register_key(
     account: str = "default",
     organization: str | None = None,
 ) -> Secret:
-    """Mint a key for a running service and register it there; the full three-part credential.
+    """Create a key, register it at a running service, and return the full three-part credential.
 
-    `scopes` None is every one that the service has. `custody` is `none`, `self` or `account`.
-    With `register=False` the custody public key is held back,
-    so that the key's effective level stays at none. `organization` makes it a team key, which acts inside
-    that organisation. The secrets never leave this process. Raises DoorError, whose `error_code` is 98 or 100
-    where the plan does not allow another key.
+    `scopes` None means every scope of the service; `custody` is `none`, `self` or `account`. With `register=False`
+    the custody public key is not sent, so the effective level stays `none`. `organization` makes it a team key,
+    which acts inside that organisation. The secrets never leave this process. Raises RehearsalError, with
+    `error_code` 98 or 100 if the plan does not allow another key.
     """
     about = call_control_api(base, "GET", "")
     minted = mint(about["service_tag"])
@@ -138,12 +138,11 @@ def register_key(
 def set_account(
     base: str, name: str = "default", *, at_once: bool = True, **changes: str | bool | int
 ) -> dict[str, Any]:
-    """Change an account, or an organisation under the name `org:NAME`; how it is now.
+    """Change an account, or an organisation named `org:NAME`, and return its new state.
 
-    `plan` (business, enterprise, none), the numbers that the operator can raise (`requests_per_minute`,
-    `api_keys`, `webhooks`, `shares`: a number, or "plan" for the plan's own; a rate can be "unset"), and
-    `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False` calls see
-    the change only when the entitlement is looked up again, up to 30 s later, as at the real service.
+    Changes: `plan` (business, enterprise, none); `requests_per_minute`, `api_keys`, `webhooks`, `shares` (a number,
+    or "plan" for the plan's own; the rate may be "unset"); `view_protection`, `zero_knowledge_enrolled`,
+    `zero_knowledge_feature`. With `at_once=False` calls see a change up to 30 s later, as at the real service.
     """
     members = {**changes, "at_once": at_once}
     changed: dict[str, Any] = call_control_api(base, "POST", f"/accounts/{quote(name, safe='')}", members)
@@ -151,26 +150,26 @@ def set_account(
 
 
 def list_keys(base: str) -> list[dict[str, Any]]:
-    """Every key, oldest first; revoked ones stay listed."""
+    """All API keys, oldest first, including revoked ones."""
     keys: list[dict[str, Any]] = call_control_api(base, "GET", "/keys")["keys"]
     return keys
 
 
 def grant_custody(base: str, key_id: str) -> dict[str, Any]:
-    """Approve custody `account` for a key that has asked for it, as one of its holder's devices does."""
+    """Approve custody `account` for a key that requested it, like one of the holder's devices."""
     granted: dict[str, Any] = call_control_api(base, "POST", f"/keys/{quote(key_id, safe='')}/grant")
     return granted
 
 
 def revoke_key(base: str, key_id: str) -> dict[str, Any]:
-    """Revoke a key: its next call is refused."""
+    """Revoke a key. Its next call is refused."""
     revoked: dict[str, Any] = call_control_api(base, "POST", f"/keys/{quote(key_id, safe='')}/revoke")
     return revoked
 
 
 @dataclass(frozen=True)
 class Webhook:
-    """A webhook endpoint as it was made or rotated: `secret` is shown this once, `header` is what it signs in."""
+    """A webhook endpoint just created or rotated. `secret` is shown only now; `header` carries the signature."""
 
     id: str
     url: str
@@ -179,22 +178,22 @@ class Webhook:
 
 
 def add_webhook(base: str, url: str, *, account: str = "default") -> Webhook:
-    """A new endpoint for an account's events. DoorError where its plan has no room, or the address will not do."""
+    """Add an endpoint for an account's events. Raises RehearsalError if the plan or the URL does not allow it."""
     return _webhook(call_control_api(base, "POST", "/webhooks", {"url": url, "account": account}))
 
 
 def rotate_webhook(base: str, webhook_id: str) -> Webhook:
-    """A new secret for an endpoint; the one before signs beside it for 24 hours."""
+    """Create a new secret for an endpoint. For 24 hours the previous one signs, too."""
     return _webhook(call_control_api(base, "POST", f"/webhooks/{quote(webhook_id, safe='')}/rotate"))
 
 
 def remove_webhook(base: str, webhook_id: str) -> None:
-    """Remove an endpoint, with all that was still to be sent there."""
+    """Remove an endpoint and its pending deliveries."""
     call_control_api(base, "DELETE", f"/webhooks/{quote(webhook_id, safe='')}")
 
 
 def list_webhooks(base: str) -> dict[str, Any]:
-    """`webhooks`, oldest first and without secrets, and the name of the header that they are signed in."""
+    """`webhooks`, oldest first and without secrets, and `signature_header`."""
     members: dict[str, Any] = call_control_api(base, "GET", "/webhooks")
     return members
 
@@ -210,23 +209,23 @@ def list_scopes(base: str) -> list[str]:
 
 
 def advance_clock(base: str, seconds: float) -> None:
-    """Let time pass at the service."""
+    """Move the service's clock forward."""
     call_control_api(base, "POST", "/clock", {"advance_seconds": seconds})
 
 
 def set_faults(base: str, rows: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
-    """This plan of faults in place of the one before (none ends it); its rows as the service has them."""
+    """Replace the fault plan and return its rows; no row removes the plan."""
     plan = {"faults": [dict(row) for row in rows]}
     members: list[dict[str, Any]] = call_control_api(base, "PUT", "/faults", plan)["faults"]
     return members
 
 
 def list_faults(base: str) -> list[dict[str, Any]]:
-    """The rows of the plan, each with how many requests it was `applied` to and how many are `left`."""
+    """The rows of the fault plan, each with the number of requests `applied` and `left`."""
     members: list[dict[str, Any]] = call_control_api(base, "GET", "/faults")["faults"]
     return members
 
 
 def reset(base: str) -> None:
-    """Make the service forget everything."""
+    """Delete all data of the service."""
     call_control_api(base, "POST", "/reset")

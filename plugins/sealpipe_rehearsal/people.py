@@ -1,6 +1,6 @@
-"""The people at the other end: they have a link and nothing else, and use it over real HTTP.
+"""The people at the other end: recipient and submitter, who have only a link and use it over real HTTP.
 
-Their exceptions come without frames: those hold links and passcodes, and a failing test would show them.
+Their exceptions carry no frames: frames hold links and passcodes, which a failing test would print.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sealpipe.wire.fields import Field
 from .control_client import call_control_api, send_request
 
 
-class LinkRefusedError(SealpipeError):  # what happened to a person, as they would say it
-    """The link did not open, or took nothing.
+class LinkRefusedError(SealpipeError):
+    """The link was refused.
 
-    Of a share's link, `reason` is one of `not-found`, `time`, `views`, `attempts`, `deleted`, `passcode-required`,
-    `passcode-wrong`; of a collect link, `not-found`, `expired`, `full`, `accesses`, `passcode`, `login`, `mfa`,
-    `domain`, `address`, `invalid`. `attempts_left` is how many passcode attempts remain, where one was spent.
+    For a share's link, `reason` is one of `not-found`, `time`, `views`, `attempts`, `deleted`, `passcode-required`,
+    `passcode-wrong`; for a collect link, `not-found`, `expired`, `full`, `accesses`, `passcode`, `login`, `mfa`,
+    `domain`, `address`, `invalid`. `attempts_left` is the number of passcode attempts left after a wrong one.
     """
 
     exit_code = 6
@@ -36,21 +36,21 @@ class LinkRefusedError(SealpipeError):  # what happened to a person, as they wou
 
 @dataclass(frozen=True)
 class Recipient:
-    """Opens share links of a rehearsal. `origin` is the service's address, if the link's is another's."""
+    """Opens share links of a rehearsal. `origin` is the service's address if it differs from the link's."""
 
     origin: str | None = None
 
     @strips_frames
     def look(self, share_link: str | Secret) -> dict[str, Any]:
-        """What the page says before it opens anything: `passcode_required`, `expired_at`. Spends nothing."""
+        """What the page shows before opening: `passcode_required`, `expired_at`. Uses no view."""
         origin, path, _ = _parts(share_link, self.origin, "shares")
         return _check_response(*send_request(origin, "GET", path))
 
     @strips_frames
     def open_link(self, share_link: str | Secret, passcode: str | Secret | None = None) -> list[Field]:
-        """Open a link, spending a view. Raises LinkRefusedError, and WireError for what does not decrypt.
+        """Open a link, which uses a view. Raises LinkRefusedError, or WireError if decryption fails.
 
-        Where a passcode is wanted and none is given, nothing is spent.
+        A missing passcode uses neither a view nor an attempt.
         """
         origin, path, fragment = _parts(share_link, self.origin, "shares")
         content_key = link.decode_fragment(fragment)
@@ -58,38 +58,38 @@ class Recipient:
         proof = {"access_token": tokens.access_token(content_key)}
         if _check_response(*send_request(origin, "GET", path))["passcode_required"]:
             if given_passcode is None:
-                raise LinkRefusedError("passcode-required", "this share wants a passcode")
+                raise LinkRefusedError("passcode-required", "this share needs a passcode")
             proof["passcode_verifier"] = tokens.passcode_verifier(given_passcode)
         else:
-            given_passcode = None  # the sender set none: the content key alone decrypts
+            given_passcode = None  # the share has none: the content key alone decrypts
         content = _check_response(*send_request(origin, "POST", f"{path}/open", proof))
         return fields.load(envelope.open(content_key, content["data"], given_passcode))
 
 
 @dataclass(frozen=True)
 class Submitter:
-    """Fills in collect links of a rehearsal. `origin` is the service's address, if the link's is another's."""
+    """Fills in collect links of a rehearsal. `origin` is the service's address if it differs from the link's."""
 
     origin: str | None = None
 
     @strips_frames
     def look(self, collect_link: str | Secret) -> dict[str, Any]:
-        """What the page says before the form: `title`, `passcode_required`, `expired_at`. Spends nothing."""
+        """What the page shows before the form: `title`, `passcode_required`, `expired_at`. Uses no access."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         return _check_response(*send_request(origin, "GET", path))
 
     @strips_frames
     def tag(self, collect_link: str | Secret) -> str:
-        """The tag of the service behind a link."""
+        """The service tag of a link's service."""
         origin, _, _ = _parts(collect_link, self.origin, "requests")
         tag: str = call_control_api(origin, "GET", "")["service_tag"]
         return tag
 
     @strips_frames
     def open_form(self, collect_link: str | Secret, **identity: Any) -> dict[str, Any]:
-        """The form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Spends an access.
+        """The form: `title`, `description`, `fields` of `item` and `type`, `public_key`. Uses an access.
 
-        `who` is what the request's conditions look at: `passcode`, `signed_in_as` (an address), `mfa`, `from_ip`.
+        `identity` answers the request's conditions: `passcode`, `signed_in_as` (email address), `mfa`, `from_ip`.
         """
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         return _check_response(*send_request(origin, "POST", f"{path}/open", _reveal(identity)))
@@ -98,9 +98,9 @@ class Submitter:
     def submit(
         self, collect_link: str | Secret, values: Mapping[str, str], *, tag: str = "svc", **identity: Any
     ) -> str:
-        """Fill the form in and send it, sealed; the submission's short code. Raises LinkRefusedError.
+        """Fill in the form, seal and send it; returns the submission's short code. Raises LinkRefusedError.
 
-        `values` maps a prompt to what is typed there; what is not in it stays empty. `tag` is the service's.
+        `values` maps prompts to values; other prompts stay empty. `tag` is the service tag.
         """
         return self.fill_in(collect_link, self.open_form(collect_link, **identity), values, tag=tag, **identity)
 
@@ -114,14 +114,14 @@ class Submitter:
         tag: str,
         **identity: Any,
     ) -> str:
-        """The same with the form that `open_form` gave: that spends no other access."""
+        """The same with a form that `open_form` returned, so that no other access is used."""
         filled = [Field(field["item"], values.get(field["item"], ""), field["type"]) for field in form["fields"]]
         public_key = encoding.decode_base64url(form["public_key"])
         return self.send(collect_link, sealed_box.seal(public_key, fields.dump(filled), tag=tag), **identity)
 
     @strips_frames
     def send(self, collect_link: str | Secret, data: str, **identity: Any) -> str:
-        """Send `data` (standard base64) as it stands, sealed or not; the submission's short code."""
+        """Send `data` (standard base64) unchanged, sealed or not; returns the submission's short code."""
         origin, path, _ = _parts(collect_link, self.origin, "requests")
         code: str = _check_response(
             *send_request(origin, "POST", f"{path}/submit", {**_reveal(identity), "data": data}), expected=201
@@ -136,7 +136,7 @@ def _reveal(identity: Mapping[str, Any]) -> dict[str, Any]:
 def _parts(any_link: str | Secret, known_origin: str | None, what: str) -> tuple[str, str, str]:
     text = any_link.reveal() if isinstance(any_link, Secret) else any_link
     address = urlsplit(text)
-    code = address.path.rsplit("/", 1)[-1]  # stays encoded, as it is one segment here and there
+    code = address.path.rsplit("/", 1)[-1]  # stays percent-encoded: one path segment in both URLs
     return known_origin or f"{address.scheme}://{address.netloc}", f"/rehearsal/{what}/{code}", address.fragment
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def _sealpipe_rehearsal_service() -> Iterator[RunningService]:
-    """One service a session (under xdist one a worker), started by the first test that wants it."""
+    """One service per session (with xdist per worker), started by the first test that needs it."""
     missing = None
     try:
         from sealpipe_rehearsal.server import start
@@ -52,7 +52,7 @@ def _sealpipe_rehearsal_service() -> Iterator[RunningService]:
 def sealpipe_rehearsal(
     _sealpipe_rehearsal_service: RunningService, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Rehearsal]:
-    """sealpipe's service as a local copy that has seen nothing yet, and the people at the other end of its links.
+    """An empty local copy of the service, and the people at the other end of its links.
 
     .base_url .link_base_url .api_key .credential(scopes=, custody=) .client() .environ() .recipient .submitter
     .advance(seconds) .faults(...) .seen() .events() .set_account(...) .webhook(url) .deliveries() .extend()
@@ -62,9 +62,9 @@ def sealpipe_rehearsal(
 
 
 class Rehearsal:
-    """A service that this test has for itself: what earlier tests did is forgotten, and its clock is right.
+    """A service for this test alone: data of earlier tests is deleted, and the clock is reset.
 
-    No repr of it, or of what it returns, shows a credential.
+    No repr, here or of what it returns, shows a credential.
     """
 
     def __init__(self, running: RunningService, new_folder: Callable[[], Path]) -> None:
@@ -86,7 +86,7 @@ class Rehearsal:
 
     @property
     def link_base_url(self) -> str:
-        """What links start with, as SEALPIPE_LINK_BASE_URL and `Client(link_base_url=...)` take it."""
+        """The address that links start with, as SEALPIPE_LINK_BASE_URL and `Client(link_base_url=...)` take it."""
         return self._running.link_base_url
 
     @property
@@ -96,7 +96,7 @@ class Rehearsal:
 
     @property
     def api_key(self) -> Secret:
-        """This test's own credential: every scope, custody `self`. The same one each time."""
+        """This test's credential, with every scope and custody `self`; the same on each access."""
         if self._api_key is None:
             self._api_key = self.credential()
         return self._api_key
@@ -109,22 +109,22 @@ class Rehearsal:
         account: str = "default",
         name: str = "test",
     ) -> Secret:
-        """A new API key, all three parts of it. `custody` is `none`, `self` or `account`.
+        """Create an API key and return its full three-part credential. `custody` is `none`, `self` or `account`.
 
-        `scopes` are the specification's (`shares:read`, ...), every one if left out; none at all is allowed. Another
-        `account` sees nothing of what this one's keys make. A plan allows so many keys (`business` 5):
-        `set_account(api_keys=50)`.
+        `scopes` are the specification's (`shares:read`, ...): every one by default, and an empty list is allowed.
+        Another `account` sees none of this one's shares. A plan limits the number of keys (`business`: 5);
+        `set_account(api_keys=50)` raises it.
         """
         return self._running.create_key(name=name, scopes=scopes, custody=custody, account=account)
 
     def revoke(self, credential: Secret) -> None:
-        """Revoke a key of this service; its next call is refused."""
+        """Revoke a key of this service. Its next call is refused."""
         self._running.revoke_key(credential)
 
     def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
         """Change an account: `plan` (`business`, `enterprise`, `none`), `requests_per_minute`, `api_keys`, `shares`,
-        `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False` the service
-        notices only when it looks the plan up again, within 30 s of its clock.
+        `view_protection`, `zero_knowledge_enrolled`, `zero_knowledge_feature`. With `at_once=False` calls
+        see the change up to 30 s later by the service's clock.
         """
         self._running.set_account(name, at_once=at_once, **changes)
 
@@ -135,16 +135,16 @@ class Rehearsal:
         return self._exit_stack.enter_context(Client(**self._arguments(api_key), **options))
 
     def async_client(self, api_key: Secret | None = None, **options: Any) -> AsyncClient:
-        """The same for asyncio. Close it yourself: `async with sealpipe_rehearsal.async_client() as client`."""
+        """The same for asyncio, but close it yourself: `async with sealpipe_rehearsal.async_client() as client`."""
         from sealpipe import AsyncClient
 
         return AsyncClient(**self._arguments(api_key), **options)
 
     def environ(self, api_key: Secret | None = None) -> dict[str, str]:
-        """SEALPIPE_* that point a program here, for `monkeypatch.setenv` or for a child's environment.
+        """SEALPIPE_* variables that point a program here, for `monkeypatch.setenv` or a child's environment.
 
-        With a config file and a state folder that are empty at first. Whatever else of SEALPIPE_* is set in
-        this process is in it with an empty value, which counts as unset.
+        They name an empty config file and an empty state directory. Other SEALPIPE_* variables of this process
+        get an empty value, which counts as unset.
         """
         folder = self._new_folder()
         config = folder / "config.toml"
@@ -159,40 +159,40 @@ class Rehearsal:
 
     @property
     def recipient(self) -> Recipient:
-        """Somebody who has been sent a link: `.open_link(link, passcode=None)` gives its fields."""
+        """A person who has been sent a link: `.open_link(link, passcode=None)` returns its fields."""
         return self._running.recipient()
 
     @property
     def submitter(self) -> Submitter:
-        """Somebody who has been sent a collect link: `.submit(link, {prompt: value})` fills it in."""
+        """A person who has been sent a collect link: `.submit(link, {prompt: value})` fills it in."""
         return self._running.submitter()
 
     def advance(self, time: float | timedelta) -> None:
-        """Let time pass at the service, in seconds or as a timedelta. The test's own clock stays."""
+        """Move the service's clock forward, by seconds or a timedelta. The test's own clock stays."""
         self._running.advance(time.total_seconds() if isinstance(time, timedelta) else time)
 
     def faults(self, *rows: Mapping[str, object]) -> None:
-        """What is to go wrong from now on, in place of what was: `{"fault": "reset", "after_commit": True}`, ...
+        """Inject faults from now on, instead of earlier ones: `{"fault": "reset", "after_commit": True}`, ...
 
-        A row happens to the next request that it fits (`times`, `skip` and `when` say otherwise). No row: nothing
-        more goes wrong. The names are those of `service.faults.FAULTS`; for a wrong one, ValueError says the nearest.
+        A row affects the next matching request, unless `times`, `skip` or `when` say otherwise. Without rows,
+        faults end. The names are in `service.faults.FAULTS`; ValueError suggests the nearest for an unknown one.
         """
         self._running.set_faults(*rows)
 
     def extend(self) -> None:
-        """Offer in this test, from now on, what the specification does not show: access log, capabilities and more."""
+        """From now on, offer what the specification does not show: access log, capabilities and more."""
         self._running.service.extended = True
 
     def webhook(self, url: str, *, account: str = "default") -> Webhook:
-        """Have an account's events posted to your receiver, http on this machine; `.secret` and `.header` sign them."""
+        """Send an account's events to your receiver (http on this machine). See `.secret` and `.header`."""
         return self._running.add_webhook(url, account=account)
 
     def deliveries(self) -> list[WebhookDelivery]:
-        """What was, and is to be, sent to webhook endpoints, oldest first; what is under way is waited for."""
+        """Deliveries to webhook endpoints, oldest first. Waits for those in progress."""
         return self._running.deliveries()
 
     def seen(self) -> list[LoggedRequest]:
-        """Every request that the service received in this test, oldest first; `bytes(request)` is all of one."""
+        """Every request that the service received in this test, oldest first; `bytes(request)` is the whole one."""
         return self._running.seen()
 
     def events(self) -> list[Event]:
@@ -200,7 +200,7 @@ class Rehearsal:
         return self._running.events()
 
     def notes(self) -> list[Note]:
-        """What the service's operator would find in its log, such as `key.compromised`."""
+        """Notes for the service's operator, such as `key.compromised`."""
         return self._running.notes()
 
     def _arguments(self, api_key: Secret | None) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class Rehearsal:
 
 
 class HiddenText(str):
-    """Text that a failing test's locals do not show, in whatever dict it went into."""
+    """Text with a repr that hides it, so that a failing test does not print it, in a dict either."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""A service that runs in this process, and everything that a test or the tour asks of it."""
+"""What `start` returns: a service in this process, and methods to manage and inspect it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DELIVERY_SECONDS = 20
 
 
 class RunningService:
-    """A service that runs in a thread of this process, and everything that a test asks of it."""
+    """A service that runs in a thread of this process. A context manager: it stops at the end."""
 
     def __init__(self, service: Service, server: Server, sock: socket.socket) -> None:
         host, port = sock.getsockname()[:2]
@@ -38,7 +38,7 @@ class RunningService:
             target=server.run, kwargs={"sockets": [sock]}, name="sealpipe-rehearsal", daemon=True
         )
         self._thread.start()
-        service.deliverer.wake()  # what was due when it ended
+        service.deliverer.wake()  # deliveries that were due when it last stopped
         if not server.ready.wait(_START_SECONDS):
             self.stop()
             raise RuntimeError("the rehearsal service did not start")
@@ -50,17 +50,17 @@ class RunningService:
 
     @property
     def link_base_url(self) -> str:
-        """The address that links start with."""
+        """The address that links start with, ending in /s."""
         return self.address.link_base_url
 
     @property
     def origin(self) -> str:
-        """The address without any path."""
+        """The address without a path."""
         return self.address.origin
 
     @property
     def service_tag(self) -> str:
-        """The tag in this service's credentials and derivation strings."""
+        """The tag in this service's credentials and key derivations."""
         return self.service.tag
 
     def create_key(
@@ -73,7 +73,7 @@ class RunningService:
         account: str = "default",
         organization: str | None = None,
     ) -> Secret:
-        """A new key, registered through the control door; the full three-part credential. `scopes` None: every one."""
+        """Create and register a key; returns the full three-part credential. `scopes` None means every scope."""
         return control_client.register_key(
             self.origin,
             name=name,
@@ -85,88 +85,88 @@ class RunningService:
         )
 
     def set_account(self, name: str = "default", *, at_once: bool = True, **changes: str | bool | int) -> None:
-        """Change an account's plan, numbers or switches: see `door.set_account`."""
+        """Change an account's plan, limits or switches: see `control_client.set_account`."""
         control_client.set_account(self.origin, name, at_once=at_once, **changes)
 
     def revoke_key(self, credential: Secret) -> None:
-        """Revoke a key that create_key made."""
+        """Revoke a key that `create_key` returned."""
         control_client.revoke_key(self.origin, _key_id(credential))
 
     def grant_custody(self, credential: Secret) -> None:
-        """Approve custody `account` for a key that has asked for it."""
+        """Approve custody `account` for a key that requested it."""
         control_client.grant_custody(self.origin, _key_id(credential))
 
     def advance(self, seconds: float) -> None:
-        """Let time pass at the service."""
+        """Move the service's clock forward."""
         self.service.clock.advance(seconds)
 
     def recipient(self) -> Recipient:
-        """Somebody who has been sent a link."""
+        """A person who has been sent a share's link."""
         from .people import Recipient  # here, so that serving loads no cryptography
 
         return Recipient(self.origin)
 
     def submitter(self) -> Submitter:
-        """Somebody who has been sent a collect link."""
+        """A person who has been sent a collect link."""
         from .people import Submitter  # as above
 
         return Submitter(self.origin)
 
     def add_webhook(self, url: str, *, account: str = "default") -> Webhook:
-        """A webhook endpoint that gets an account's events; its id, and its secret, shown this once."""
+        """Add a webhook endpoint for an account's events; its secret is shown only now."""
         return control_client.add_webhook(self.origin, url, account=account)
 
     def rotate_webhook(self, webhook_id: str) -> Webhook:
-        """A new secret for an endpoint; the one before signs beside it for 24 hours."""
+        """Create a new secret for an endpoint. For 24 hours the previous one signs, too."""
         return control_client.rotate_webhook(self.origin, webhook_id)
 
     def remove_webhook(self, webhook_id: str) -> None:
-        """Send nothing there any more."""
+        """Remove an endpoint and its pending deliveries."""
         control_client.remove_webhook(self.origin, webhook_id)
 
     def deliveries(self) -> list[WebhookDelivery]:
-        """What was, and is to be, sent to webhook endpoints, oldest first; what is under way is waited for."""
+        """Deliveries to webhook endpoints, oldest first. Waits for those in progress."""
         self.service.deliverer.wait_idle(_DELIVERY_SECONDS)
         return self.service.deliverer.all()
 
     def seen(self) -> list[LoggedRequest]:
-        """Every request that the service received, oldest first, the control door's left out."""
+        """Every request that the service received, oldest first, except calls of the control API."""
         return self.service.log.requests()
 
     def events(self) -> list[Event]:
-        """Every event of the specification that was emitted, oldest first."""
+        """Every event that the service emitted, oldest first."""
         return self.service.log.events()
 
     def notes(self) -> list[Note]:
-        """What the service noted for its operator, such as compromised keys, oldest first."""
+        """Notes for the operator, such as compromised keys, oldest first."""
         return self.service.log.notes()
 
     def set_faults(self, *rows: Mapping[str, object]) -> None:
-        """This plan of faults in place of the one before; none ends it. FaultPlanError for one that cannot be.
+        """Replace the fault plan; no row removes it. Raises FaultPlanError for an invalid row.
 
-        A row is what a plan's file has under `[[fault]]`: `{"fault": "reset", "after_commit": True, "times": 2}`.
+        A row is what a plan's file holds under `[[fault]]`: `{"fault": "reset", "after_commit": True, "times": 2}`.
         """
         self.service.faults.set(parse_plan(rows))
 
     def faults(self) -> list[Progress]:
-        """Every row of the plan, and how far it has come."""
+        """Every row of the fault plan and its progress."""
         return self.service.faults.progress()
 
     def refuse(self) -> None:
-        """Refuse connections from now on, until `mend`; those that are open stay."""
+        """Refuse new connections until `mend`. Open connections stay."""
         self._server.set_refusing(refusing=True)
 
     def mend(self) -> None:
-        """No fault from now on; connections are taken again."""
+        """Remove the fault plan and accept connections again."""
         self.service.faults.set([])
         self._server.set_refusing(refusing=False)
 
     def reset(self) -> None:
-        """Forget accounts, keys, shares, records and log."""
+        """Delete accounts, keys, shares, records and the log."""
         control_client.reset(self.origin)
 
     def stop(self) -> None:
-        """Finish what is in flight, close the port and the state. Twice is once."""
+        """Finish open calls, close the port and the state. May be called twice."""
         self._server.should_exit = True
         self._thread.join(_STOP_SECONDS)
         self.service.deliverer.stop()

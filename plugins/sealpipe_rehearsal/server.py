@@ -1,4 +1,4 @@
-"""Starting the rehearsal service on loopback: in a thread for tests and the tour, or as a command."""
+"""Starting the rehearsal service on loopback: in a thread (`start`) or as a command (`serve`)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def start(
     extended: bool = False,
     signature_header: str = SIGNATURE_HEADER,
 ) -> RunningService:
-    """Start a service in a background thread. Port 0 takes a free one; `state` None keeps it in memory.
+    """Start a service in a background thread. Port 0 takes a free one; `state` None keeps data in memory.
 
-    Raises ValueError for a host that is not loopback or a tag that cannot be one, OSError where the port
-    is taken, StateFileError for a state file that cannot be used, FaultPlanError for a row of `faults` that
-    cannot be. `at` is `Service.at`: it is called at named moments of a call. `extended` offers what the
-    specification does not show (docs/reference/rehearsal.md); `signature_header` is what webhooks are signed in.
+    `on_moment` is called with the name of a moment in a call (see `Service.on_moment`); `extended` offers what the
+    specification does not show (docs/reference/rehearsal.md); `signature_header` carries the signature of webhooks.
+
+    Raises ValueError for a host that is not loopback or an invalid tag or header, OSError if the port is taken,
+    StateFileError for an unusable state file, FaultPlanError for an invalid row of `faults`.
     """
     rows = parse_plan(list(faults))
     sock = listen(host, port)
@@ -65,9 +66,9 @@ def serve(
     extended: bool = False,
     signature_header: str = SIGNATURE_HEADER,
 ) -> int:
-    """Run a service until SIGINT or SIGTERM; the number of the signal that ended it (0 for none).
+    """Run a service until SIGINT or SIGTERM; returns the number of the signal (0 for none).
 
-    `announce` is called with the address as soon as the service answers. Raises as `start` does.
+    `announce` is called with the address once the service accepts connections. Raises as `start` does.
     """
     rows = parse_plan(list(faults))
     sock = listen(host, port)
@@ -81,7 +82,7 @@ def serve(
     address = Address(*sock.getsockname()[:2])
     server = Server(make_config(service), lambda: announce(address))
     try:
-        service.deliverer.wake()  # what was due when it ended
+        service.deliverer.wake()  # deliveries that were due when it last stopped
         with end_on_signals(server):
             server.run(sockets=[sock])
     finally:
@@ -101,9 +102,9 @@ def _service(
     signature_header: str,
 ) -> Service:
     if not re.fullmatch(r"[a-z0-9]+", tag, re.ASCII):
-        raise ValueError(f"a service tag is lower-case letters and digits, not {tag!r}")
+        raise ValueError(f"a service tag has only lower-case letters and digits, not {tag!r}")
     if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", signature_header, re.ASCII):
-        raise ValueError(f"a header's name is letters, digits and -, not {signature_header!r}")
+        raise ValueError(f"a header's name has only letters, digits and -, not {signature_header!r}")
     store = Store(state)
     return Service(
         store, Clock(clock), Log(), tag, token_bytes, on_moment, extended=extended, signature_header=signature_header

@@ -1,4 +1,4 @@
-"""uvicorn on a loopback socket: where it listens, how it is set up, which signals end it."""
+"""uvicorn on a loopback socket: address, configuration, refusing connections, signals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service answers, and what is derived from that."""
+    """Host and port of a service, and its URLs."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class Address:
 
 
 class Server(uvicorn.Server):
-    """uvicorn that tells when it answers, and leaves the process's signals to whoever runs it."""
+    """uvicorn with an event for readiness, and without its signal handlers."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
@@ -58,7 +58,7 @@ class Server(uvicorn.Server):
         self._listen_timer: asyncio.TimerHandle | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then tell."""
+        """Start, then announce it."""
         self._loop = asyncio.get_running_loop()
         self.lifespan.state[SERVER_KEY] = self
         for sock in sockets or []:
@@ -68,23 +68,23 @@ class Server(uvicorn.Server):
         self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; a port that was only kept is given back."""
+        """Stop, and release a port that was only reserved."""
         self._cancel_timer()
         if self._reserved_socket is not None:
             self._reserved_socket.close()
         await super().shutdown(sockets)
 
     def refuse(self, seconds: float | None = None) -> None:
-        """Refuse connections from now on, for so long or until `listen`; those that are open stay. In the loop alone.
+        """Refuse new connections for some seconds, or until `listen`. Call it in the event loop only.
 
-        A socket that is bound and does not listen keeps the port from whoever asks for any that is free.
+        A socket that is bound and does not listen reserves the port meanwhile. Open connections stay.
         """
         self._cancel_timer()
         if self._reserved_socket is None and self._address is not None:
             for server in self.servers:
                 for sock in server.sockets:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            # Bound before the other is closed: in between, anybody could be given the port.
+            # Bound before the other socket is closed: in between, another process could get the port.
             self._reserved_socket = listen(*self._address, share_port=True)
             for server in self.servers:
                 server.close()
@@ -93,14 +93,14 @@ class Server(uvicorn.Server):
             self._listen_timer = loop.call_later(seconds, lambda: loop.create_task(self.listen()))
 
     async def listen(self) -> None:
-        """Take connections again. In the loop alone."""
+        """Accept connections again. Call it in the event loop only."""
         self._cancel_timer()
         reserved, self._reserved_socket = self._reserved_socket, None
         if reserved is not None:
             await super().startup([reserved])
 
-    def set_refusing(self, refusing: bool) -> None:  # noqa: FBT001  # one question
-        """Have the loop refuse connections, or take them again; returns once that is so. From any other thread."""
+    def set_refusing(self, refusing: bool) -> None:  # noqa: FBT001  # the only argument
+        """Refuse or accept connections, and wait until that is done. Call it from another thread."""
 
         async def change() -> None:
             if refusing:
@@ -118,13 +118,13 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None: uvicorn would raise them again once it has ended, which kills the process."""
+        """Capture none: uvicorn would raise them again after its end, which kills the process."""
         yield
 
 
 @contextlib.contextmanager
 def end_on_signals(server: Server) -> Iterator[None]:
-    """SIGINT and SIGTERM end the server in good order; a second one does not wait for open calls."""
+    """Stop the server on SIGINT and SIGTERM; a second signal does not wait for open calls."""
 
     def end(number: int, _: FrameType | None) -> None:
         server.force_exit = server.should_exit
@@ -143,7 +143,7 @@ def end_on_signals(server: Server) -> Iterator[None]:
 
 
 def make_config(service: Service) -> uvicorn.Config:
-    """uvicorn's settings: HTTP/1.1 and nothing else, no signature, no log lines of its own."""
+    """uvicorn's configuration: HTTP/1.1 only, no server header, no log."""
     return uvicorn.Config(
         build(service),
         http=FaultConnection,
@@ -156,22 +156,22 @@ def make_config(service: Service) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         date_header=False,  # the service dates its answers by its own clock
-        # Longer than a client's pool keeps a connection, so that none is closed under a request.
+        # Longer than a client's pool keeps a connection, so that none is closed during a request.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=3,
     )
 
 
 def listen(host: str, port: int, *, share_port: bool = False) -> socket.socket:
-    """A bound socket, on loopback and nowhere else: the service has a door without a lock.
+    """A bound socket, on loopback only: the control API has no authentication.
 
-    `beside` another of ours at that port, which allows it (SO_REUSEPORT).
+    `share_port` binds beside another socket of ours that allows it (SO_REUSEPORT).
     """
     if host not in (LOOPBACK, "::1"):
         raise ValueError(f"the rehearsal service listens on 127.0.0.1 or ::1 only, not on {host}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol by name: asyncio sets TCP_NODELAY only where it stands, and without it each answer to a
-    # kept connection waits 40 ms for an acknowledgement.
+    # With the protocol named: only then does asyncio set TCP_NODELAY, without which each response on a kept
+    # connection waits 40 ms for an acknowledgement.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
