@@ -107,15 +107,15 @@ BAD = {
     "one table": ('[fault]\nfault = "reset"\n', ["array of tables"]),
     "a misspelt fault": (
         '# mine\n[[fault]]\nfault = "reset"\n\n  [[ fault ]]\nfault = "rest"\n',
-        ["line 5, fault 2: 'rest' is no fault; did you mean 'reset'?"],
+        ["line 5, fault 2: 'rest' is not a fault; did you mean 'reset'?"],
     ),
     "a misspelt member": ('[[fault]]\nfault = "reset"\ntime = 2\n', ["line 1, fault 1", "did you mean 'times'?"]),
     "a date": ("[[fault]]\nfault = 'delay'\nseconds = 2026-01-01\n", ["line 1, fault 1: `seconds` must be a number"]),
     "entries on one line": (
         "fault = [{fault = 'reset'}, {fault = 'rest'}]\n",
-        ["plan.toml: fault 2: 'rest' is no fault"],
+        ["plan.toml: fault 2: 'rest' is not a fault"],
     ),
-    "an escape sequence": ('[[fault]]\nfault = "\\u001b[2J"\n', ["'\\x1b[2J' is no fault"]),
+    "an escape sequence": ('[[fault]]\nfault = "\\u001b[2J"\n', ["'\\x1b[2J' is not a fault"]),
     "too deep": ("a = " + "[" * 100_000, ["not TOML"]),
 }
 

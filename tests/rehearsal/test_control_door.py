@@ -1,4 +1,4 @@
-"""The control door: registering keys, switches, clock, log, reset; closed to browsers."""
+"""The control API: registering keys, switches, clock, log, reset; closed to browsers."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ def test_faults_happen_to_v1_alone(service: RunningService, api: Api) -> None:
     assert control_client.send_request(service.origin, "GET", "/v1/nothing")[0] == 418
 
 
-# -- the control door -----------------------------------------------------------------------------
+# -- the control API -----------------------------------------------------------------------------
 
 
 def at_door(service: RunningService, method: str, members: object = None) -> tuple[int, Any]:
@@ -399,7 +399,7 @@ def test_the_log_tells_which_request_met_which_fault(service: RunningService, ap
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({"faults": [{"fault": "html"}, {"fault": "resett"}]}, "fault 2: 'resett' is no fault; did you mean 'reset'?"),
+        ({"faults": [{"fault": "html"}, {"fault": "resett"}]}, "fault 2: 'resett' is not a fault; did you mean 'reset'?"),
         ({"faults": {"fault": "html"}}, "array"),
         ({"fault": []}, "`faults`"),
         ({"faults": [], "more": 1}, "`faults`"),
@@ -414,7 +414,7 @@ def test_the_door_refuses_a_bad_plan_whole(service: RunningService, members: obj
 
 
 def test_the_helper_at_the_door_raises_what_the_service_says(service: RunningService) -> None:
-    with pytest.raises(control_client.RehearsalError, match="fault 1: 'hng' is no fault; did you mean 'hang'"):
+    with pytest.raises(control_client.RehearsalError, match="fault 1: 'hng' is not a fault; did you mean 'hang'"):
         control_client.set_faults(service.origin, [{"fault": "hng"}])
 
 
@@ -425,12 +425,12 @@ BAD: dict[str, tuple[Any, str]] = {
     "no fault": ({}, "`fault` is missing"),
     "a fault that is a number": ({"fault": 1}, "`fault` is missing"),
     "an unknown fault": ({"fault": "halfbody"}, "did you mean 'half-body'?"),
-    "a fault like nothing": ({"fault": "zzz"}, "there are pass, reset"),
+    "a fault like nothing": ({"fault": "zzz"}, "use one of pass, reset"),
     "an unknown member": (
         {"fault": "html", "statsu": 500},
-        "'statsu' is no member of the fault html; did you mean 'status'?",
+        "'statsu' is not a parameter of the fault html; did you mean 'status'?",
     ),
-    "another fault's parameter": ({"fault": "reset", "seconds": 1}, "'seconds' is no member of the fault reset"),
+    "another fault's parameter": ({"fault": "reset", "seconds": 1}, "'seconds' is not a parameter of the fault reset"),
     "a missing parameter": ({"fault": "answer"}, "`status` is missing"),
     "a status that is text": ({"fault": "html", "status": "502"}, "`status` must be a whole number from 200 to 599"),
     "a status that is true": ({"fault": "html", "status": True}, "`status`"),
@@ -448,18 +448,18 @@ BAD: dict[str, tuple[Any, str]] = {
     "members that are no table": ({"fault": "members", "change": []}, "`change` must be a table"),
     "names that are no texts": ({"fault": "members", "drop": [1]}, "`drop`"),
     "a redirect that is none": ({"fault": "redirect", "status": 200}, "`status`"),
-    "before what comes after": ({"fault": "half-body", "after_commit": False}, "always comes after the commit"),
+    "before what comes after": ({"fault": "half-body", "after_commit": False}, "after_commit cannot be false"),
     "after_commit that is text": ({"fault": "reset", "after_commit": "yes"}, "`after_commit` must be true or false"),
     "no times": ({"fault": "reset", "times": 0}, "`times`"),
     "times for ever": ({"fault": "reset", "times": "forever"}, "`times` must be a whole number"),
     "a skip below 0": ({"fault": "reset", "skip": -1}, "`skip`"),
     "when that is no text": ({"fault": "reset", "when": 1}, "`when`"),
-    "when without a method": ({"fault": "reset", "when": "/shares"}, "'/shares' is no method"),
-    "a method in small letters": ({"fault": "reset", "when": "post /shares"}, "'post' is no method"),
+    "when without a method": ({"fault": "reset", "when": "/shares"}, "'/shares' is not a method"),
+    "a method in small letters": ({"fault": "reset", "when": "post /shares"}, "'post' is not a method"),
     "an unknown route": ({"fault": "reset", "when": "POST /share"}, "did you mean 'POST /shares'?"),
-    "a method that the route has not": ({"fault": "reset", "when": "PUT /shares"}, "is no route of the service"),
+    "a method that the route has not": ({"fault": "reset", "when": "PUT /shares"}, "is not a route of the service"),
     "a route with /v1": ({"fault": "reset", "when": "POST /v1/shares"}, "without /v1"),
-    "a route that is no path": ({"fault": "reset", "when": "POST shares"}, "is no route"),
+    "a route that is no path": ({"fault": "reset", "when": "POST shares"}, "is not a route"),
 }
 
 

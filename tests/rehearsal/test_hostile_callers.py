@@ -1,4 +1,4 @@
-"""Callers at the control door that mean harm, and a program at its port that is no rehearsal."""
+"""Callers of the control API that mean harm, and another program at its port."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_plan_with_half_a_character_can_still_be_told(service: RunningService,
 @pytest.mark.parametrize("value", [date(2026, 11, 21), float("inf")])
 def test_a_fault_that_json_cannot_tell_is_refused_and_the_plan_stays(service: RunningService, value: object) -> None:
     service.set_faults({"fault": "pass"})
-    with pytest.raises(FaultPlanError, match="cannot be told in JSON"):
+    with pytest.raises(FaultPlanError, match="JSON cannot represent"):
         service.set_faults({"fault": "members", "change": {"a": value}})
     assert [each["fault"] for each in control_client.list_faults(service.origin)] == ["pass"]
 

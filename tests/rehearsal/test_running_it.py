@@ -225,7 +225,7 @@ def test_a_database_of_somebody_elses_is_left_as_it_is(tmp_path: Path) -> None:
         database.execute("CREATE TABLE a (b)")
     other.chmod(0o644)
     before = other.read_bytes()
-    with pytest.raises(StateFileError, match="of something else"):
+    with pytest.raises(StateFileError, match="or to another program"):
         start(state=other)
     assert (other.read_bytes(), stat.S_IMODE(other.stat().st_mode)) == (before, 0o644)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs.db"]

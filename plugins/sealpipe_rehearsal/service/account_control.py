@@ -1,6 +1,6 @@
-"""What is done in the signed-in app or by the operator, not by the API: keys, accounts, organisations, plans.
+"""The control API for keys and accounts: what the signed-in app and the operator do, not the API.
 
-Keys are registered here as the app does it: the secrets are made elsewhere, and only the SHA-256 of the auth
+Keys are registered as by the app: the secrets are created elsewhere, and only the SHA-256 of the auth
 secret and the custody public key arrive (specification: Credential, Custody levels, Plan gating).
 """
 
@@ -35,12 +35,12 @@ _LEVEL_NAMES = {level: name for name, level in CUSTODY_LEVELS.items()}
 
 
 def one_of(names: Mapping[str, object]) -> Check:
-    """One of some words."""
+    """A check for one of some words."""
     return lambda value: None if value in list(names) else f"must be one of {', '.join(names)}"
 
 
 def key_name(value: object) -> str | None:
-    """A key's name: up to 256 characters, and at least one."""
+    """A key's name: 1 to 256 characters."""
     fits = isinstance(value, str) and 0 < len(value) <= MAX_NAME
     return text(value) or (None if fits else f"must have 1 to {MAX_NAME} characters")
 
@@ -52,7 +52,7 @@ def account_name(value: object) -> str | None:
 
 
 def scopes_in(known: tuple[str, ...]) -> Check:
-    """A set of known scopes; none at all is allowed, and then every endpoint refuses the key."""
+    """A check for an array of known scopes. It may be empty; every endpoint then refuses the key."""
 
     def check(value: object) -> str | None:
         fits = isinstance(value, list) and all(scope in known for scope in value)
@@ -62,12 +62,12 @@ def scopes_in(known: tuple[str, ...]) -> Check:
 
 
 def number_or_plan(value: object) -> str | None:
-    """A number for one account, or `plan` for the plan's own."""
+    """A limit of one account, or `plan` for the plan's own."""
     return None if value == "plan" or not count(value) else "must be a number from 1, or plan"
 
 
 def number_plan_or_unset(value: object) -> str | None:
-    """Requests a minute, `plan`, or `unset`: which is no access at all."""
+    """Requests per minute, `plan`, or `unset`, which means no access."""
     return None if value == "unset" else number_or_plan(value) and "must be a number from 1, plan or unset"
 
 
@@ -96,7 +96,7 @@ _ACCOUNT = {
 def read_members(rules: Mapping[str, Rule], http_request: HttpRequest) -> dict[str, Any]:
     members = read_object(http_request.body)
     reasons = rejected(rules, members)
-    # Unlike the API, the door belongs to us: a misspelt member is an error.
+    # Unlike in the API, an unknown member is an error: it is probably misspelt.
     reasons |= {name: "is not known here" for name in members if name not in rules}
     if reasons:
         raise RefusalError(json_response(400, {"message": "rejected", "members": reasons}))
@@ -104,7 +104,7 @@ def read_members(rules: Mapping[str, Rule], http_request: HttpRequest) -> dict[s
 
 
 def create_key(service: Service, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/keys: as the app's form does it, which starts with `shares:write` and custody `self`."""
+    """POST /rehearsal/keys: the defaults are those of the app's form, `shares:write` and custody `self`."""
     members = read_members(_KEY_EXTENDED if service.extended else _KEY, http_request)
     key = Key(
         key_id=members["key_id"].strip(),
@@ -121,7 +121,7 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
         organization=members.get("organization"),
     )
     with service.store.transaction():
-        # What the app asks before it mints: the plan as it is now, not as a call may still see it.
+        # As the app checks it: the current plan, not the cached one that calls may still see.
         plan = load_account(service.store, key.space)
         if not plan.api_access:
             refuse("no_api_access")
@@ -134,28 +134,28 @@ def create_key(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _key_json(key))
 
 
-def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
+def list_keys(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
     """GET /rehearsal/keys"""
     return json_response(200, {"keys": [_key_json(key) for key in load_keys(service.store)]})
 
 
-def revoke_key(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # as above
+def revoke_key(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # the table's signature
     """POST /rehearsal/keys/{key_id}/revoke"""
     return _mark(service, key_id, "revoked", service.clock.timestamp())
 
 
-def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # as above
-    """POST /rehearsal/keys/{key_id}/grant: the approval of one of the account holder's devices."""
+def grant_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:  # noqa: ARG001  # the table's signature
+    """POST /rehearsal/keys/{key_id}/grant: approval by one of the account holder's devices."""
     key = find_key(service.store, key_id)
     if key is not None and (key.custody_requested < CUSTODY_LEVELS["account"] or key.custody_level == 0):
         return json_response(
-            409, {"message": "the key has not asked for custody account, or has no public key registered"}
+            409, {"message": "the key did not request custody account, or has no registered public key"}
         )
     return _mark(service, key_id, "granted", service.clock.timestamp())
 
 
 def register_custody(service: Service, http_request: HttpRequest, key_id: str) -> Response:
-    """POST /rehearsal/keys/{key_id}/custody: raises the effective level of a key that asked for one."""
+    """POST /rehearsal/keys/{key_id}/custody: register the custody public key, which raises the effective level."""
     rules = {"custody_public_key": Rule(p256_point, required=True)}
     return _mark(service, key_id, "custody", read_members(rules, http_request)["custody_public_key"])
 
@@ -169,9 +169,9 @@ def _mark(service: Service, key_id: str, field: str, value: float | str) -> Resp
 
 
 def set_account(service: Service, http_request: HttpRequest, name: str) -> Response:
-    """POST /rehearsal/accounts/{name}: the members that are given change; `org:NAME` is an organisation.
+    """POST /rehearsal/accounts/{name}: change the given members; `org:NAME` is an organisation.
 
-    Calls see it within 30 s, as at the real service, or at once where that is asked for.
+    Calls see the change within 30 s, as at the real service, or at once with `at_once`.
     """
     members = read_members(_ACCOUNT, http_request)
     at_once = members.pop("at_once", False)

@@ -1,7 +1,7 @@
-"""One ASGI application: reads a request to its end, finds its door, and runs the handler in a thread.
+"""The ASGI application: reads a request to its end, finds the handler for its path, and runs it in a thread.
 
-Handlers block (SQLite, and whatever `Service.at` does); a thread each is what lets a second call arrive
-while a first one is in flight.
+Handlers block (SQLite, `Service.on_moment`), so each runs in a thread: a second call can arrive while a first
+one is in flight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 def build(service: Service) -> Starlette:
     """The service as an ASGI application."""
     application = Starlette()
-    # Every path and method is ours: a route for all of them would leave out paths with an encoded line break.
+    # As the default of the router: a catch-all route would miss paths with an encoded line break.
     application.router.default = _Application(service)
     return application
 
@@ -54,7 +54,7 @@ class _Application:
             response.headers["connection"] = "close"
         else:
             response = await self._handle(_to_http_request(request, body), request)
-        if response is not None:  # else a fault has seen to the connection
+        if response is not None:  # else a fault has handled the connection
             response.headers["date"] = format_datetime(self._service.clock.now(), usegmt=True)
             await response(scope, receive, send)
 
@@ -83,7 +83,7 @@ class _Application:
     async def _run_handler(self, handler: PathHandler, http_request: HttpRequest, target: str) -> StarletteResponse:
         try:
             return _to_starlette(await asyncio.to_thread(handler, self._service, http_request))
-        except Exception:  # whatever broke one call must not break the service
+        except Exception:  # a bug in one call must not end the service
             _logger.exception("%s %s broke", http_request.method, target.partition("?")[0])
             return _to_starlette(GATEWAY["broken"])
 
@@ -92,7 +92,7 @@ PathHandler = Callable[[Service, HttpRequest], Response]
 
 
 def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
-    """Who answers a path, and whether it is the private control door, which is not in the log."""
+    """The handler of a path, and whether it is the control API, which is not logged."""
     match http_request.segments:
         case ("v1", *_):
             return gateway.handle, False
@@ -106,7 +106,7 @@ def find_handler(http_request: HttpRequest) -> tuple[PathHandler, bool]:
 
 
 def _is_api(http_request: HttpRequest) -> bool:
-    """Whether a request is for /v1: faults happen to nothing else."""
+    """Whether a request is for /v1; faults affect nothing else."""
     return http_request.segments[:1] == ("v1",)
 
 
@@ -132,15 +132,15 @@ def _handle_request_link(service: Service, http_request: HttpRequest) -> Respons
     return GATEWAY["no_route"]
 
 
-def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # a door like the others
+def _handle_unknown_path(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the handlers' signature
     return GATEWAY["no_route"]
 
 
 def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | None:
-    """Why a request may not use what is outside /v1: it comes from a web page, or under a foreign name.
+    """Why a request may not use the routes outside /v1: it comes from another web page or under a foreign host name.
 
-    A page elsewhere can make a browser on this machine send requests to loopback, and a foreign name can be
-    made to resolve to it. /v1 needs neither check: there a credential stands before everything.
+    Any web page can make a browser on this machine send requests to loopback, and any name can resolve to it
+    (DNS rebinding). /v1 needs no such check: it requires a credential.
     """
     if not http_request.is_to_loopback():
         return "this part of the rehearsal answers on loopback only"
@@ -151,7 +151,7 @@ def _reject_reason(http_request: HttpRequest, *, from_own_page: bool) -> str | N
 
 
 async def _read_body(request: Request, limit: int) -> bytes | None:
-    """The body; None where it is longer than the limit."""
+    """The body, or None if it exceeds the limit."""
     chunks = []
     size = 0
     async for chunk in request.stream():
@@ -169,7 +169,7 @@ def _raw_target(request: Request) -> str:
 
 
 def _to_http_request(request: Request, body: bytes) -> HttpRequest:
-    # Split first, then decode: an encoded slash belongs to a short code and separates nothing.
+    # Split first, then decode: an encoded slash is part of a short code, not a separator.
     segments = bytes(request.scope["raw_path"]).decode("latin-1").split("/")[1:]
     return HttpRequest(
         method=request.method,

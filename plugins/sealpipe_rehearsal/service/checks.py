@@ -1,8 +1,6 @@
-"""What a member of a body may be: checks that give the reason for which a value is rejected, or None.
+"""Checks of one member of a body. Each returns the reason why a value is rejected, or None.
 
-Where the specification gives no bound, none is invented, but for numbers that could mean nothing: a count
-of views or of seconds is at least 1. A member that is null counts as left out; a member that no rule names is
-ignored.
+They add no bounds to those of the specification, except that a count of views or seconds is at least 1.
 """
 
 from __future__ import annotations
@@ -15,17 +13,17 @@ from typing import Any
 
 from .clock import parse_rfc3339
 
-Check = Callable[[object], str | None]  # the reason for which a value is rejected, or None
+Check = Callable[[object], str | None]
 Schema = Mapping[str, Any]
 
 _LARGEST = 2**63 - 1
 
 SCHEMAS: dict[Check, Schema] = {}
-"""What a check accepts, as JSON Schema: for `openapi`. Where a schema cannot say all of it, it accepts more."""
+"""What each check accepts, as JSON Schema, for `openapi`. A schema may accept more than its check."""
 
 
 def accepts(**schema: Any) -> Callable[[Check], Check]:
-    """Put a check's schema beside it."""
+    """Register a check's JSON Schema."""
 
     def with_schema(check: Check) -> Check:
         SCHEMAS[check] = schema
@@ -36,7 +34,7 @@ def accepts(**schema: Any) -> Callable[[Check], Check]:
 
 @accepts(type="string")
 def text(value: object) -> str | None:
-    """Any text that can be written as UTF-8."""
+    """Text that can be encoded as UTF-8."""
     if not isinstance(value, str):
         return "must be a string"
     try:
@@ -46,18 +44,18 @@ def text(value: object) -> str | None:
     return None
 
 
-# What counts as blank is told in full: regular expressions of other languages do not agree on it.
+# Blanks are listed in full: regular expressions of other languages disagree on `\s`.
 _FILLED = r"[^\s\u001c-\u001f\u0085\ufeff]"
 
 
 @accepts(type="string", pattern=_FILLED)
 def filled_text(value: object) -> str | None:
-    """Text with something in it."""
+    """Text that is not blank."""
     return text(value) or (None if re.search(_FILLED, str(value)) else "must not be empty")
 
 
 def matching(pattern: str, reason: str) -> Check:
-    """Text of a given form, blanks around it allowed."""
+    """A check for text that matches a pattern; surrounding blanks are allowed."""
     compiled = re.compile(pattern, re.ASCII)
 
     @accepts(type="string", pattern=rf"^\s*(?:{pattern})\s*$")
@@ -84,7 +82,7 @@ def standard_base64(value: object) -> str | None:
 
 @accepts(type="integer", minimum=1, maximum=_LARGEST)
 def count(value: object) -> str | None:
-    """An integer of at least 1; true and 1.0 are none."""
+    """An integer of at least 1; not true, not 1.0."""
     if not isinstance(value, int) or isinstance(value, bool):
         return "must be an integer"
     return None if 1 <= value <= _LARGEST else "is out of range"
@@ -92,24 +90,24 @@ def count(value: object) -> str | None:
 
 @accepts(type="string", format="date-time")
 def rfc3339(value: object) -> str | None:
-    """A moment with its zone."""
+    """An RFC 3339 time."""
     return None if isinstance(value, str) and parse_rfc3339(value) else "must be an RFC 3339 time"
 
 
 @accepts(type="boolean")
 def switch(value: object) -> str | None:
-    """On or off."""
+    """A boolean."""
     return None if isinstance(value, bool) else "must be true or false"
 
 
 @accepts(type="array", items=SCHEMAS[filled_text])
 def texts(value: object) -> str | None:
-    """An array of texts with something in them."""
+    """An array of texts that are not blank."""
     fits = isinstance(value, list) and all(filled_text(each) is None for each in value)
     return None if fits else "must be an array of strings"
 
 
-# The generator of the curve: a point that anybody may use as an example.
+# The generator of the curve, as an example.
 _GENERATOR = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
 
 

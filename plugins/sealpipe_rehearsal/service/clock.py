@@ -1,4 +1,4 @@
-"""The service's clock, which the control door can move forward, and times as the wire has them."""
+"""The service's clock, which the control API can move forward, and RFC 3339 times."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def system_clock() -> datetime:
 
 
 class Clock:
-    """`source` plus what it was advanced by. The advance lives as long as the process.
+    """The time of `source` plus an offset, which lasts as long as the process.
 
-    `moved` is called after each advance, by whoever advanced it.
+    `on_advance` is called after each advance, in the same thread.
     """
 
     def __init__(self, source: Callable[[], datetime] = system_clock) -> None:
@@ -41,7 +41,7 @@ class Clock:
         return self.now().timestamp()
 
     def advance(self, seconds: float) -> None:
-        """Let that much time pass at once. OverflowError where no call could be dated any more."""
+        """Move the clock forward. Raises OverflowError beyond the year 9000."""
         with self._lock:
             offset = self._offset + timedelta(seconds=seconds)
             if self._source() + offset > _LATEST:
@@ -50,13 +50,13 @@ class Clock:
         self.on_advance()
 
     def reset(self) -> None:
-        """Back to the source's time."""
+        """Set the offset to zero."""
         with self._lock:
             self._offset = timedelta()
 
 
 def parse_rfc3339(text: str) -> datetime | None:
-    """The moment that an RFC 3339 time names, in UTC; None where it names none."""
+    """An RFC 3339 time as a datetime in UTC; None if it is not one."""
     if not _RFC3339.fullmatch(text):
         return None
     try:
@@ -66,15 +66,15 @@ def parse_rfc3339(text: str) -> datetime | None:
 
 
 def from_timestamp(seconds: float) -> datetime:
-    """The moment that is so many seconds after 1970 began, in UTC."""
+    """A Unix time as a datetime in UTC."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def rfc3339_at(seconds: float | None) -> str | None:
-    """What `format_rfc3339` gives for that moment; None for None."""
+    """A Unix time in RFC 3339; None for None."""
     return None if seconds is None else format_rfc3339(from_timestamp(seconds))
 
 
 def format_rfc3339(moment: datetime) -> str:
-    """RFC 3339 in UTC with `Z`; fractions of a second only where there are any."""
+    """RFC 3339 in UTC with `Z`, with a fraction of a second only if there is one."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What a handler is given: the service, and the call."""
+"""What handlers receive: the service, the HTTP request, the authenticated call."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .store import Store
 from .webhook_deliveries import Deliverer
 from .webhooks import SIGNATURE_HEADER
 
-# The specification states no limit: generous, so that only nonsense meets it (413, no envelope).
+# The specification states no limit; this generous one refuses only nonsense (413, no envelope).
 MAX_BODY = 64 * 1024 * 1024
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 MOMENTS = ("share.expiring", "requests.listing", "request.ending")
-"""Where a call can fail though nothing is wrong with it (specification: Errors, 42 and 11)."""
+"""Moments at which a valid call can fail (specification: Errors, 42 and 11)."""
 
 
 def ignore_moment(moment: str) -> None:
-    """No fault at this moment."""
+    """The default of `Service.on_moment`."""
 
 
 @dataclass
 class Service:
-    """One running service. Clock and randomness are given from outside, so that a test decides them.
+    """One running service. Clock and randomness are injected, so that a test controls them.
 
-    `at` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the thread that
-    handles the call. It is where delays and faults come in; it may block or raise. `extended` offers what is not
-    in the specification (gaps: newer endpoints, further members of a share, `status` of the lists).
+    `on_moment` is called with the name of a moment ("shares.begun", "shares.committed", ...) in the thread that
+    handles the call; it may block or raise. `extended` offers what is not in the specification (gaps: newer
+    endpoints, further members of a share, `status` of the lists).
     """
 
     store: Store
@@ -61,7 +61,7 @@ class Service:
 
     @contextmanager
     def next_call_fails(self) -> Iterator[None]:
-        """The next call meanwhile that comes to where it could fail does: 500/42 or 500/11."""
+        """Inside the block, the next call that reaches one of MOMENTS fails with 500/42 or 500/11."""
         before = dict(self.failing)
         self.failing |= dict.fromkeys(MOMENTS, 1)
         try:
@@ -71,7 +71,7 @@ class Service:
             self.failing |= before
 
     def fail_at(self, moment: str, refusal: str) -> None:
-        """Refuse with a row of REFUSALS where `failing` says so: how often yet, at which moment."""
+        """Refuse with a row of REFUSALS if `failing` counts failures for this moment."""
         if self.failing.get(moment, 0) > 0:
             self.failing[moment] -= 1
             refuse(refusal)
@@ -92,12 +92,12 @@ class HttpRequest:
     address: str = "127.0.0.1"
 
     def header(self, name: str) -> str | None:
-        """The value of a header; None where it is not there. Of a repeated one, all joined by commas."""
+        """The value of a header, or None. Repeated headers are joined with commas."""
         values = [value for key, value in self.headers if key == name]
         return ", ".join(values) if values else None
 
     def is_to_loopback(self) -> bool:
-        """Whether it is to this machine by a name of its own: a foreign name can be made to resolve to loopback."""
+        """Whether the Host header names loopback: other names can resolve to it, too (DNS rebinding)."""
         host = self.header("host") or ""
         name, _, port = host.rpartition(":")
         return (name if port.isdigit() else host).lower() in _LOOPBACK

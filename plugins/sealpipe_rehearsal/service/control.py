@@ -1,4 +1,4 @@
-"""The control door: what only the rehearsal has. Outside /v1, on loopback, closed to browsers."""
+"""The control API: what only the rehearsal has. Outside /v1, on loopback, refused to web pages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .rules import Rule, read_object
 
 
 def seconds(value: object) -> str | None:
-    """A time that passes: time goes one way."""
+    """Seconds to advance the clock; it cannot go back."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return None if number and 0 <= float(str(value)) <= 1e9 else "must be a number of seconds from 0 to 1e9"
 
 
 def handle(service: Service, http_request: HttpRequest) -> Response:
-    """Answer a call at the control door."""
+    """Handle a call of the control API."""
     path = http_request.segments[1:]
     for (method, pattern), handler in _ROUTES.items():
         if method == http_request.method and len(pattern) == len(path):
@@ -32,10 +32,10 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
                     return handler(service, http_request, *names)
                 except RefusalError as refused:
                     return refused.response
-    return json_response(404, {"message": "the control door has no such route"})
+    return json_response(404, {"message": "the control API has no such route"})
 
 
-def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
+def show_service(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
     """GET /rehearsal"""
     now = format_rfc3339(service.clock.now())
     scopes = EXTENDED_SCOPES if service.extended else SCOPES
@@ -43,7 +43,7 @@ def show_service(service: Service, http_request: HttpRequest) -> Response:  # no
     return json_response(200, body | {"extended": service.extended, "scopes": list(scopes)})
 
 
-def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
+def read_openapi(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
     """GET /rehearsal/openapi.json: /v1 as an OpenAPI 3.1 document."""
     return json_response(200, openapi.document(extended=service.extended))
 
@@ -58,8 +58,8 @@ def advance_clock(service: Service, http_request: HttpRequest) -> Response:
     return json_response(200, {"now": format_rfc3339(service.clock.now())})
 
 
-def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
-    """POST /rehearsal/reset: forgets all that is stored or known, and the clock's advance."""
+def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+    """POST /rehearsal/reset: delete all data and set the clock right."""
     service.store.clear()
     service.log.clear()
     service.clock.reset()
@@ -70,17 +70,17 @@ def reset(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG
     return json_response(200, {"reset": True})
 
 
-def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
-    """GET /rehearsal/faults: every row of the plan, `applied` to how many requests, and how many are `left`."""
+def read_faults(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+    """GET /rehearsal/faults: every row of the plan, with the number of requests `applied` and `left`."""
     return json_response(200, {"faults": [progress.as_json() for progress in service.faults.progress()]})
 
 
 def set_faults(service: Service, http_request: HttpRequest) -> Response:
-    """PUT and POST /rehearsal/faults: this plan in place of the one before, or behind it."""
+    """PUT and POST /rehearsal/faults: replace the plan, or add to it."""
     members = read_object(http_request.body)
     try:
         if list(members) != ["faults"]:
-            raise FaultPlanError("the body is an object with `faults` and nothing else")
+            raise FaultPlanError("the body must be an object with `faults` only")
         rows = parse_plan(members["faults"])
     except FaultPlanError as error:
         return json_response(400, {"message": str(error), "fault": error.number})
@@ -94,7 +94,7 @@ def clear_faults(service: Service, http_request: HttpRequest) -> Response:
     return read_faults(service, http_request)
 
 
-def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
+def read_log(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
     """GET /rehearsal/log"""
     return json_response(
         200,

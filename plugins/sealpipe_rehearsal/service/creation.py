@@ -1,4 +1,4 @@
-"""What both creates do, in the specification's order: idempotency header, replay, validation, plan, then the row."""
+"""Both creates, in the specification's order: idempotency header, replay, validation, plan, then the row."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def create(
     make_row: Callable[[Call, Members], Members],
     response_body: Callable[[Members], Mapping[str, object]],
 ) -> Response:
-    """Create a row of the table `what`. 201 with what is told of it, or 200 with the first answer's very bytes.
+    """Create a row of `table`. Responds 201, or to a replay 200 with exactly the bytes of the first response.
 
-    `further` gives the reasons that only the key knows; `plan` refuses; `row` makes the values to store.
+    `extra_checks` adds reasons that depend on the key, `check_plan` refuses, `make_row` returns the columns, and
+    `response_body` the members of the response.
     """
     service, http_request = call.service, call.http_request
     name = idempotency.read_key(http_request.header("idempotency-key"))
@@ -52,7 +53,7 @@ def create(
 
 
 def insert(service: Service, table: str, values: Members) -> Members:
-    """Store a row under a short code that nobody has; the row with its code."""
+    """Store a row under a new short code; returns the row with its code."""
     names = ("short_code", *values)
     statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"  # noqa: S608  # column names of this package
     while True:

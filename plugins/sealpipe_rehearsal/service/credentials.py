@@ -23,11 +23,11 @@ SCOPES = (
     "webhooks:manage",
 )
 EXTENDED_SCOPES = (*SCOPES, "audit:read")
-"""Those of a service that has an access log (gaps: newer endpoints)."""
+"""Scopes of a service with an access log (gaps: newer endpoints)."""
 CUSTODY_LEVELS: Mapping[str, int] = {"none": 0, "self": 1, "account": 2}
 MAX_NAME = 256
 FORM_SCOPES, FORM_CUSTODY = ("shares:write",), "self"
-"""What the key-creation form starts with."""
+"""Defaults of the key-creation form."""
 
 CUSTODY_PLACEHOLDER = "[custody part withheld]"
 
@@ -38,7 +38,7 @@ _DUMMY_HASH = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Key:
-    """An API key as the service has it: the auth secret only as SHA-256, in hex."""
+    """An API key as the service stores it: of the auth secret only the SHA-256 (hex)."""
 
     key_id: str
     account: str
@@ -56,14 +56,14 @@ class Key:
 
     @property
     def space(self) -> str:
-        """Whose shares and requests the key works on: the organisation's it acts in, else its account's."""
+        """The owner of the shares and requests that the key works on: its organisation, else its account."""
         return self.account if self.organization is None else ORGANIZATION + self.organization
 
     @property
     def custody_level(self) -> int:
         """The effective level: 0 until the custody public key is registered, then `self`.
 
-        `account` takes the approval of one of the account holder's devices, which no API key can give.
+        `account` needs the approval of one of the account holder's devices, which no API key can give.
         """
         if self.custody_public_key is None:
             return 0
@@ -72,7 +72,7 @@ class Key:
 
 @dataclass(frozen=True)
 class PresentedCredential:
-    """A credential as it arrived. The custody part is not kept; only that there was a third part."""
+    """A credential as received. The custody part is dropped; only its presence is recorded."""
 
     key_id: str
     auth_secret: str
@@ -80,7 +80,7 @@ class PresentedCredential:
 
 
 def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
-    """The credential in an Authorization header; None where it has not the form of one."""
+    """The credential of an Authorization header, or None if it is malformed."""
     prefix = f"Bearer {tag}_sk_live_"
     if not header.startswith(prefix):
         return None
@@ -94,32 +94,32 @@ def parse_bearer(header: str, tag: str) -> PresentedCredential | None:
 
 
 def redact_custody_part(header: str) -> str:
-    """The header as it may be logged: a third part never stays anywhere."""
+    """The header with the custody part replaced, fit for the log."""
     key_id, first, rest = header.partition(".")
     auth_secret, second, custody = rest.partition(".")
     return f"{key_id}{first}{auth_secret}{second}{CUSTODY_PLACEHOLDER}" if custody else header
 
 
 def secret_matches(key: Key | None, auth_secret: str) -> bool:
-    """Compare in constant time, for an unknown key too."""
+    """Whether an auth secret is the key's, in constant time, for an unknown key, too."""
     sent_hash = hashlib.sha256(auth_secret.encode("utf-8", "surrogateescape")).hexdigest()
     known_hash = _DUMMY_HASH if key is None else key.auth_sha256
     return hmac.compare_digest(sent_hash, known_hash) and key is not None
 
 
 def find_key(store: Store, key_id: str) -> Key | None:
-    """The key of that id, revoked or not."""
+    """The key with this id, revoked or not."""
     row = store.row("SELECT * FROM keys WHERE key_id = :key_id", {"key_id": key_id})
     return None if row is None else _key(row)
 
 
 def load_keys(store: Store) -> list[Key]:
-    """Every key, oldest first; revoked ones stay listed."""
+    """All keys, oldest first, including revoked ones."""
     return [_key(row) for row in store.rows("SELECT * FROM keys ORDER BY created_at, rowid", {})]
 
 
 def count_active_keys(store: Store, account: str, organization: str | None) -> int:
-    """How much of a key allowance is used. A revoked key takes no slot."""
+    """Used slots of a key allowance. A revoked key uses none."""
     rows = store.rows(
         """SELECT COUNT(*) FROM keys WHERE revoked_at IS NULL
            AND organization IS :organization AND (:organization IS NOT NULL OR account = :account)""",
@@ -138,7 +138,7 @@ def add_key(store: Store, key: Key) -> None:
     )
 
 
-# Each happens to a key once or again and again; the first compromise and the first revocation count.
+# Only the first compromise, grant and revocation count.
 _UPDATES = {
     "used": "UPDATE keys SET last_used_at = :value WHERE key_id = :key_id",
     # Revoking also removes the key's account-custody envelope.

@@ -23,7 +23,7 @@ from .rules import FIELD_TYPES, NOTIFY_ON
 SCOPE = "audit:read"
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 
-# In this order: what a browser on Android says of itself holds Linux, too.
+# In this order: the user agent of Android contains Linux, too.
 _PLATFORMS = {"Android": "Android", "iPhone": "iOS", "iPad": "iOS", "Windows": "Windows", "Mac OS": "macOS"}
 _PLATFORMS |= {"Macintosh": "macOS", "CrOS": "ChromeOS", "Linux": "Linux"}
 
@@ -37,7 +37,7 @@ _INSERT = """INSERT INTO accesses
 
 
 def record(service: Service, share: Row, http_request: HttpRequest, *, failed: bool) -> None:
-    """Write down that somebody opened a share, or had a wrong passcode; nobody is signed in here."""
+    """Record that a share was opened, or that the passcode was wrong. Nobody is signed in here."""
     if not service.extended:
         return
     now = service.clock.now()
@@ -48,12 +48,12 @@ def record(service: Service, share: Row, http_request: HttpRequest, *, failed: b
 
 
 def platform(user_agent: str) -> str:
-    """What a user agent says that it runs on."""
+    """The platform that a user agent names."""
     return next((name for part, name in _PLATFORMS.items() if part in user_agent), "unknown")
 
 
 def access_log(call: Call) -> Response:
-    """GET /v1/shares/{shortCode}/access-log: newest first, no further back than the plan keeps it."""
+    """GET /v1/shares/{shortCode}/access-log: newest first, within the plan's retention."""
     share = call.service.store.row(_FIND, {"code": call.codes[0], "space": call.key.space})
     if share is None:
         refuse("share_not_found")
@@ -64,7 +64,7 @@ def access_log(call: Call) -> Response:
     oldest = now - timedelta(days=days)
     since, until = max(since or oldest, oldest), min(until or now, now)
     limit = read_limit(query, DEFAULT_LIMIT, MAX_LIMIT)
-    # The log is told in whole seconds: what happens in this very one is part of it.
+    # Bounds are whole seconds; the current second is included.
     end = until.timestamp() + (1 if until == now else 0)
     values = {"share": share["number"], "before": before, "since": since.timestamp(), "until": end}
     rows = call.service.store.rows(_PAGE, values | {"limit": limit + 1})
@@ -85,7 +85,7 @@ def _entry(row: Row) -> dict[str, object]:
 
 
 def _read_bounds(query: Mapping[str, str]) -> tuple[datetime | None, datetime | None, int]:
-    """From when, to when, and before which entry; refused with 19 where they are none."""
+    """Start time, end time and the entry to continue before. Refuses invalid ones with 19."""
     times = {name: parse_rfc3339(query[name]) for name in ("from", "to") if name in query}
     before = _read_cursor(query["cursor"]) if query.get("cursor") else 2**62
     reasons = {name: "must be an RFC 3339 time" for name, moment in times.items() if moment is None}
@@ -116,7 +116,7 @@ API_VERSION = "1"
 
 
 def capabilities(call: Call) -> Response:
-    """GET /v1/capabilities: no scope is needed; -1 is no limit."""
+    """GET /v1/capabilities: needs no scope; -1 means no limit."""
     key, account, service = call.key, call.account, call.service
     limits = account.limits
     with service.store.transaction():
@@ -153,7 +153,7 @@ def capabilities(call: Call) -> Response:
 
 
 def respond_with_etag(call: Call, value: object) -> Response:
-    """The value with its ETag, or 304 where the caller has that very one."""
+    """The value with its ETag, or 304 if the caller has this version."""
     body = as_json(value)
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     known_tags = [

@@ -1,4 +1,4 @@
-"""What a parameter of a fault may be. Each check gives the reason for which a value is rejected, or None."""
+"""Checks of one parameter of a fault. Each returns the reason why a value is rejected, or None."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FRAMING = ("content-length", "transfer-encoding")
 
 
 def number(lowest: int, highest: int) -> Check:
-    """A whole number between two others; true and 1.0 are none."""
+    """A check for an integer in a range; not true, not 1.0."""
 
     def check(value: object) -> str | None:
         fits = isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
@@ -31,7 +31,7 @@ code = number(-(2**31), 2**31 - 1)
 
 
 def seconds(value: object) -> str | None:
-    """A span of time."""
+    """A duration in seconds."""
     fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST
     return None if fits else "must be a number of seconds"
 
@@ -50,7 +50,7 @@ def text(value: object) -> str | None:
 
 
 def base64_text(value: object) -> str | None:
-    """Bytes that need not be text."""
+    """Bytes in base64."""
     try:
         return None if base64.b64decode(str(value), validate=True) or value == "" else "must be base64"
     except (binascii.Error, ValueError):
@@ -58,7 +58,7 @@ def base64_text(value: object) -> str | None:
 
 
 def header_value(value: object) -> str | None:
-    """What a header may hold: no line break, nothing beyond Latin-1, no blank around it."""
+    """A header value: Latin-1 without line breaks and surrounding blanks."""
     reason = "must be text that fits into a header"
     return (
         None
@@ -68,12 +68,12 @@ def header_value(value: object) -> str | None:
 
 
 def retry_after(value: object) -> str | None:
-    """Seconds, or any text: the absurd is what it is for."""
+    """Seconds or any text: faults may send an invalid Retry-After."""
     return None if count(value) is None else header_value(value)
 
 
 def headers(value: object) -> str | None:
-    """A table of headers, without those that frame a body: they are the connection's own."""
+    """A table of headers, without those that frame the body."""
     if not isinstance(value, dict):
         return "must be a table of headers"
     for name, content in value.items():
@@ -90,6 +90,6 @@ def table(value: object) -> str | None:
 
 
 def texts(value: object) -> str | None:
-    """Names of members; with text values it is a table's business."""
+    """An array of member names."""
     fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
     return None if fits else "must be an array of strings"

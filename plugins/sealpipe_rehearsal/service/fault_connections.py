@@ -12,55 +12,55 @@ _CHUNK = 0x10000
 
 
 async def reset(exchange: Exchange) -> None:
-    """RST."""
+    """Reset the connection."""
     exchange.reset()
 
 
 async def close(exchange: Exchange) -> None:
-    """The end, in good order."""
+    """Close the connection without a response."""
     exchange.end_with()
 
 
 async def refuse(exchange: Exchange, seconds: float) -> None:
-    """RST, and nobody listens for a while."""
+    """Reset the connection and refuse new ones for a while."""
     exchange.connection.refuse(seconds)
     exchange.reset()
 
 
 async def hang(exchange: Exchange) -> None:
-    """Nothing."""
+    """Send nothing until the client leaves."""
     exchange.connection.take_over()
     await exchange.connection.wait_closed()
 
 
 async def no_fault(exchange: Exchange) -> Response:
-    """Nothing."""
+    """Inject nothing."""
     return await exchange.response()
 
 
 async def delay(exchange: Exchange, seconds: float) -> Response | None:
-    """Time, then all is well."""
+    """Delay the response."""
     return None if await exchange.connection.wait_closed(seconds) else await exchange.response()
 
 
 async def garbage(exchange: Exchange, text: str, base64: str) -> None:
-    """Bytes that are not HTTP."""
+    """Send bytes that are not HTTP."""
     exchange.end_with(content(text, base64))
 
 
 async def interim(exchange: Exchange) -> Response:
-    """Two answers that announce the real one."""
+    """Send 102 and 103 before the response."""
     exchange.connection.write(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
     return await exchange.response()
 
 
 async def drip_head(exchange: Exchange, every: float) -> None:
-    """A header without an end."""
+    """Send an endless header, slowly."""
     await _drip(exchange, b"HTTP/1.1 201 Created\r\nX-Drip: ", every)
 
 
 async def drip_body(exchange: Exchange, every: float) -> None:
-    """A body of which each byte takes its time."""
+    """Send an endless body, slowly."""
     head = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
     await _drip(exchange, head + b'{"short_code":"', every)
 
@@ -73,7 +73,7 @@ async def _drip(exchange: Exchange, data: bytes, every: float) -> None:
 
 
 async def endless(exchange: Exchange) -> None:
-    """A body without an end, as fast as it goes."""
+    """Send an endless body at full speed."""
     exchange.connection.take_over()
     exchange.connection.write(
         b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -84,5 +84,5 @@ async def endless(exchange: Exchange) -> None:
 
 
 def content(text: str, base64: str) -> bytes:
-    """What is to be sent: bytes where they were given, else the text."""
+    """The bytes to send: `base64` if given, else `text`."""
     return b64decode(base64) if base64 else text.encode("utf-8")

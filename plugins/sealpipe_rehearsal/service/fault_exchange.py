@@ -1,4 +1,4 @@
-"""One request on its way to the service and back, as a fault has it: the connection, and what would be answered."""
+"""One request under a fault: its connection and the service's own response."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Protocol
 from starlette.responses import Response
 
 CONNECTION_KEY = "sealpipe_rehearsal.line"
-"""Where in an ASGI scope's `state` the request's `Line` is."""
+"""Key of the request's `RawConnection` in an ASGI scope's `state`."""
 
 _REASONS = {200: "OK", 201: "Created"}
 
 
 class RawConnection(Protocol):
-    """The connection that a request came over. Whoever serves the application provides it; for its event loop alone."""
+    """A request's connection, provided by the server. Use it in the event loop only."""
 
     def write(self, data: bytes) -> None:
         """Send bytes past the HTTP server."""
 
     def take_over(self) -> None:
-        """From here on the HTTP server says nothing more in answer to this request."""
+        """Stop the HTTP server from sending anything more for this request."""
 
     def close(self) -> None:
-        """End the connection in good order, once everything written has been sent."""
+        """Close the connection once everything written has been sent."""
 
     def reset(self) -> None:
-        """Cut the connection with an RST."""
+        """Reset the connection (RST)."""
 
     async def drain(self) -> None:
-        """Wait until the client has taken most of what was written, or is gone."""
+        """Wait until the client has read most of what was written, or is gone."""
 
     async def wait_closed(self, seconds: float | None = None) -> bool:
-        """Wait until the client is gone, or for so many seconds; whether it is gone."""
+        """Wait until the client is gone, at most `seconds`; whether it is gone."""
 
     def refuse(self, seconds: float) -> None:
-        """Refuse new connections of everybody for so many seconds."""
+        """Refuse new connections to the service for some seconds."""
 
 
 class Exchange:
-    """A request, read to its end. `handle` carries it out."""
+    """A request that has been read to its end. `handle` processes it."""
 
     def __init__(
         self,
@@ -54,25 +54,25 @@ class Exchange:
         self._response: Response | None = None
 
     async def response(self) -> Response:
-        """The service's own answer; the request is carried out when this is first called, and once."""
+        """The service's own response. The first call processes the request; later ones return the same."""
         if self._response is None:
             self._response = await self._handle()
         return self._response
 
     def end_with(self, data: bytes = b"") -> None:
-        """These bytes, HTTP or not, then the end of the connection."""
+        """Send bytes, HTTP or not, then close the connection."""
         self.connection.take_over()
         self.connection.write(data)
         self.connection.close()
 
     def reset(self) -> None:
-        """No answer: the connection is cut."""
+        """Reset the connection without a response."""
         self.connection.take_over()
         self.connection.reset()
 
 
 def head_of(response: Response) -> bytes:
-    """The head of an answer as it goes over the wire, with its blank line."""
+    """The head of a response as bytes, with its blank line."""
     status = response.status_code
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'As It Is')}".encode("ascii")]
     lines += [name + b": " + value for name, value in response.raw_headers]

@@ -1,4 +1,4 @@
-"""A plan of faults as somebody wrote it (TOML or JSON, both tables by now), made into rows; strictly."""
+"""Parsing a fault plan (decoded TOML or JSON) into rows, strictly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ROWS = 1_000
 
 
 class FaultPlanError(ValueError):
-    """A plan that cannot be. `number` is the entry's, from 1; None where it is the plan as a whole."""
+    """A fault plan is invalid. `number` is the entry's, from 1; None for the plan as a whole."""
 
     def __init__(self, reason: str, number: int | None = None) -> None:
         super().__init__(reason if number is None else f"fault {number}: {reason}")
@@ -30,7 +30,7 @@ class FaultPlanError(ValueError):
 
 
 def parse_plan(entries: object) -> list[FaultRow]:
-    """The rows of a plan: an array of tables. Raises FaultPlanError for the first that is wrong."""
+    """The rows of a plan, an array of tables. Raises FaultPlanError for the first invalid one."""
     if not isinstance(entries, list | tuple):
         raise FaultPlanError("a plan is an array of tables")
     if len(entries) > MAX_ROWS:
@@ -49,14 +49,14 @@ def _row(entry: object) -> FaultRow:
         raise FaultPlanError("must be a table")
     name = entry.get("fault")
     if not isinstance(name, str):
-        raise FaultPlanError("`fault` is missing: the name of what is to happen")
+        raise FaultPlanError("`fault` is missing: the name of the fault")
     fault = FAULTS.get(name)
     if fault is None:
-        _unknown(name, FAULTS, "is no fault")
+        _unknown(name, FAULTS, "is not a fault")
     parameters = {key: value for key, value in entry.items() if key not in _COMMON}
     for key in parameters:
         if key not in fault.parameters:
-            _unknown(key, [*_COMMON, *fault.parameters], f"is no member of the fault {name}")
+            _unknown(key, [*_COMMON, *fault.parameters], f"is not a parameter of the fault {name}")
     for key, check in _COMMON.items():
         if key in entry and (reason := check(entry[key])):
             raise FaultPlanError(f"`{key}` {reason}")
@@ -73,7 +73,7 @@ def _row(entry: object) -> FaultRow:
     try:
         json.dumps(row.source, allow_nan=False)
     except (TypeError, ValueError, RecursionError):  # TOML has times and infinities
-        raise FaultPlanError("has a value that cannot be told in JSON") from None
+        raise FaultPlanError("has a value that JSON cannot represent") from None
     return row
 
 
@@ -91,7 +91,7 @@ def _value(key: str, fault: Fault, parameters: Mapping[str, object]) -> object:
 def _after_commit(name: str, fault: Fault, entry: Mapping[str, object]) -> bool:
     parameters = entry.get("after_commit")
     if fault.changes_response and parameters is False:
-        raise FaultPlanError(f"{name} spoils the service's own answer, so that it always comes after the commit")
+        raise FaultPlanError(f"{name} changes the service's own response, so after_commit cannot be false")
     return fault.changes_response or bool(parameters)
 
 
@@ -100,21 +100,21 @@ def _pattern(when: str) -> Pattern:
     if method == ANY and not route:
         return Pattern()
     if method not in (*METHODS, ANY):
-        _unknown(method, METHODS, 'is no method; write `when` as "POST /shares" or "*"')
+        _unknown(method, METHODS, 'is not a method; write `when` as "POST /shares" or "*"')
     route = route.strip()
     if route in ("", ANY):
         return Pattern(method)
     if not re.fullmatch(r"(/[^/\s]+)+", route) or route.startswith("/v1/"):
-        raise FaultPlanError(f"`when`: {route[:60]!a} is no route; write it without /v1, as in /shares/*")
+        raise FaultPlanError(f"`when`: {route[:60]!a} is not a route; write it without /v1, as in /shares/*")
     pattern = Pattern(method, tuple(route.split("/")[1:]))
     if not any(_can_match(pattern, *known) for known in KNOWN_ROUTES):
         routes = [f"{known_method} /{'/'.join(path)}" for known_method, path in KNOWN_ROUTES]
-        _unknown(f"{method} {route}", routes, "is no route of the service")
+        _unknown(f"{method} {route}", routes, "is not a route of the service")
     return pattern
 
 
 def _can_match(pattern: Pattern, method: str, path: Iterable[str]) -> bool:
-    # What stands for any code in a route is met by whatever stands there in the pattern.
+    # A placeholder in a route matches any segment of the pattern.
     wanted = pattern.path or ()
     filled = tuple(want if is_placeholder(got) else got for want, got in zip(wanted, path, strict=False))
     return len(wanted) == len(tuple(path)) and pattern.matches(method, filled)
@@ -123,7 +123,7 @@ def _can_match(pattern: Pattern, method: str, path: Iterable[str]) -> bool:
 def _unknown(name: str, known: Iterable[str], what: str) -> NoReturn:
     names = list(known)
     nearest = next(iter(get_close_matches(name, names, 1)), None)
-    hint = f"did you mean {nearest!a}?" if nearest else f"there are {', '.join(names)}"
+    hint = f"did you mean {nearest!a}?" if nearest else f"use one of {', '.join(names)}"
     raise FaultPlanError(f"{name[:60]!a} {what}; {hint}")
 
 

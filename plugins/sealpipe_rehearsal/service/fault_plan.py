@@ -1,4 +1,4 @@
-"""Which fault happens to which request: rows in their order, each for some requests, and what is left of them."""
+"""The running fault plan: which row affects which request, and how many requests are left for it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ANY = "*"
 
 @dataclass(frozen=True)
 class Pattern:
-    """Requests by method and path under /v1; `path` None is any. A `*` or `{name}` stands for one whole segment."""
+    """Matches requests by method and path under /v1; `path` None matches any. `*` or `{name}` is one segment."""
 
     method: str = ANY
     path: tuple[str, ...] | None = None
 
     def matches(self, method: str, path: tuple[str, ...]) -> bool:
-        """Whether a request is meant."""
+        """Whether a request matches."""
         if self.method not in (ANY, method):
             return False
         if self.path is None:
@@ -29,15 +29,15 @@ class Pattern:
 
 
 def is_placeholder(segment: str) -> bool:
-    """Whether a segment of a pattern, or of a route, stands for any."""
+    """Whether a segment of a pattern or route matches any segment."""
     return segment == ANY or (segment.startswith("{") and segment.endswith("}"))
 
 
 @dataclass(frozen=True)
 class FaultRow:
-    """One row of a plan, checked. `times` None is always; `skip` requests of its kind pass it by first.
+    """One checked row of a plan. `times` None means always; the first `skip` matching requests pass.
 
-    `shown` is the row as somebody wrote it, `parameters` what its fault is called with.
+    `source` is the row as written, `parameters` are the arguments of its fault.
     """
 
     pattern: Pattern
@@ -54,19 +54,19 @@ class FaultRow:
 
 @dataclass(frozen=True)
 class Progress:
-    """A row, to how many requests it has happened, and to how many it still will (None: to all)."""
+    """A row, and the number of requests it has affected and still will (None: all)."""
 
     row: FaultRow
     applied: int
     left: int | None
 
     def as_json(self) -> dict[str, object]:
-        """The members that the control door shows."""
+        """The row's JSON in the control API."""
         return {**self.row.source, "applied": self.applied, "left": ALWAYS if self.left is None else self.left}
 
 
 class FaultPlan:
-    """The plan of a running service. Safe from every thread."""
+    """The fault plan of a running service. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,13 +75,13 @@ class FaultPlan:
         self._applied: list[int] = []
 
     def set(self, rows: Iterable[FaultRow]) -> None:
-        """This plan in place of the one before."""
+        """Replace the plan."""
         new = list(rows)
         with self._lock:
             self._rows, self._matches, self._applied = new, [0] * len(new), [0] * len(new)
 
     def add(self, rows: Iterable[FaultRow]) -> None:
-        """These rows behind those that are there."""
+        """Append rows to the plan."""
         new = list(rows)
         with self._lock:
             self._rows += new
@@ -89,7 +89,7 @@ class FaultPlan:
             self._applied += [0] * len(new)
 
     def next_fault(self, method: str, path: tuple[str, ...]) -> FaultRow | None:
-        """The fault for this request: of the first row that means it, is past its `skip` and has times left."""
+        """The fault for a request: the first row that matches, is past its `skip` and has times left."""
         with self._lock:
             for number, row in enumerate(self._rows):
                 if self._applied[number] == row.times or not row.pattern.matches(method, path):
@@ -101,7 +101,7 @@ class FaultPlan:
         return None
 
     def progress(self) -> list[Progress]:
-        """Every row, and how far it has come."""
+        """Every row with its progress."""
         with self._lock:
             return [
                 Progress(row, applied, None if row.times is None else row.times - applied)

@@ -1,4 +1,4 @@
-"""Faults of the response: the service's own, spoilt, or another in its place (see `faults`)."""
+"""Faults of the response: they change the service's own, or replace it (see `faults`)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _NO_BODY = (204, 304)
 
 
 async def half_head(exchange: Exchange) -> None:
-    """The head breaks off."""
+    """Send half of the head, then close."""
     head = head_of(await exchange.response())
     exchange.end_with(head[: len(head) // 2])
 
 
 async def half_body(exchange: Exchange) -> None:
-    """The body breaks off: its head promised more."""
+    """Send the head and half of the body, then close."""
     response = await exchange.response()
     exchange.end_with(head_of(response) + response.body[: len(response.body) // 2])
 
 
 async def bad_json(exchange: Exchange) -> Response:
-    """Half of the JSON, framed as if it were all."""
+    """Half of the JSON, with a matching Content-Length."""
     response = await exchange.response()
     return _replace_body(response, bytes(response.body[: len(response.body) // 2]))
 
 
 async def empty_body(exchange: Exchange) -> Response:
-    """The status, and no body."""
+    """The status without a body."""
     return _replace_body(await exchange.response(), b"")
 
 
@@ -46,13 +46,13 @@ async def body(exchange: Exchange, text: str, base64: str) -> Response:
 
 
 async def oversize(exchange: Exchange, size: int) -> Response:
-    """The right JSON behind many blanks."""
+    """The right JSON after many blanks."""
     response = await exchange.response()
     return _replace_body(response, bytes(response.body).rjust(size))
 
 
 async def members(exchange: Exchange, change: Mapping[str, object], drop: list[str]) -> Response:
-    """The JSON object with some members changed, others left out."""
+    """The JSON object with changed and dropped members."""
     response = await exchange.response()
     try:
         decoded = json.loads(bytes(response.body))
@@ -65,7 +65,7 @@ async def members(exchange: Exchange, change: Mapping[str, object], drop: list[s
 
 
 async def gzipped(exchange: Exchange) -> Response:
-    """The right response in an encoding."""
+    """The right response, compressed with gzip."""
     response = await exchange.response()
     return _replace_body(response, gzip.compress(bytes(response.body)), {"content-encoding": "gzip"})
 
@@ -82,7 +82,7 @@ async def replace_response(
     base64: str,
     headers: Mapping[str, str],
 ) -> Response:
-    """Another response than the service's."""
+    """A response in place of the service's."""
     return Response(b"" if status in _NO_BODY else content(text, base64), status, dict(headers))
 
 
@@ -102,7 +102,7 @@ async def error(
 
 
 async def fail(exchange: Exchange) -> Response:
-    """500/42 or 500/11 from within: where what is asked for is not there, that is still said first."""
+    """500/42 or 500/11 from inside the handler: a 404 still comes first."""
     with exchange.next_call_fails():
         return await exchange.response()
 
@@ -114,10 +114,10 @@ async def rate_limit(exchange: Exchange, retry_after: int | str | None) -> Respo
 
 
 async def unauthorized(exchange: Exchange) -> Response:
-    """The gateway's 401, which is not in the envelope."""
+    """The gateway's 401, outside the error envelope."""
     return await replace_response(exchange, 401, '{"message":"Unauthorized"}', "", JSON)
 
 
 async def redirect(exchange: Exchange, status: int, location: str) -> Response:
-    """Elsewhere."""
+    """Redirect to another URL."""
     return await replace_response(exchange, status, "", "", {"location": location})

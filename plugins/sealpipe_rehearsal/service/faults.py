@@ -1,8 +1,8 @@
-"""Every fault there is, by name: ONE table for the plan's parser, the control door, the docs and the tests.
+"""Every fault by name: ONE table for the plan's parser, the control API, the docs and the tests.
 
-A fault is a function of an `Exchange` and its parameters. It gives the answer that is sent in good order, on a
-connection that goes on; or None, where it has seen to the connection itself. Whether the request is carried out
-before it is the plan's to say (`after_commit`), but for those faults that spoil the service's own answer.
+A fault is a function of an `Exchange` and its parameters. It returns a response to send, or None if it has handled
+the connection itself. The plan's `after_commit` decides whether the request is processed first; faults that change
+the service's own response always process it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REDIRECT_TARGET = "http://localhost:1/v1"
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a fault can be told. Without a `default` it must be."""
+    """A parameter of a fault. Without a `default` it is required."""
 
     check: checks.Check
     help: str
@@ -32,7 +32,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Fault:
-    """A row of the table. `spoils`: it needs the service's own answer, so that it always comes after the commit."""
+    """A row of the table. `changes_response`: it needs the service's own response, so it comes after the commit."""
 
     run: Callable[..., Awaitable[Response | None]]
     help: str
@@ -41,7 +41,7 @@ class Fault:
 
 
 async def apply(row: FaultRow, exchange: Exchange) -> Response | None:
-    """Let a row of a plan happen to a request."""
+    """Inject a row's fault into a request."""
     if row.after_commit:
         await exchange.response()
     return await FAULTS[row.fault].run(exchange, **row.parameters)
@@ -54,41 +54,43 @@ _EVERY = Parameter(checks.seconds, "seconds between two bytes", 0.2)
 _STATUS = Parameter(checks.status, "HTTP status")
 
 FAULTS: Mapping[str, Fault] = {
-    "pass": Fault(
-        connections.no_fault, "Nothing goes wrong: one that passes, in a plan that tells request after request."
-    ),
-    "reset": Fault(connections.reset, "The connection is cut with an RST."),
-    "close": Fault(connections.close, "The connection ends without an answer."),
+    "pass": Fault(connections.no_fault, "Nothing goes wrong; for plans that list every request."),
+    "reset": Fault(connections.reset, "The connection is reset (RST)."),
+    "close": Fault(connections.close, "The connection is closed without a response."),
     "refuse": Fault(
         connections.refuse,
-        "The connection is cut, and new ones are refused for a while; the control door's, too.",
+        "The connection is reset, and new ones are refused for a while, also to the control API.",
         {"seconds": Parameter(checks.seconds, "for how long", 1)},
     ),
-    "hang": Fault(connections.hang, "Not a byte comes back."),
+    "hang": Fault(connections.hang, "Nothing is sent."),
     "delay": Fault(
         connections.delay,
-        "Time passes, then all goes on as usual.",
+        "The response is delayed.",
         {"seconds": Parameter(checks.seconds, "for how long")},
     ),
     "garbage": Fault(
         connections.garbage,
-        "Bytes that are not HTTP, then the end.",
+        "Bytes that are not HTTP, then the connection is closed.",
         {"text": Parameter(checks.text, "text to send", "SSH-2.0-OpenSSH_9.2\r\n"), "base64": _BYTES},
     ),
-    "interim": Fault(connections.interim, "102 and 103 before the real answer."),
-    "drip-head": Fault(connections.drip_head, "A head without an end, byte by byte.", {"every": _EVERY}),
-    "drip-body": Fault(connections.drip_body, "A body that does not end, byte by byte.", {"every": _EVERY}),
-    "endless": Fault(connections.endless, "A body without an end, as fast as it goes."),
-    "half-head": Fault(responses.half_head, "Half of the answer's head, then the end.", changes_response=True),
-    "half-body": Fault(responses.half_body, "The head and half of the body, then the end.", changes_response=True),
-    "bad-json": Fault(responses.bad_json, "Half of the JSON, with a length that fits it.", changes_response=True),
-    "empty-body": Fault(responses.empty_body, "The status, and no body.", changes_response=True),
+    "interim": Fault(connections.interim, "102 and 103 before the real response."),
+    "drip-head": Fault(connections.drip_head, "An endless head, byte by byte.", {"every": _EVERY}),
+    "drip-body": Fault(connections.drip_body, "An endless body, byte by byte.", {"every": _EVERY}),
+    "endless": Fault(connections.endless, "An endless body at full speed."),
+    "half-head": Fault(
+        responses.half_head, "Half of the response's head, then the connection is closed.", changes_response=True
+    ),
+    "half-body": Fault(
+        responses.half_body, "The head and half of the body, then the connection is closed.", changes_response=True
+    ),
+    "bad-json": Fault(responses.bad_json, "Half of the JSON, with a matching Content-Length.", changes_response=True),
+    "empty-body": Fault(responses.empty_body, "The status without a body.", changes_response=True),
     "body": Fault(
         responses.body, "The status with another body.", {"text": _TEXT, "base64": _BYTES}, changes_response=True
     ),
     "oversize": Fault(
         responses.oversize,
-        "The right JSON behind many blanks.",
+        "The right JSON after many blanks.",
         {"size": Parameter(checks.size, "bytes of the body", 2 * 1024 * 1024)},
         changes_response=True,
     ),
@@ -101,23 +103,29 @@ FAULTS: Mapping[str, Fault] = {
         },
         changes_response=True,
     ),
-    "gzip": Fault(responses.gzipped, "The right answer in an encoding that nobody asked for.", changes_response=True),
+    "gzip": Fault(
+        responses.gzipped,
+        "The right response, compressed although the client did not ask for it.",
+        changes_response=True,
+    ),
     "answer": Fault(
         responses.replace_response,
-        "Another answer.",
+        "Another response.",
         {"status": _STATUS, "text": _TEXT, "base64": _BYTES, "headers": _HEADERS},
     ),
     "html": Fault(
-        responses.html, "A proxy's page.", {"status": Parameter(checks.status, "HTTP status", 502), "headers": _HEADERS}
+        responses.html,
+        "A proxy's error page.",
+        {"status": Parameter(checks.status, "HTTP status", 502), "headers": _HEADERS},
     ),
-    "fail": Fault(responses.fail, "The service could not do it: 500/42 or 500/11, where it has that to say."),
+    "fail": Fault(responses.fail, "The service fails: 500/42 or 500/11, where the specification has that error."),
     "error": Fault(
         responses.error,
         "A refusal in the service's envelope: 500/42, 500/11, 409/106, 409/105 ...",
         {
             "status": _STATUS,
             "code": Parameter(checks.code, "error_code"),
-            "message": Parameter(checks.text, "prose", "as the fault plan wants it"),
+            "message": Parameter(checks.text, "prose", "injected by the fault plan"),
             "data": Parameter(checks.table, "additional_data", {}),
             "headers": _HEADERS,
         },
@@ -125,12 +133,12 @@ FAULTS: Mapping[str, Fault] = {
     "rate-limit": Fault(
         responses.rate_limit,
         "429/107.",
-        {"retry_after": Parameter(checks.retry_after, "Retry-After, sense or not; without it, no such header", None)},
+        {"retry_after": Parameter(checks.retry_after, "Retry-After, valid or not; without it, no such header", None)},
     ),
     "unauthorized": Fault(responses.unauthorized, "The gateway's 401."),
     "redirect": Fault(
         responses.redirect,
-        "Another address.",
+        "A redirect.",
         {
             "status": Parameter(checks.number(300, 399), "HTTP status", 307),
             "location": Parameter(checks.header_value, "where to", REDIRECT_TARGET),

@@ -1,4 +1,4 @@
-"""All of /v1: the checks in their order, then the route (specification: Endpoints, Authentication)."""
+"""All of /v1: the checks in order, then the route (specification: Endpoints, Authentication)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODE = "{shortCode}"
 
 @dataclass(frozen=True)
 class Route:
-    """A row of the specification's table of endpoints. Without a `scope` it needs none, or says itself which."""
+    """A row of the specification's table of endpoints. `scope` None: it needs none, or checks scopes itself."""
 
     method: str
     path: tuple[str, ...]
@@ -24,7 +24,7 @@ class Route:
     handler: Handler
 
     def codes(self, method: str, segments: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The short codes in a path; None where the route is not this one."""
+        """The short codes in a path, or None if the route does not match."""
         if method != self.method or len(segments) != len(self.path):
             return None
         pairs = list(zip(self.path, segments, strict=True))
@@ -33,8 +33,8 @@ class Route:
         return tuple(got for want, got in pairs if want == CODE)
 
 
-# No other routes exist. DELETE without a short code is one of the specification's refusals (44), not a
-# route that is not there; with a trailing slash its code is empty.
+# All routes. DELETE without a short code is a refusal of the specification (44), not an unknown route; with a
+# trailing slash its code is empty.
 ROUTES = (
     Route("POST", ("shares",), "shares:write", shares.create),
     Route("GET", ("shares",), "shares:read", shares.list_shares),
@@ -50,7 +50,7 @@ ROUTES = (
     Route("GET", ("stats",), "stats:read", shares.show_stats),
 )
 
-# JSON-RPC, where each tool has a scope of its own; the protocol has two more methods on that path.
+# JSON-RPC, where each tool has its own scope; the protocol has two more methods on this path.
 MCP_ROUTES = (
     Route("POST", ("mcp",), None, mcp.post),
     Route("GET", ("mcp",), None, mcp.method_not_allowed),
@@ -64,7 +64,7 @@ EXTENDED_ROUTES = (
 
 
 def handle(service: Service, http_request: HttpRequest) -> Response:
-    """Answer a call under /v1."""
+    """Handle a call under /v1."""
     try:
         call = _authenticate(service, http_request)
         route, codes = _find_route(http_request, extended=service.extended)
@@ -76,7 +76,7 @@ def handle(service: Service, http_request: HttpRequest) -> Response:
 
 
 def _authenticate(service: Service, http_request: HttpRequest) -> Call:
-    """The credential, checked anew on every call: revoking takes effect on the next one."""
+    """Check the credential on every call, so that a revocation takes effect on the next one."""
     header = http_request.header("authorization")
     if header is None:
         refuse_at_gateway("no_authorization")
@@ -87,8 +87,8 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
     matches = secret_matches(key, credential.auth_secret)
     if credential.three_parts:
         if key is not None:
-            # Recorded, and left usable in its two parts: revoking is its owner's to do, once a
-            # replacement is in place. Kept even where the auth secret was wrong: the custody part was out.
+            # Recorded even if the auth secret was wrong, as the custody part was exposed. The key stays usable with
+            # two parts: its owner revokes it once there is a replacement.
             mark_key(service.store, key.key_id, "compromised", service.clock.timestamp())
             service.log.add_note(Note(service.clock.now(), "key.compromised", key.key_id))
         refuse_at_gateway("not_usable")
@@ -105,7 +105,7 @@ def _authenticate(service: Service, http_request: HttpRequest) -> Call:
 def _find_route(http_request: HttpRequest, *, extended: bool) -> tuple[Route, tuple[str, ...]]:
     for route in (*ROUTES, *MCP_ROUTES, *(EXTENDED_ROUTES if extended else ())):
         codes = route.codes(http_request.method, http_request.segments[1:])
-        # An empty code names nothing; only DELETE has a refusal of its own for it.
+        # Only DELETE has its own refusal for an empty code.
         if codes is not None and (all(codes) or route.method == "DELETE"):
             return route, codes
     return refuse_at_gateway("no_route")
@@ -125,5 +125,5 @@ def _check_scope(call: Call, route: Route) -> None:
         refuse("scope_missing")
 
 
-# After the credential, before the handler: which itself goes on with idempotency, validation, plan.
+# After the credential and before the handler, which continues with idempotency, validation and plan.
 CHECKS: tuple[Callable[[Call, Route], None], ...] = (_check_rate, _check_scope)

@@ -1,7 +1,7 @@
-"""Idempotency-Key: one outcome for one key and one body (specification: POST /v1/shares).
+"""Idempotency-Key: one outcome per key and body (specification: POST /v1/shares).
 
-Finished calls are records in the store, written in the same transaction as what they made. Calls in flight
-are known to this process alone: a crash forgets the marker together with the call.
+Finished calls are records in the store, written in the transaction of what they created. Calls in flight are
+marked in memory, so that a crash drops the marker together with the call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RETENTION_SECONDS = 24 * 60 * 60
 
 
 class InFlight:
-    """Which (API key, idempotency key) is being handled at this moment, and the hash of its body."""
+    """The calls being handled: (API key, idempotency key) and the SHA-256 of the body."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -26,7 +26,7 @@ class InFlight:
 
 
 class Claim:
-    """One call's hold on its idempotency key. `replay` is the first answer's bytes if there was one."""
+    """A call's claim on its idempotency key. `replay` is the first response's body if there was one."""
 
     def __init__(self, key_id: str, name: str, body_sha256: str, replay: bytes | None) -> None:
         self.key_id = key_id
@@ -35,7 +35,7 @@ class Claim:
         self.replay = replay
 
     def record(self, store: Store, answer: bytes, now: float) -> None:
-        """Store the answer of a 2xx. Call it inside the transaction that makes what the answer tells of."""
+        """Store the body of a 2xx response. Call it inside the transaction that creates the row."""
         store.change(
             "INSERT OR REPLACE INTO idempotency VALUES (:key_id, :name, :body_sha256, :answer, :now)",
             {
@@ -49,7 +49,7 @@ class Claim:
 
 
 def read_key(header: str | None) -> str:
-    """The header's value, refused with 104 where it is missing or blank."""
+    """The header's value, or a refusal with 104 if it is missing or blank."""
     name = (header or "").strip(" \t")
     if not name:
         refuse("idempotency_key_missing")
@@ -58,15 +58,15 @@ def read_key(header: str | None) -> str:
 
 @contextmanager
 def claim(in_flight: InFlight, store: Store, key_id: str, name: str, body: bytes, now: float) -> Iterator[Claim]:
-    """Hold an idempotency key while its call is handled.
+    """Claim an idempotency key while its call is handled.
 
-    Refuses with 105 where it stands for another body (of a finished call or of one in flight), with 106
-    where the same call is still in flight. The hash is over the raw bytes, never over parsed JSON.
+    Refuses with 105 if it was used with another body (finished or in flight), with 106 if the same call is still
+    in flight. The hash is over the raw bytes, never over parsed JSON.
     """
     body_sha256 = hashlib.sha256(body).hexdigest()
     slot = (key_id, name)
-    # The marker is asked before the record: a call writes its record before it drops its marker, so
-    # whoever finds no marker here finds the record, or there never was one.
+    # The marker is checked before the record: a call writes its record before it drops its marker, so without a
+    # marker there is either a record or no earlier call.
     with in_flight.lock:
         body_in_flight = in_flight.bodies.get(slot)
         if body_in_flight is not None:

@@ -1,7 +1,7 @@
-"""What shares and requests have in common once they exist: they end by themselves, and are listed in pages.
+"""What shares and requests have in common: expiry, counts and pages of the lists.
 
-`ended_at` is written when something is ended by somebody. What time alone ends gets it here, before anything
-depends on it: lists and counts then need not compare times, and cost the same however much is stored.
+`mark_expired` writes `ended_at` for what time has ended, before anything depends on it. Lists and counts then
+compare no times, and cost the same however much is stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COUNT = "SELECT live, ended FROM counts WHERE what = :what AND space = :space"
 
 
 def mark_expired(service: Service) -> None:
-    """Mark what has ended by time."""
+    """Mark what time has ended, and notify owners."""
     now = service.clock.timestamp()
     for row in service.store.rows(_TO_NOTIFY, {"now": now}):
         notify(service, row, "expired")
@@ -41,15 +41,15 @@ def mark_expired(service: Service) -> None:
 
 
 def count(service: Service, table: str, space: str) -> dict[str, int]:
-    """How many of a space are `live` and how many `ended`, once settled."""
+    """The numbers of `live` and `ended` rows of a space. Call `mark_expired` first."""
     row = service.store.row(_COUNT, {"what": table, "space": space})
     return {"live": row["live"], "ended": row["ended"]} if row is not None else {"live": 0, "ended": 0}
 
 
 def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
-    """A page of the list and its figures: newest first, or with `status=expired` what ended last first.
+    """A page of the list and its pagination: newest first, or with `status=expired` last ended first.
 
-    The specification has no `status`: a service that is not `extended` passes it by.
+    The specification has no `status`, so only an `extended` service reads it.
     """
     query = call.http_request.query
     state = "ended" if call.service.extended and query.get("status") == "expired" else "live"
@@ -64,7 +64,7 @@ def page(call: Call, table: str) -> tuple[list[Row], dict[str, int]]:
 
 
 def notify(service: Service, share: Row, table: str) -> None:
-    """Tell a share's owner what became of it, where `notify_on` names that. No mail leaves here: it is a note."""
+    """Notify a share's owner of an event named in `notify_on`: a note in the log, as no email is sent."""
     if table in json.loads(share["notify_on"] or "[]"):
         service.log.add_note(Note(service.clock.now(), "owner.notified", f"{share['short_code']} {table}"))
 
@@ -75,23 +75,23 @@ MAX_LIMIT = 100
 _POSITIVE = re.compile(r"0*([1-9][0-9]*)", re.ASCII)
 
 _LARGEST = 10**15 - 1
-"""Beyond every page there could be, and no arithmetic on it leaves SQLite's integers: what is larger counts as this."""
+"""Larger numbers count as this one: it is beyond every page, and its products fit SQLite's integers."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Which page was asked for, as corrected."""
+    """A page and limit, corrected, never rejected (specification: GET /v1/requests)."""
 
     page: int
     limit: int
 
     @property
     def offset(self) -> int:
-        """How many items come before it."""
+        """The number of items before this page."""
         return (self.page - 1) * self.limit
 
     def pagination(self, total: int) -> dict[str, int]:
-        """The pagination object. No items are no pages."""
+        """The pagination object. Without items there are no pages."""
         return {
             "page": self.page,
             "limit": self.limit,
@@ -101,12 +101,12 @@ class Page:
 
 
 def read_limit(query: Mapping[str, str], default: int, largest: int) -> int:
-    """How many a query asks for, as corrected."""
+    """The limit of a query, corrected."""
     return min(_positive(query.get("limit"), default), largest)
 
 
 def read_page(query: Mapping[str, str]) -> Page:
-    """The page that a query asks for."""
+    """The page of a query, corrected."""
     return Page(
         page=_positive(query.get("page"), 1),
         limit=read_limit(query, DEFAULT_LIMIT, MAX_LIMIT),

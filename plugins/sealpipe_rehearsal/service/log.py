@@ -1,4 +1,4 @@
-"""What the service could see: every request as it arrived, every event, every note. Bounded, in memory."""
+"""The service's log: every request as received, every event, every note. Bounded, in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_BYTES = 256 * 1024 * 1024
 class LoggedRequest:
     """One request as the service received it. `target` is the raw path with its query.
 
-    The header that authorises and the body are not in its repr: that goes into the output of failing tests.
+    Headers and body are not in its repr, which failing tests print.
     """
 
     at: datetime
@@ -25,17 +25,17 @@ class LoggedRequest:
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     body: bytes = field(repr=False)
     fault: str | None = None
-    """What the fault plan did to it, such as `reset after the commit`."""
+    """The injected fault, such as `reset after the commit`."""
 
     def __bytes__(self) -> bytes:
-        """Head and body in one piece, to search for what must not be there."""
+        """Head and body, to search for what must not be there."""
         head = "".join(f"{name}: {value}\r\n" for name, value in self.headers)
         return f"{self.method} {self.target}\r\n{head}\r\n".encode("latin-1") + self.body
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event of the specification: whose endpoints would receive it, and the payload in full."""
+    """An event of the specification: the account whose endpoints receive it, and the payload."""
 
     at: datetime
     account: str
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Note:
-    """What the operator of a service would find in its own log, such as a key's compromise."""
+    """A note for the operator, such as a compromised key."""
 
     at: datetime
     what: str
@@ -52,7 +52,7 @@ class Note:
 
 
 class Log:
-    """The newest entries of each kind; the oldest requests make room by number and by bytes."""
+    """The newest entries of each kind. The oldest requests are dropped by number and by bytes."""
 
     def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class Log:
         self._notes: deque[Note] = deque(maxlen=max_entries)
 
     def add_request(self, request: LoggedRequest) -> None:
-        """Keep a request."""
+        """Add a request."""
         with self._lock:
             self._requests.append(request)
             self._bytes += len(request.body)
@@ -74,12 +74,12 @@ class Log:
                 self._bytes -= len(self._requests.popleft().body)
 
     def add_event(self, event: Event) -> None:
-        """Keep an event."""
+        """Add an event."""
         with self._lock:
             self._events.append(event)
 
     def add_note(self, note: Note) -> None:
-        """Keep a note."""
+        """Add a note."""
         with self._lock:
             self._notes.append(note)
 
@@ -99,7 +99,7 @@ class Log:
             return list(self._notes)
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Delete all entries."""
         with self._lock:
             self._bytes = 0
             for entries in (self._requests, self._events, self._notes):

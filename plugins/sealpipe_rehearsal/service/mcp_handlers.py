@@ -1,4 +1,4 @@
-"""What the tools do: each by the handler of the route that is for the same."""
+"""What the tools do: each calls the handler of the corresponding route."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def expire_share(call: Call, arguments: Arguments) -> Response:
     return shares.delete(replace(call, codes=(arguments["short_code"],)))
 
 
-def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # one shape for the table
+def share_stats(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # the table's signature
     """GET /v1/stats."""
     return shares.show_stats(call)
 
 
 def create_share_via_browser(call: Call, arguments: Arguments) -> Response:
-    """Where a person goes to write the share. The rehearsal itself has no page there."""
+    """A URL where a person can write the share. The rehearsal has no page there."""
     parameters = {name: str(value) for name, value in arguments.items() if value is not None}
     query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
     return json_response(
@@ -49,7 +49,7 @@ def create_share_via_browser(call: Call, arguments: Arguments) -> Response:
 
 
 def request_secret_from(call: Call, arguments: Arguments) -> Response:
-    """POST /v1/requests under an idempotency key of its own, and the link to pass on."""
+    """POST /v1/requests with a fresh idempotency key; adds the collect link."""
     key = ("idempotency-key", f"mcp-{call.service.token_bytes(16).hex()}")
     headers = (*(pair for pair in call.http_request.headers if pair[0] != key[0]), key)
     http_request = replace(call.http_request, headers=headers, body=as_json(dict(arguments)))
@@ -60,20 +60,20 @@ def request_secret_from(call: Call, arguments: Arguments) -> Response:
     )
 
 
-def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # one shape for the table
-    """The endpoints of the account whose key it is, and those of nobody else."""
+def list_webhooks(call: Call, arguments: Arguments) -> Response:  # noqa: ARG001  # the table's signature
+    """The webhook endpoints of the key's account."""
     endpoints = webhooks.endpoints_of(call.service.store, call.key.account)
     return json_response(200, {"webhooks": [_endpoint_json(call, endpoint) for endpoint in endpoints]})
 
 
 def rotate_webhook_secret(call: Call, arguments: Arguments) -> Response:
-    """A new secret for one of them."""
+    """Create a new secret for one of the account's endpoints."""
     service, name = call.service, arguments["webhook_id"]
     endpoint = webhooks.find(service.store, name)
     if endpoint is None or endpoint.account != call.key.account:
         return json_response(404, {"message": NO_WEBHOOK})
     rotated = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
-    if rotated is None:  # removed in this very moment
+    if rotated is None:  # removed in the meantime
         return json_response(404, {"message": NO_WEBHOOK})
     return json_response(200, _endpoint_json(call, rotated) | {"secret": rotated.secret})
 
@@ -88,5 +88,5 @@ def _endpoint_json(call: Call, endpoint: webhooks.Endpoint) -> dict[str, object]
 
 
 def _link_base(call: Call) -> str:
-    """What links start with, at the address by which the service was called."""
+    """What links start with, at the host by which the service was called."""
     return f"http://{call.http_request.header('host')}/s"

@@ -9,9 +9,9 @@ from . import mcp_tools
 from .context import Call
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-"""Those that are spoken, newest first."""
+"""Supported revisions, newest first."""
 BATCH_REVISION = REVISIONS[-1]
-"""The one that has batches, and that a message is of which names none."""
+"""The revision with batches, and the default of a message that names none."""
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 REFUSED = -32000
@@ -20,7 +20,7 @@ Message = dict[str, Any]
 Params = Mapping[str, Any]
 
 
-class MessageError(Exception):  # it is an answer, not an error of the program
+class MessageError(Exception):  # becomes a response
     """Ends a request with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -34,7 +34,7 @@ def error(message_id: object, code: int, message: str) -> Message:
 
 
 def respond(call: Call, message: object) -> Message | None:
-    """The response to a message; None for what has none: notifications, and responses to what we never asked."""
+    """The response to a message; None for notifications and for responses."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return error(None, INVALID_REQUEST, "a message is an object with jsonrpc 2.0")
     method, message_id = message.get("method"), message.get("id")
@@ -73,11 +73,11 @@ def _initialize(call: Call, params: Params) -> Params:
     }
 
 
-def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # one shape for the table
+def _ping(call: Call, params: Params) -> Params:  # noqa: ARG001  # the table's signature
     return {}
 
 
-def _list_tools(call: Call, params: Params) -> Params:  # noqa: ARG001  # as above
+def _list_tools(call: Call, params: Params) -> Params:  # noqa: ARG001  # the table's signature
     if params.get("cursor") is not None:
         raise MessageError(INVALID_PARAMS, "there is one page of tools, and no cursor")
     return {"tools": [tool.describe() for tool in mcp_tools.TOOLS]}

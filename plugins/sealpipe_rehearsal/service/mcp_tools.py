@@ -1,7 +1,7 @@
-"""The eight tools as ONE table: name, scope, arguments, and what they do (specification: POST /v1/mcp).
+"""The eight tools as ONE table: name, scope, arguments and handler (specification: POST /v1/mcp).
 
-A tool does what the route of the same purpose does, by calling its handler. Arguments and results are left open:
-here arguments are the names that the API has, and a result is the route's answer, as text and as `structuredContent`.
+The specification leaves arguments and results open. Here the arguments have the API's names, and a result is the
+route's response, as text and as `structuredContent`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Tool:
-    """A row of the specification's tools. `hints` are the protocol's annotations; `about` tells of its arguments."""
+    """A row of the specification's tools. `hints` are the protocol's annotations; `about` describes arguments."""
 
     name: str
     scope: str
@@ -33,7 +33,7 @@ class Tool:
     hints: Mapping[str, bool] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """The tool as tools/list has it."""
+        """The tool's entry in tools/list."""
         properties = {
             name: {**SCHEMAS[rule.check], **({"description": self.about[name]} if name in self.about else {})}
             for name, rule in self.arguments.items()
@@ -50,7 +50,7 @@ class Tool:
 
 
 def run(call: Call, tool: Tool, arguments: Arguments) -> dict[str, Any]:
-    """The result of a tool; what it refuses, a missing scope too, is a result that is an error."""
+    """Run a tool. A refusal, even a missing scope, is a result with `isError`."""
     if tool.scope not in call.key.scopes:
         return _failed(f"This API key lacks the scope {tool.scope}, which the tool {tool.name} needs.")
     unknown = {name: "is not known here" for name in arguments if name not in tool.arguments}

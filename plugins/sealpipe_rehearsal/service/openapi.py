@@ -1,7 +1,7 @@
-"""The API as an OpenAPI 3.1 document, read off the tables that the service itself works by.
+"""The API as an OpenAPI 3.1 document, made from the tables that the service itself uses.
 
-Paths, methods and scopes are `gateway.ROUTES`, bodies the rules with the schema that stands beside each check,
-refusals `REFUSALS` and `GATEWAY`. Written here alone: what each handler answers when nothing is wrong.
+Paths, methods and scopes come from `gateway.ROUTES`, bodies from the rules and the checks' schemas, refusals from
+`REFUSALS` and `GATEWAY`. Only the successful responses of each handler are written here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .rules import ENCRYPTION_TYPE, REQUEST, SHARE, SHARE_EXTENDED, Rule
 
 @dataclass(frozen=True)
 class HandlerSpec:
-    """What a handler answers, by status; the refusals of its own; the rules of its body; whether it has pages."""
+    """A handler's successful responses by status, its own refusals, the rules of its body, whether it has pages."""
 
     answers: Mapping[int, Schema]
     refusals: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ _IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "pattern": r"[^ \t]"},
 }
 _PAGING = [
-    {"name": name, "in": "query", "schema": schema, "description": "A value that cannot be is corrected."}
+    {"name": name, "in": "query", "schema": schema, "description": "An invalid value is corrected."}
     for name, schema in {
         "page": {"type": "integer", "minimum": 1, "default": 1},
         "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
@@ -102,7 +102,7 @@ _STATUS = {"name": "status", "in": "query", "schema": {"enum": ["active", "expir
 
 
 def document(*, extended: bool = False) -> dict[str, Any]:
-    """The document, without the tools (they are JSON-RPC). Its server is `/v1`, beside wherever it was read from."""
+    """The document, without the tools, which are JSON-RPC. Its server is `/v1` on the same host."""
     paths: dict[str, dict[str, Any]] = {}
     for route in (*gateway.ROUTES, *(gateway.EXTENDED_ROUTES if extended else ())):
         spec = HANDLERS[route.handler]
@@ -153,7 +153,7 @@ def _operation(route: gateway.Route, spec: HandlerSpec, paging: list[dict[str, A
 
 
 def _body(rules: Mapping[str, Rule]) -> Schema:
-    """What a create takes: null is as good as left out, and what no rule names is ignored."""
+    """The body of a create: null counts as missing, and unknown members are ignored."""
     return {
         "type": "object",
         "properties": {

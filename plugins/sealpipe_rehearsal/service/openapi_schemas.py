@@ -1,4 +1,4 @@
-"""What `openapi` puts its schemas together of, and those of the endpoints that only an extended service has."""
+"""Building blocks of the schemas in `openapi`, and the schemas of the `extended` endpoints."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def or_null(schema: Schema) -> Schema:
 
 
 def object_with(**members: Schema) -> Schema:
-    """An object with these members, all of them and no other."""
+    """An object with exactly these members, all required."""
     return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
 
 
 def array_of(schema: Schema) -> Schema:
-    """An array of those."""
+    """An array of items with this schema."""
     return {"type": "array", "items": schema}
 
 
 def page_of(name: str, item: Schema) -> Schema:
-    """An answer of a list."""
+    """The response of a list."""
     at_least_one = {"type": "integer", "minimum": 1}
     limit = {**at_least_one, "maximum": MAX_LIMIT}
     figures = object_with(page=at_least_one, limit=limit, total_pages=COUNT, total=COUNT)

@@ -1,6 +1,6 @@
-"""The pages that people see at their links: files of page/, and headers that leave them next to no rights.
+"""The pages at links: files of page/, with headers that give them as few rights as possible.
 
-A page is served for looking only: it spends nothing. What it does then, it does at the routes outside /v1.
+Serving a page uses no view. The page then calls the routes outside /v1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 _FOLDER = Path(__file__).resolve().parent.parent / "page"
 
-# Scripts and styles from files of ours and from nowhere else, no text that becomes markup, no plain form, no frame.
+# Only our own scripts and styles; no text that becomes markup, no form target, no frame.
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
@@ -38,7 +38,7 @@ HEADERS: Mapping[str, str] = {
     "x-frame-options": "DENY",
     "x-robots-tag": "noindex, nofollow, noarchive",
 }
-"""What every page and every file of one is served with."""
+"""Headers of every page and of its files."""
 
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _TAG = b"{{service_tag}}"
@@ -46,7 +46,7 @@ _ENCODED_HASH = re.compile("%(?:25)*23")
 
 
 def find_file(method: str, segments: tuple[str, ...]) -> str | None:
-    """The file that answers a request: a link's page, the origin's, or a part of one; None where there is none."""
+    """The file for a request: the page of a link, the index, or a file of a page; None if there is none."""
     if method not in ("GET", "HEAD"):
         return None
     match segments:
@@ -62,18 +62,18 @@ def find_file(method: str, segments: tuple[str, ...]) -> str | None:
 
 
 def page(name: str, tag: str) -> Response:
-    """A file of page/. Its HTML learns the service's tag (letters and digits) where it asks for it."""
+    """A file of page/; in HTML, the placeholder becomes the service tag (letters and digits)."""
     body = _files()[name].replace(_TAG, tag.encode("ascii")) if name.endswith(".html") else _files()[name]
     return Response(body, media_type=_TYPES[Path(name).suffix], headers=dict(HEADERS))
 
 
 def redact_key(target: str) -> str:
-    """A link's path for the log: what stands behind `%23` may be a key whose `#` a program has encoded, or two have."""
+    """A link's path for the log, cut after `%23` (or `%2523`): what follows an encoded `#` may be the key."""
     found = _ENCODED_HASH.search(target) if target.startswith("/s/") else None
     return f"{target[: found.end()]}..." if found else target
 
 
 @cache
 def _files() -> Mapping[str, bytes]:
-    """Every file that may be served, by name: a request chooses among these and never names a path."""
+    """The files that may be served, by name: a request never names a path."""
     return {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}

@@ -1,4 +1,4 @@
-"""Accounts, organisations, and what their plans allow (specification: Plan gating, Limits)."""
+"""Accounts, organisations, plan limits and the rate limiter (specification: Plan gating, Limits)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .store import Store
 
 DEFAULT_ACCOUNT = "default"
 ORGANIZATION = "org:"
-"""What the name of an organisation's space begins with; no account's does."""
+"""Prefix of an organisation's space; no account's name has it."""
 
 CACHE_SECONDS = 30
-"""For how long an entitlement is taken as it was last looked up (specification: Limits, Plan cache delay)."""
+"""How long an entitlement is cached (specification: Limits, Plan cache delay)."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A row of the specification's limits. Rates are requests a minute, None for unset; the burst is twice that.
+    """A row of the specification's limits. The rate is in requests per minute, None if unset; the burst is twice that.
 
-    `shares` is the allowance of usable shares, None for no limit, and `access_log_days` how far back an access log
-    goes (the specification shows neither).
+    `shares` limits active shares, None for no limit; `access_log_days` is the retention of access logs (the
+    specification shows neither).
     """
 
     api_access: bool
@@ -44,14 +44,14 @@ PLANS: Mapping[str, Plan] = {
 BURST = 2
 
 NUMBERS = ("requests_per_minute", "api_keys", "webhooks", "shares")
-"""What the operator can raise for one account or organisation."""
+"""Limits that the operator can set for one account or organisation."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """An account or an organisation: its plan, the numbers raised for it, its switches.
+    """An account or organisation: its plan, its own limits, its switches.
 
-    Storing a wrap needs both zero-knowledge switches (POST /v1/shares, rule 5).
+    Storing a custody wrap needs both zero-knowledge switches (POST /v1/shares, rule 5).
     """
 
     name: str
@@ -63,24 +63,24 @@ class Account:
 
     @property
     def limits(self) -> Plan:
-        """The plan's row, with this account's own numbers and its view protection."""
+        """The plan's row with this account's own limits and view protection."""
         row = PLANS[self.plan]
         own: dict[str, Any] = {**self.numbers, "view_protection": row.view_protection and self.view_protection}
         return replace(row, **own)
 
     @property
     def api_access(self) -> bool:
-        """A rate that is unset is no access, not an unlimited one."""
+        """Whether the API may be used. An unset rate means no access, not unlimited access."""
         return self.limits.api_access and self.limits.requests_per_minute is not None
 
     @property
     def stores_wraps(self) -> bool:
-        """Whether a wrap sent by one of its keys can be stored."""
+        """Whether a custody wrap sent by one of its keys can be stored."""
         return self.zero_knowledge_enrolled and self.zero_knowledge_feature
 
 
 def load_account(store: Store, name: str) -> Account:
-    """The account as it is now, with the defaults where nobody set anything."""
+    """The current account, with defaults if nothing was set."""
     row = store.row("SELECT * FROM accounts WHERE name = :name", {"name": name})
     if row is None:
         return Account(name)
@@ -95,7 +95,7 @@ def load_account(store: Store, name: str) -> Account:
 
 
 def save_account(store: Store, account: Account) -> None:
-    """Store an account as it is now."""
+    """Store an account."""
     store.change(
         """INSERT OR REPLACE INTO accounts VALUES
            (:name, :plan, :numbers, :view_protection, :zero_knowledge_enrolled, :zero_knowledge_feature)""",
@@ -104,7 +104,7 @@ def save_account(store: Store, account: Account) -> None:
 
 
 class Entitlements:
-    """What calls are checked against: accounts as they were when last looked up, up to 30 s ago."""
+    """Cached accounts, up to 30 s old, against which calls are checked."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -119,28 +119,28 @@ class Entitlements:
             return cached[1]
 
     def clear(self) -> None:
-        """Look everything up anew."""
+        """Empty the cache."""
         with self._lock:
             self._cached.clear()
 
 
 _ROUNDING = 6
-"""Digits after the point that count: who waits as long as Retry-After says must not meet another 429 by 1e-16."""
+"""Decimal places that count: after waiting for Retry-After, 1e-16 must not cause another 429."""
 
 
 class RateLimiter:
-    """One bucket a key, full at first. It holds the burst and fills at the sustained rate."""
+    """A token bucket per API key. It starts full, holds the burst and refills at the sustained rate."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, key_id: str, per_minute: int, now: float) -> int:
-        """Take one call; 0 where there was one, else the whole seconds after which there is one again."""
+        """Take one call. Returns 0 if it is allowed, else the seconds to wait, rounded up."""
         burst, per_second = float(per_minute * BURST), per_minute / 60
         with self._lock:
             tokens, updated_at = self._buckets.get(key_id, (burst, now))
-            # A clock that was set back must not take anything away.
+            # A clock that was set back must not remove tokens.
             tokens = min(burst, tokens + max(0.0, now - updated_at) * per_second)
             allowed = round(tokens, _ROUNDING) >= 1
             self._buckets[key_id] = tokens - allowed, now

@@ -1,7 +1,7 @@
-"""How the person with a collect link fills it in: private to the rehearsal, outside /v1.
+"""The routes behind a request's links, outside /v1: the submitter's form and the requester's submissions.
 
-They see the form (which spends an access, and takes the passcode if there is one) and send what they wrote,
-sealed to the request's public key. The service never has the key that opens it.
+The form needs the passcode if there is one, and uses an access. Submissions are sealed to the request's public key;
+the service never has the key that opens them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SPEND = "UPDATE requests SET access_counts_left = access_counts_left - 1 WHERE 
 
 
 def show_state(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}: whether it takes anything, and wants a passcode. Spends nothing."""
+    """GET /rehearsal/requests/{code}: whether it accepts submissions and needs a passcode. Uses no access."""
     row = _find(service, code)
     if row is None:
         return json_response(404, _NOT_FOUND)
@@ -49,13 +49,13 @@ def show_state(service: Service, code: str) -> Response:
 
 
 def open_form(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/requests/{code}/open: the form, for who may see it. Spends an access."""
+    """POST /rehearsal/requests/{code}/open: the form, if the conditions are met. Uses an access."""
 
     def show(row: Row, _: Mapping[str, Any]) -> Response:
         if row["access_counts_left"] is not None:
             if row["access_counts_left"] < 1:
                 return json_response(
-                    410, {"reason": "accesses", "message": "the form was opened as often as it may be"}
+                    410, {"reason": "accesses", "message": "the form was opened the maximum number of times"}
                 )
             service.store.change(_SPEND, {"number": row["number"]})
         form = {name: row[name] for name in ("short_code", "title", "description", "public_key", "expired_at")}
@@ -65,7 +65,7 @@ def open_form(service: Service, code: str, http_request: HttpRequest) -> Respons
 
 
 def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/requests/{code}/submit: what was filled in, sealed."""
+    """POST /rehearsal/requests/{code}/submit: store a sealed submission."""
 
     def store_submission(row: Row, members: Mapping[str, Any]) -> Response:
         values = {
@@ -80,7 +80,7 @@ def submit(service: Service, code: str, http_request: HttpRequest) -> Response:
 
 
 def list_submissions(service: Service, code: str) -> Response:
-    """GET /rehearsal/requests/{code}/submissions: what was sent, sealed as it is, of an expired request too."""
+    """GET /rehearsal/requests/{code}/submissions: the sealed submissions, of an expired request, too."""
     listing.mark_expired(service)
     row = service.store.row("SELECT * FROM requests WHERE short_code = :code", {"code": code})
     if row is None:
@@ -125,12 +125,14 @@ def _end_response(service: Service, row: Row) -> Response | None:
             "SELECT COUNT(*) FROM submissions WHERE request = :number", {"number": row["number"]}
         )
         if received[0][0] >= row["max_submission"]:
-            return json_response(410, {"reason": "full", "message": "the request has all the answers that it takes"})
+            return json_response(
+                410, {"reason": "full", "message": "the request has reached its maximum number of submissions"}
+            )
     return None
 
 
 def _refuse_submitter(row: Row, members: Mapping[str, Any]) -> Response | None:
-    """The first of the request's conditions that whoever is there does not meet."""
+    """A refusal with the first condition that the submitter does not meet, or None."""
     email = str(members.get("signed_in_as") or "")
     address = str(members.get("from_ip") or "127.0.0.1")
     domains = json.loads(row["restricted_domain"] or "[]")

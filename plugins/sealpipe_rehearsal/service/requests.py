@@ -19,7 +19,7 @@ DEFAULT_EXPIRY = timedelta(days=30)
 
 
 def create(call: Call) -> Response:
-    """POST /v1/requests: the same idempotency as shares."""
+    """POST /v1/requests: create a request, with the same idempotency as shares."""
     return creation.create(
         call,
         "requests",
@@ -39,7 +39,7 @@ def list_requests(call: Call) -> Response:
 
 
 def show(call: Call) -> Response:
-    """GET /v1/requests/{shortCode}: changes nothing. Of one that has ended, the public key is left out."""
+    """GET /v1/requests/{shortCode}: changes nothing. An ended request has no public key."""
     row = _find_owned(call)
     if row["ended_at"] is None:
         return json_response(200, _item(row))
@@ -47,12 +47,12 @@ def show(call: Call) -> Response:
 
 
 def submissions(call: Call) -> Response:
-    """GET /v1/requests/{shortCode}/submissions: oldest first; what is not end-to-end encrypted is counted only."""
+    """GET /v1/requests/{shortCode}/submissions: oldest first; those without end-to-end encryption are only counted."""
     return json_response(200, sealed_submissions(call.service, _find_owned(call)))
 
 
 def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
-    """What was sent to a request, oldest first, and how much of it was skipped."""
+    """A request's submissions, oldest first, and the number of skipped ones."""
     rows = service.store.rows(
         "SELECT * FROM submissions WHERE request = :number ORDER BY number", {"number": request["number"]}
     )
@@ -66,7 +66,7 @@ def sealed_submissions(service: Service, request: Row) -> dict[str, Any]:
 
 
 def delete(call: Call) -> Response:
-    """DELETE /v1/requests/{shortCode}: an active one expires; one that has expired is gone for good, with all."""
+    """DELETE /v1/requests/{shortCode}: an active request expires; an expired one is deleted with its submissions."""
     if not call.codes or not call.codes[0]:
         refuse("no_short_code")
     service = call.service
@@ -88,7 +88,7 @@ def delete(call: Call) -> Response:
 
 
 def _find_owned(call: Call) -> Row:
-    """The request of that code, settled. Whose it is comes before everything else about it."""
+    """The caller's request with this code, or a refusal: ownership is checked before anything else."""
     listing.mark_expired(call.service)
     row = call.service.store.row(
         "SELECT * FROM requests WHERE short_code = :code AND space = :space",
@@ -109,10 +109,10 @@ def _item(row: Row) -> dict[str, str | None]:
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
-    """The request's columns. The passcode is the one secret that arrives in clear here; its hash stays."""
+    """The request's columns. The passcode is the only secret that arrives in clear; its hash is stored."""
     requested = None if members["expired_at"] is None else parse_rfc3339(members["expired_at"])
     expires = requested or call.service.clock.now().replace(microsecond=0) + DEFAULT_EXPIRY
-    # Of a prompt no more is kept than these two; the vendor's SDK tells what a type is that was left out.
+    # Only these two members of a prompt are stored; the default type is that of the vendor's SDK.
     prompts = [{"item": each["item"], "type": each.get("type") or "text"} for each in members["fields"]]
     values = {**members, "fields": prompts}
     passcode = values.pop("passcode")

@@ -1,4 +1,4 @@
-"""Every refusal of the service as one table (specification: Errors, Authentication failures)."""
+"""Responses, and ONE table of every refusal (specification: Errors, Authentication failures)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NoReturn
 
 @dataclass(frozen=True)
 class Response:
-    """What goes back: status, JSON bytes, further headers."""
+    """A response: status, JSON body, additional headers."""
 
     status: int
     body: bytes
@@ -18,7 +18,7 @@ class Response:
 
 
 def as_json(value: object) -> bytes:
-    """Compact JSON, not ASCII-escaped but where half a character cannot be written otherwise (of a fault plan)."""
+    """Compact JSON, ASCII-escaped only if it holds a lone surrogate (from a fault plan)."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     except UnicodeEncodeError:
@@ -26,7 +26,7 @@ def as_json(value: object) -> bytes:
 
 
 def json_response(status: int, value: object) -> Response:
-    """A bare JSON value as the answer (specification: Response envelopes)."""
+    """A response with a bare JSON value (specification: Response envelopes)."""
     return Response(status, as_json(value))
 
 
@@ -57,8 +57,8 @@ REFUSALS: Mapping[str, Refusal] = {
     "request_failed": Refusal(500, 11, "The request could not be read, expired or deleted"),
 }
 
-# The gateway stands before the service and does not speak its envelope. All causes for which a credential
-# is not usable share ONE answer, so that nobody learns from it which key ids exist.
+# The gateway does not use the service's envelope. All reasons why a credential is not usable share ONE response,
+# so that it does not reveal which key ids exist.
 GATEWAY: Mapping[str, Response] = {
     "no_authorization": json_response(401, {"message": "Unauthorized"}),
     "not_usable": json_response(
@@ -70,8 +70,8 @@ GATEWAY: Mapping[str, Response] = {
 }
 
 
-class RefusalError(Exception):  # it is an answer, not an error of the program
-    """Ends the handling of a call with this answer."""
+class RefusalError(Exception):  # becomes a response
+    """Ends a call with this response."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)

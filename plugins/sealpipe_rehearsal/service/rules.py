@@ -1,7 +1,7 @@
-"""The members of the two create bodies, one rule each (specification: Share create body; gaps: requests).
+"""Reading a JSON body strictly, and the rules of both create bodies (specification: Share create body; gaps: requests).
 
-What `data` holds inside is never looked at (POST /v1/shares, rule 6), and a request without any field is
-accepted: both show only when somebody opens the link.
+The content of `data` is never checked (POST /v1/shares, rule 6), and a request without fields is accepted. A null
+member counts as missing; an unknown one is ignored.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from .checks import (
 from .responses import refuse
 
 DEEPEST = 500
-"""Levels: what is stored and handed on is written again, and Python's own limit lies at about a thousand calls."""
+"""Levels of nesting. Stored JSON is encoded again, and Python's recursion limit is about a thousand calls."""
 
 
 def read_json(body: bytes) -> Any:
-    """The value in a body. ValueError where it is no JSON, or nested too deep."""
+    """The JSON value of a body. Raises ValueError if it is not strict JSON (UTF-8, no NaN) or nested too deeply."""
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_not_json)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
     level = [value]
     for _ in range(DEEPEST):
         level = [each for one in level for each in _members(one)]
         if not level:
             return value
-    raise ValueError("nested too deep")
+    raise ValueError("nested too deeply")
 
 
 def _members(value: Any) -> list[Any]:
@@ -56,26 +56,26 @@ def _not_json(constant: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a member has to be."""
+    """The check of a member, and whether it is required."""
 
     check: Check
     required: bool = False
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body, refused with 19 where there is none."""
+    """The JSON object of a body, or a refusal with 19."""
     try:
         value = read_json(body)
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        # No member to blame: additional_data is there, and empty.
+        # No member is at fault: additional_data is present and empty.
         refuse("validation", {})
     return value
 
 
 def rejected(rules: Mapping[str, Rule], members: Mapping[str, Any]) -> dict[str, str]:
-    """Every member that breaks its rule, with the reason."""
+    """The members that break their rule, with the reasons."""
     reasons = {}
     for name, rule in rules.items():
         value = members.get(name)
@@ -93,7 +93,7 @@ FIELD_TYPES = ("text", "password", "date", "multiline", "markdown", "source_code
 
 @accepts(const=ENCRYPTION_TYPE)
 def encryption_type(value: object) -> str | None:
-    """The one scheme there is."""
+    """The only encryption type."""
     return None if value == ENCRYPTION_TYPE else f"must be {ENCRYPTION_TYPE}"
 
 
@@ -116,7 +116,7 @@ _PROMPT = {
 
 @accepts(type="array", items=_PROMPT)
 def prompts(value: object) -> str | None:
-    """The fields of a request: what is asked for (`item`, not `key`), and of which type; left out, it is `text`."""
+    """The fields of a request: prompt (`item`, not `key`) and type, by default `text`."""
     if not isinstance(value, list):
         return "must be an array"
     for number, field in enumerate(value, 1):
@@ -146,7 +146,7 @@ SHARE_EXTENDED: Mapping[str, Rule] = {
     "notify_on": Rule(notify_on),
     "organization_id": Rule(filled_text),
 }
-"""With what the specification does not show (gaps: share create, further optional members): `extended` only."""
+"""With members that the specification does not show (gaps: share create, further optional members)."""
 
 
 REQUEST: Mapping[str, Rule] = {

@@ -1,7 +1,7 @@
-"""How the holder of a link gets at the ciphertext: private to the rehearsal, outside /v1.
+"""The routes behind a share's link, outside /v1: how the recipient gets the ciphertext.
 
-No API route returns a share's content, so the rehearsal's page needs one of its own. A recipient proves
-the access token, and the passcode verifier where one is set; asking whether one is wanted spends nothing.
+No API route returns a share's content, so the page needs its own. A recipient proves the access token, and the
+passcode verifier if one is set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WHERE number = :number
 
 
 def show_state(service: Service, code: str) -> Response:
-    """GET /rehearsal/shares/{code}: whether it can be opened and wants a passcode. Spends nothing."""
+    """GET /rehearsal/shares/{code}: whether it can be opened and needs a passcode. Uses no view."""
     row = _find(service, code)
     if row is None:
         return json_response(404, _NOT_FOUND)
@@ -57,14 +57,14 @@ def show_state(service: Service, code: str) -> Response:
 
 
 def open_share(service: Service, code: str, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/shares/{code}/open: the ciphertext, for who proves the token and the verifier."""
+    """POST /rehearsal/shares/{code}/open: the ciphertext, against proof of the token and the verifier."""
     try:
         members = read_object(http_request.body)
     except RefusalError as refused:
         return refused.response
     with service.store.transaction():
         row = _find(service, code)
-        # Who cannot prove the token learns nothing, not even that the share is there.
+        # Without the token nothing is revealed, not even that the share exists.
         if row is None or not matches_hash(members.get("access_token"), row["access_token_sha256"]):
             return json_response(404, _NOT_FOUND)
         if end_response := _end_response(service, row):
@@ -117,7 +117,7 @@ def _end_response(service: Service, row: Row) -> Response | None:
 
 
 def matches_hash(value: object, sha256: str) -> bool:
-    """Whether what was sent has that SHA-256 (hex), compared in constant time."""
+    """Whether a value has this SHA-256 (hex), compared in constant time."""
     if not isinstance(value, str):
         return False
     try:

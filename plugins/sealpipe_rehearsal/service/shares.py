@@ -20,7 +20,7 @@ DAYS = 14
 
 
 def create(call: Call) -> Response:
-    """POST /v1/shares."""
+    """POST /v1/shares: create a share."""
     rules = SHARE_EXTENDED if call.service.extended else SHARE
     return creation.create(
         call,
@@ -34,13 +34,13 @@ def create(call: Call) -> Response:
 
 
 def list_shares(call: Call) -> Response:
-    """GET /v1/shares: newest first, without what is no longer usable (see `listing.page`)."""
+    """GET /v1/shares: newest first, only usable ones (see `listing.page`)."""
     rows, pagination = listing.page(call, "shares")
     return json_response(200, {"shares": [_metadata(row) for row in rows], "pagination": pagination})
 
 
 def show(call: Call) -> Response:
-    """GET /v1/shares/{shortCode}: two members; spends no view. A deleted share is not there any more."""
+    """GET /v1/shares/{shortCode}: two members; uses no view. A deleted share is 404."""
     row = call.service.store.row(
         """SELECT short_code, expired_at FROM shares
            WHERE short_code = :code AND space = :space AND ended_by IS NOT 'deleted'""",
@@ -52,7 +52,7 @@ def show(call: Call) -> Response:
 
 
 def delete(call: Call) -> Response:
-    """DELETE /v1/shares/{shortCode}: ends it at once. Whatever ended before, in any way, is 404."""
+    """DELETE /v1/shares/{shortCode}: expire a share at once. One that has ended already is 404."""
     code = call.codes[0] if call.codes else ""
     if not code:
         refuse("no_short_code")
@@ -71,7 +71,7 @@ def delete(call: Call) -> Response:
             "UPDATE shares SET ended_at = :now, ended_by = 'deleted' WHERE number = :number",
             {"number": row["number"], "now": service.clock.timestamp()},
         )
-        # The owner's endpoints get the event, whoever of a team made the call.
+        # The owner's endpoints get the event, even if a team key made the call.
         payload = {"event": "share.deleted", "short_code": code}
         listing.notify(service, row, "deleted")
         is_queued = webhooks.queue_event(service.store, row["owner"], payload, service.clock.timestamp())
@@ -83,7 +83,7 @@ def delete(call: Call) -> Response:
 
 
 def show_stats(call: Call) -> Response:
-    """How many shares are active and have ended, how often any was viewed, and the views of 14 days, oldest first."""
+    """GET /v1/stats: active and ended shares, all views, and the views of 14 days, oldest first (gaps: shape)."""
     service, space = call.service, call.key.space
     with service.store.transaction():
         listing.mark_expired(service)
@@ -102,7 +102,7 @@ def show_stats(call: Call) -> Response:
 
 
 def count_view(service: Service, space: str) -> None:
-    """Count a view, on the day that it is by the service's clock (UTC)."""
+    """Count a view on the current day of the service's clock (UTC)."""
     service.store.change(
         """INSERT INTO views VALUES (:space, :day, 1)
            ON CONFLICT (space, day) DO UPDATE SET count = count + 1""",
@@ -111,7 +111,7 @@ def count_view(service: Service, space: str) -> None:
 
 
 def sha256_hex(value: str) -> str:
-    """SHA-256 of the trimmed value, in hex: all that is kept of an access token, a verifier or a passcode."""
+    """SHA-256 (hex) of the trimmed value: all that is stored of an access token, verifier or passcode."""
     return hashlib.sha256(value.strip().encode("utf-8")).hexdigest()
 
 
@@ -136,7 +136,7 @@ def _check_plan(call: Call, members: creation.Members) -> None:
 
 
 def _row(call: Call, members: creation.Members) -> creation.Members:
-    """The share's columns: of token and verifier only hashes, the wrap only where it can be stored."""
+    """The share's columns: hashes of token and verifier, and the wrap only if it can be stored."""
     custody = "none"
     if members["item_key_wrap"] is not None:
         custody = "stored" if call.account.stores_wraps else "failed"

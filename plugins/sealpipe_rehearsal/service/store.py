@@ -1,8 +1,8 @@
-"""What the service keeps: SQLite, in memory or in a file of mode 0600 that survives a restart.
+"""The service's data: SQLite, in memory or in a file of mode 0600 that survives a restart.
 
-Of every secret that arrives (auth secret, access token, passcode verifier) only SHA-256 is a column. The secrets of
-webhooks, which the service makes itself, stand there as they are: it signs with them.
-What must not survive a crash, the marker of a call in flight, is not here but in `idempotency`.
+Of every secret that arrives (auth secret, access token, passcode verifier) only the SHA-256 is stored. Webhook
+secrets, which the service creates and signs with, are stored in clear. Markers of calls in flight must not survive a
+crash, so they are in `idempotency`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .store_schema import SCRIPT, TABLES, VERSION
 Values = Mapping[str, object]
 
 
-class StateFileError(Exception):  # says what is the case
-    """The state file cannot be opened: another service has it, or it is not one of ours."""
+class StateFileError(Exception):
+    """The state file cannot be opened: another service uses it, or it is not a state file."""
 
 
 class Store:
-    """One connection, used by any thread, one at a time."""
+    """One SQLite connection, used by any thread, one at a time."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.RLock()
@@ -40,9 +40,9 @@ class Store:
             self._connection.row_factory = sqlite3.Row
             # Exclusive: two services on one file would not see each other's calls in flight.
             self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._check_version()  # before anything is written: it may be somebody else's database
+            self._check_version()  # before writing: it may be another program's database
             if path is not None:
-                path.chmod(0o600)  # SQLite gives its journal the mode of the file that it belongs to
+                path.chmod(0o600)  # SQLite gives its journal the same mode
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._create_tables()
@@ -56,30 +56,30 @@ class Store:
             for query in ("PRAGMA user_version", "SELECT COUNT(*) FROM sqlite_master")
         )
         if tables and version != VERSION:
-            raise sqlite3.DatabaseError("it is of another version of the rehearsal, or of something else")
+            raise sqlite3.DatabaseError("it belongs to another version of the rehearsal or to another program")
 
     def _create_tables(self) -> None:
         self._connection.executescript(SCRIPT)
 
     def rows(self, statement: str, values: Values) -> list[sqlite3.Row]:
-        """Every row that a statement finds."""
+        """All rows of a query."""
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
     def row(self, statement: str, values: Values) -> sqlite3.Row | None:
-        """The first row that a statement finds."""
+        """The first row of a query, or None."""
         with self._lock:
             found: sqlite3.Row | None = self._connection.execute(statement, values).fetchone()
             return found
 
     def change(self, statement: str, values: Values) -> int:
-        """Run a statement that changes; how many rows it changed."""
+        """Run a statement; returns the number of changed rows."""
         with self._lock:
             return self._connection.execute(statement, values).rowcount
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it or none of it; nobody else reads or writes meanwhile."""
+        """Commit all statements of the block or none; other threads wait."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -90,7 +90,7 @@ class Store:
             self._connection.execute("COMMIT")
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all rows."""
         with self.transaction():
             for table in TABLES:
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the list above
@@ -102,7 +102,7 @@ class Store:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file where there is none; refuse a link."""
+    """Create the file if it does not exist; refuse a symbolic link."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except OSError as error:

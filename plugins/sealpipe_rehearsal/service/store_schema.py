@@ -1,4 +1,4 @@
-"""The tables of the store, as SQLite is told them. A file of another version is not read."""
+"""The SQLite schema of the store."""
 
 from __future__ import annotations
 
@@ -140,8 +140,7 @@ CREATE TABLE IF NOT EXISTS idempotency (
 );
 """
 
-# What shares and requests have in common: found newest first and by when they end, and counted as they change,
-# so that a page of 20,000 costs what a page of ten does.
+# Indexes and counters of shares and requests: a page costs the same with ten rows and with 20,000.
 _SHARES_AND_REQUESTS = """
 CREATE INDEX IF NOT EXISTS {what}_live ON {what} (space, number) WHERE ended_at IS NULL;
 CREATE INDEX IF NOT EXISTS {what}_ended ON {what} (space, ended_at, number) WHERE ended_at IS NOT NULL;
@@ -161,17 +160,17 @@ END;
 """
 
 VERSION = 3
-"""Of the tables above; a file with another one is not read."""
+"""Version of the schema. A file with another one is refused."""
 
 TABLES = (
     *("idempotency", "deliveries", "webhooks", "accesses", "submissions", "requests"),
     *("shares", "views", "counts", "keys", "accounts"),
 )
-"""Every one of them, in an order in which they can be emptied."""
+"""All tables, in an order in which they can be emptied."""
 
 SCRIPT = (
     _TABLES
     + "".join(_SHARES_AND_REQUESTS.format(what=what) for what in ("shares", "requests"))
     + f"PRAGMA user_version = {VERSION};"
 )
-"""What makes all of it, where it is not there."""
+"""Creates whatever is missing."""

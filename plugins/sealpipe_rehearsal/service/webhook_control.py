@@ -1,4 +1,4 @@
-"""The control door's routes for webhooks: what the account's owner does in the signed-in app."""
+"""The control API for webhooks: what the account's owner does in the signed-in app."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _RULES = {"url": Rule(webhooks.endpoint_url, required=True), "account": Rule(acc
 _NOT_FOUND = json_response(404, {"message": "there is no such webhook endpoint"})
 
 
-def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # one shape for the table
-    """GET /rehearsal/webhooks: every endpoint, without its secret, and what became of what it was sent."""
+def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+    """GET /rehearsal/webhooks: every endpoint, without its secret, and the states of its deliveries."""
     counts: dict[str, dict[str, int]] = {}
     for delivery in service.deliverer.all():
         by_state = counts.setdefault(delivery.webhook, {})
@@ -29,7 +29,7 @@ def list_all(service: Service, http_request: HttpRequest) -> Response:  # noqa: 
 
 
 def add(service: Service, http_request: HttpRequest) -> Response:
-    """POST /rehearsal/webhooks: the secret is in the answer, this once."""
+    """POST /rehearsal/webhooks: the response holds the secret, only this once."""
     members = read_members(_RULES, http_request)
     account, now = members.get("account", DEFAULT_ACCOUNT), service.clock.timestamp()
     try:
@@ -41,19 +41,19 @@ def add(service: Service, http_request: HttpRequest) -> Response:
     return json_response(201, _with_secret(service, endpoint))
 
 
-def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # as above
-    """DELETE /rehearsal/webhooks/{id}: nothing more is sent there."""
+def remove(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # the table's signature
+    """DELETE /rehearsal/webhooks/{id}: remove an endpoint; nothing more is sent to it."""
     return json_response(200, {"id": name, "removed": True}) if webhooks.remove(service.store, name) else _NOT_FOUND
 
 
-def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # as above
-    """POST /rehearsal/webhooks/{id}/rotate: a new secret, in the answer this once; both sign for 24 hours."""
+def rotate(service: Service, http_request: HttpRequest, name: str) -> Response:  # noqa: ARG001  # the table's signature
+    """POST /rehearsal/webhooks/{id}/rotate: a new secret, shown only now; both sign for 24 hours."""
     endpoint = webhooks.rotate(service.store, name, service.token_bytes(32), service.clock.timestamp())
     return _NOT_FOUND if endpoint is None else json_response(200, _with_secret(service, endpoint))
 
 
-def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # as above
-    """GET /rehearsal/webhooks/deliveries: each, with its attempts and what the last of them was answered."""
+def deliveries(service: Service, http_request: HttpRequest) -> Response:  # noqa: ARG001  # the table's signature
+    """GET /rehearsal/webhooks/deliveries: each with its attempts and the last response."""
     return json_response(200, {"deliveries": [_delivery_json(each) for each in service.deliverer.all()]})
 
 

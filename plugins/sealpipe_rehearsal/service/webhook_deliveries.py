@@ -1,8 +1,8 @@
-"""Sending what is due to webhook endpoints: in threads of its own, again and again, by the service's clock.
+"""Sending due deliveries to webhook endpoints, with retries, by the service's clock.
 
-One thread looks what is due; each endpoint has at most one delivery under way, so that a silent one holds up no other.
-What is due first goes first: an event that waits to be tried again is overtaken by later ones. What is under way when
-the service ends is sent again: twice is possible, never is not.
+One thread finds what is due. Each endpoint has at most one delivery in progress, in a thread of its own, so that a
+silent endpoint delays no other. Earlier due times go first, so later events overtake one that waits for a retry. A
+delivery in progress when the service stops is sent again: at least once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .store import Store
 from .webhook_post import WebhookPost
 
 BACKOFF = (10, 60, 300, 1_800, 7_200, 28_800)
-"""Seconds after each attempt that failed; after the last of them one more, and then it is given up."""
+"""Seconds to wait after each failed attempt. After the last wait there is one more attempt."""
 
 _STOP_SECONDS = 5
 _POLL_SECONDS = 1.0
-"""A clock that somebody else moves does not tell: so often it is looked at while anything waits."""
+"""Longest wait between two checks: an injected clock may move without notice."""
 
 _SELECT_DUE = """SELECT * FROM deliveries WHERE webhook = :webhook AND due IS NOT NULL ORDER BY due, number LIMIT 1"""
 _SELECT_ENDPOINTS = "SELECT DISTINCT webhook FROM deliveries WHERE due IS NOT NULL"
@@ -33,7 +33,7 @@ _RECORD_ATTEMPT = """UPDATE deliveries SET attempts = attempts + 1, due = :due, 
 
 @dataclass(frozen=True)
 class WebhookDelivery:
-    """A delivery as it stands. `state` is `waiting`, `delivered` or `given-up`; `answered` the last status or failure.
+    """A delivery. `state` is `waiting`, `delivered` or `given-up`; `answered` is the last status or error.
 
     `due` is the next attempt, in seconds since 1970 by the service's clock.
     """
@@ -48,7 +48,7 @@ class WebhookDelivery:
 
 
 class Deliverer:
-    """The sending side. It starts its thread when there is something to send, and not before."""
+    """Sends deliveries. Its thread starts with the first delivery."""
 
     def __init__(self, store: Store, clock: Clock, log: Log, signature_header: str) -> None:
         self._store, self._clock, self._log = store, clock, log
@@ -59,7 +59,7 @@ class Deliverer:
         self._wake_requested = self._stopping = self._idle = False
 
     def wake(self) -> None:
-        """Something may be due now. Returns at once."""
+        """Check soon for due deliveries. Returns at once."""
         if self._thread is None and not self._store.rows(_SELECT_ENDPOINTS, {}):
             return
         with self._changed:
@@ -70,7 +70,7 @@ class Deliverer:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Send nothing more; what is under way is cut. Returns once no thread of ours uses the store."""
+        """Stop sending and abort what is in progress. Returns once no thread uses the store."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -82,7 +82,7 @@ class Deliverer:
                 thread.join(_STOP_SECONDS)
 
     def wait_idle(self, seconds: float) -> bool:
-        """Wait until nothing is due and nothing under way, or for so long; whether that is so."""
+        """Wait until nothing is due or in progress, at most some seconds; whether that is so."""
 
         def done() -> bool:
             return self._thread is None or (self._idle and not self._wake_requested and not self._in_progress)
@@ -91,7 +91,7 @@ class Deliverer:
             return self._changed.wait_for(done, seconds)
 
     def all(self) -> list[WebhookDelivery]:
-        """Every delivery that is waiting, and those of late that are over; oldest first."""
+        """Every waiting delivery and the latest finished ones, oldest first."""
         names = WebhookDelivery.__dataclass_fields__
         rows = self._store.rows("SELECT * FROM deliveries ORDER BY number", {})
         return [WebhookDelivery(**{name: row[name] for name in names}) for row in rows]
@@ -107,14 +107,14 @@ class Deliverer:
                         self._changed.notify_all()
                         self._changed.wait(wait)
                         self._idle = False
-        except sqlite3.ProgrammingError:  # the store was closed before us
+        except sqlite3.ProgrammingError:  # the store is closed already
             return
 
     def _send_due(self) -> float | None:
-        """Start what is due; the seconds until something will be, None where nothing waits."""
+        """Start due deliveries; returns the seconds until the next one, None if nothing waits."""
         now, soonest = self._clock.timestamp(), None
         for (name,) in self._store.rows(_SELECT_ENDPOINTS, {}):
-            # Asked first: what is read while one is under way may be that very one, which then goes out twice.
+            # Checked before the query, which could otherwise return the delivery in progress and send it twice.
             if name in self._in_progress:
                 continue
             row = self._store.row(_SELECT_DUE, {"webhook": name})
@@ -148,7 +148,7 @@ class Deliverer:
             answered = post.send()
             if not self._stopping:
                 self._record_attempt(endpoint, row, answered)
-        except sqlite3.ProgrammingError:  # the store was closed before us
+        except sqlite3.ProgrammingError:  # the store is closed already
             return
         finally:
             with self._changed:
@@ -157,7 +157,7 @@ class Deliverer:
                 self._changed.notify_all()
 
     def _record_attempt(self, endpoint: webhooks.Endpoint, row: Row, answered: int | str) -> None:
-        """Write down how an attempt ended. Taken is what is answered 2xx; a redirect is not."""
+        """Record the result of an attempt. Only 2xx counts as accepted, a redirect does not."""
         is_accepted = isinstance(answered, int) and 200 <= answered < 300
         is_retried = not is_accepted and row["attempts"] < len(BACKOFF)
         due = self._clock.timestamp() + BACKOFF[row["attempts"]] if is_retried else None

@@ -1,4 +1,4 @@
-"""One webhook on its way: a POST over a connection of its own. No proxy, no redirect, no patience without an end."""
+"""One delivery attempt: a POST on its own connection. No proxy, no redirects, limited time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOTAL_SECONDS = 10.0
 
 
 class WebhookPost:
-    """An attempt. `cut` ends it from any thread, so that who waits for it goes on."""
+    """A delivery attempt, which `abort` ends from any thread."""
 
     def __init__(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
@@ -24,7 +24,7 @@ class WebhookPost:
         self._body, self._headers = body, dict(headers)
         self._aborted = False
         host = parts.hostname or ""
-        # Without a port http.client would look for one in the host, and take the end of an IPv6 address for it.
+        # Without a port, http.client would parse the end of an IPv6 address as one.
         self._connection = (
             http.client.HTTPSConnection(host, parts.port or 443, timeout=READ_SECONDS, context=_tls_context())
             if parts.scheme == "https"
@@ -32,14 +32,14 @@ class WebhookPost:
         )
 
     def send(self) -> int | str:
-        """The status that was answered, or in a word why there was none. Raises nothing."""
+        """Send it; returns the status, or the name of the error. Raises nothing."""
         timer = threading.Timer(TOTAL_SECONDS, self.abort)
         timer.daemon = True
         timer.start()
         try:
             self._connection.request("POST", self._target, self._body, self._headers)
             status = self._connection.getresponse().status
-            # Headers that were cut off look like headers that have ended.
+            # Truncated headers look like complete ones.
             return TimeoutError.__name__ if self._aborted else status
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a host that cannot be encoded
             return type(error).__name__
@@ -48,7 +48,7 @@ class WebhookPost:
             self._connection.close()
 
     def abort(self) -> None:
-        """End it now, whatever it waits for."""
+        """End the attempt now."""
         self._aborted = True
         sock = self._connection.sock
         if sock is not None:
@@ -58,7 +58,7 @@ class WebhookPost:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    # Not ssl.create_default_context: that one obeys SSLKEYLOGFILE.
+    # Not ssl.create_default_context, which obeys SSLKEYLOGFILE.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     return context

@@ -1,6 +1,6 @@
-"""Webhook endpoints: where an account's events go, and the secrets that sign them (gaps: webhook signature).
+"""Webhook endpoints, their signatures (gaps: webhook signature) and the queue of events (specification: Events).
 
-An endpoint belongs to an account, never to an organisation: an event is for the owner of what it is about.
+An endpoint belongs to an account, never to an organisation: an event goes to the owner of its share.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .responses import as_json
 from .store import Store
 
 BOTH_SIGN_SECONDS = 24 * 60 * 60
-"""For how long the secret before the last rotation signs, too."""
+"""How long the previous secret also signs after a rotation."""
 
 SIGNATURE_HEADER = "X-Service-Signature"
-"""What the header is called, unless it is told otherwise: at the real service it carries the service's name."""
+"""Default header of the signature; at the real service its name contains the service's."""
 
 MAX_URL = 2048
 _URL = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
-class CapacityError(Exception):  # an answer, not an error of the program
-    """The account's plan has no room for another endpoint. Its text says so."""
+class CapacityError(Exception):
+    """The account's plan does not allow another endpoint."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Endpoint:
     rotated_at: float | None = None
 
     def both_until(self, now: float) -> float | None:
-        """Until when two secrets sign; None where only one does."""
+        """The time until which two secrets sign; None if only one does."""
         if self.previous_secret is None or self.rotated_at is None:
             return None
         until = self.rotated_at + BOTH_SIGN_SECONDS
@@ -61,7 +61,7 @@ class Endpoint:
 
 
 def endpoint_url(value: object) -> str | None:
-    """https to anywhere, http to this machine alone: the reason for which an address is neither, or None."""
+    """A check for an endpoint's URL: https, or http to this machine."""
     if not isinstance(value, str) or len(value) > MAX_URL or not _URL.fullmatch(value):
         return f"must be an address of up to {MAX_URL} printable ASCII characters"
     try:
@@ -79,8 +79,8 @@ def endpoint_url(value: object) -> str | None:
 
 
 def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: float) -> Endpoint:
-    """A new endpoint, with its id from `token` and a secret of 32 bytes. CapacityError where the plan has none."""
-    limits = load_account(store, account).limits  # the plan as it is now, not as a call may still see it
+    """Add an endpoint with its id from `token` and a secret of 32 bytes. Raises CapacityError."""
+    limits = load_account(store, account).limits  # the current plan, not the cached one
     with store.transaction():
         used = len(endpoints_of(store, account))
         allowed = limits.webhooks if limits.api_access else 0
@@ -95,7 +95,7 @@ def add(store: Store, account: str, url: str, token: bytes, secret: bytes, now: 
 
 
 def new_secret(random: bytes) -> str:
-    """A secret as it is shown, once, and as it signs."""
+    """A secret in its text form, which also signs."""
     return f"whsec_{_base64url(random)}"
 
 
@@ -111,13 +111,13 @@ def endpoints_of(store: Store, account: str) -> list[Endpoint]:
 
 
 def find(store: Store, name: str) -> Endpoint | None:
-    """The endpoint of that id."""
+    """The endpoint with this id, or None."""
     row = store.row("SELECT * FROM webhooks WHERE id = :id", {"id": name})
     return None if row is None else _endpoint(row)
 
 
 def rotate(store: Store, name: str, random: bytes, now: float) -> Endpoint | None:
-    """Give an endpoint a new secret; the one before signs beside it for 24 hours. None where there is no such one."""
+    """Create a new secret; the previous one also signs for 24 hours. None if the endpoint does not exist."""
     changed = store.change(
         "UPDATE webhooks SET previous_secret = secret, secret = :secret, rotated_at = :now WHERE id = :id",
         {"id": name, "secret": new_secret(random), "now": now},
@@ -126,14 +126,14 @@ def rotate(store: Store, name: str, random: bytes, now: float) -> Endpoint | Non
 
 
 def remove(store: Store, name: str) -> bool:
-    """Remove an endpoint with all that was still to be sent there; whether there was one."""
+    """Remove an endpoint and its pending deliveries; whether it existed."""
     with store.transaction():
         store.change("DELETE FROM deliveries WHERE webhook = :id", {"id": name})
         return store.change("DELETE FROM webhooks WHERE id = :id", {"id": name}) == 1
 
 
 MAX_FINISHED = 2_000
-"""How many deliveries that are over stay to be looked at."""
+"""The number of finished deliveries to keep."""
 
 _INSERT_DELIVERY = "INSERT INTO deliveries (webhook, body, created_at, due) VALUES (:webhook, :body, :now, :now)"
 _DELETE_OLD_DELIVERIES = """
@@ -142,7 +142,7 @@ DELETE FROM deliveries WHERE due IS NULL AND number <= (SELECT MAX(number) FROM 
 
 
 def queue_event(store: Store, account: str, payload: Mapping[str, object], now: float) -> bool:
-    """Have an event sent to each endpoint of its account; whether there is any.
+    """Queue an event for each endpoint of its account, in the caller's transaction; whether there is any.
 
     Webhooks share the API's plan entitlement: without it nothing is sent.
     """
