@@ -399,7 +399,10 @@ def test_the_log_tells_which_request_met_which_fault(service: RunningService, ap
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({"faults": [{"fault": "html"}, {"fault": "resett"}]}, "fault 2: 'resett' is not a fault; did you mean 'reset'?"),
+        (
+            {"faults": [{"fault": "html"}, {"fault": "resett"}]},
+            "fault 2: 'resett' is not a fault; did you mean 'reset'?",
+        ),
         ({"faults": {"fault": "html"}}, "array"),
         ({"fault": []}, "`faults`"),
         ({"faults": [], "more": 1}, "`faults`"),
