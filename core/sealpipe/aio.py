@@ -199,4 +199,4 @@ async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = No
 
 
 def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:
-    raise AssertionError("resolving asks no service")
+    raise AssertionError("resolving makes no connection")

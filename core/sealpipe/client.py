@@ -125,4 +125,4 @@ def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> 
 
 
 def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:
-    raise AssertionError("resolving asks no service")
+    raise AssertionError("resolving makes no connection")

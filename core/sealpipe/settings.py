@@ -64,7 +64,7 @@ _EXTENDED = Setting("extended", "Also offer endpoints that the specification doe
 
 GLOBAL: tuple[Setting, ...] = (
     Setting("api_key", "The API credential.", secret=True),
-    Setting("api_key_previous", "The previous API credential: opens what was sealed to it.", secret=True),
+    Setting("api_key_previous", "The previous API credential: decrypts what was encrypted to it.", secret=True),
     Setting("api_key_file", "File with the API credential.", metavar="FILE"),
     Setting("base_url", "Base URL of the service's API; ends in /v1.", values.parse_base_url, metavar="URL"),
     Setting("link_base_url", "Base URL of links.", values.parse_link_base_url, metavar="URL"),
@@ -74,7 +74,7 @@ GLOBAL: tuple[Setting, ...] = (
         values.parse_service_tag,
         metavar="TAG",
     ),
-    Setting("state_dir", "State directory: outbox, ledger and kept ciphertext.", metavar="DIR"),
+    Setting("state_dir", "State directory: outbox, ledger and stored ciphertext.", metavar="DIR"),
     Setting("ca_file", "Certificates to trust in addition to the system's (PEM).", metavar="FILE"),
     Setting("deadline", "Overall timeout, retries included.", values.parse_seconds, "60s", "DURATION"),
     Setting("output", "Format of the result on stdout.", default="text", choices=("text", "json")),
@@ -95,7 +95,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("expires_in", "How long the link works.", times.parse_duration, "72h", "DURATION"),
         Setting("expires_at", "When the link expires.", times.parse_time, metavar="TIME"),
         Setting("no_expiry", "Never expire; the link works until its views are used up.", flag=True),
-        Setting("views", "How often the share can be opened: a number, or `unlimited`.", values.parse_views, "1", "N"),
+        Setting("views", "How many times the link works: a number, or `unlimited`.", values.parse_views, "1", "N"),
         Setting("passcode_from", "Reference to a passcode. The recipient must enter it.", parse, metavar="REF"),
         Setting(
             "custody",
@@ -122,14 +122,14 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         ),
         _SEND,
         _PARAM,
-        Setting("also_to", "Sink that stores the fields, too; may be repeated.", parse, multiple=True, metavar="SINK"),
+        Setting("also_to", "Sink that also stores the fields; may be repeated.", parse, multiple=True, metavar="SINK"),
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed: another job opens it with `sealpipe unseal`.", flag=True),
         Setting("bind", "Text (not secret) that `unseal --bind` must repeat.", values.parse_bind_text, metavar="TEXT"),
         _print_setting("link"),
         Setting("receipt", "New JSON file that describes the share, without its link.", metavar="FILE"),
-        Setting("dry_run", "Read the sources and seal, but send nothing.", flag=True),
+        Setting("dry_run", "Read the sources and encrypt, but send nothing.", flag=True),
     ),
     "request": (
         Setting(
@@ -183,7 +183,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting("wait", "How long to wait for a submission.", times.parse_duration, metavar="DURATION"),
         Setting(
-            "pick", "Which submission to take: only, newest, oldest, each, or a code.", default="only", metavar="WHICH"
+            "pick", "Which submission to pick: only, newest, oldest, each, or a code.", default="only", metavar="WHICH"
         ),
         Setting("to", "Sink that stores the submission; may be repeated.", parse, multiple=True, metavar="SINK"),
         Setting(
@@ -208,7 +208,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
     ),
     "unseal": (
         Setting("bind", "The text given to `share --bind`.", values.parse_bind_text, metavar="TEXT"),
-        Setting("expect", "Refuse links of other shares than this one.", values.parse_code, metavar="CODE"),
+        Setting("expect", "Accept only the link of this share.", values.parse_code, metavar="CODE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         _print_setting("link"),
     ),
@@ -228,7 +228,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("status", "List active or expired requests.", default="active", choices=("active", "expired")),
         Setting(
             "sealed_to",
-            "List only requests sealed to this key; `previous` exits with 15 while there are any.",
+            "List only requests sealed to this key; `previous` exits with 15 if any remain.",
             choices=("credential", "previous"),
         ),
     ),
@@ -245,7 +245,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("conformance", "Only check the wire format against its test vectors; no network.", flag=True),
     ),
     "plugins": (Setting("all", "Show the requirements and parameters of each.", flag=True),),
-    "rehearse": (Setting("keep", "Keep serving afterwards.", flag=True), _FAULTS, _EXTENDED),
+    "rehearse": (Setting("keep", "Keep the service running afterwards.", flag=True), _FAULTS, _EXTENDED),
     "key": (
         Setting("name", "The key's name.", default="rehearsal"),
         Setting("scope", "A scope, or `all`; may be repeated. Default: shares:write.", multiple=True),

@@ -75,7 +75,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("expires-in", "How long the link works: `72h`."),
         Input("expires-at", "When the link expires: RFC 3339."),
         Input("no-expiry", "Never expire; the link works until its views are used up.", "flag"),
-        Input("views", "How often the share can be opened: a number, or `unlimited`."),
+        Input("views", "How many times the link works: a number, or `unlimited`."),
         Input("passcode-from", f"{_PASSCODE}. The recipient must enter it."),
         Input("passcode-generate", "Generate a passcode and deliver it to `passcode-to`.", "flag", real=True),
         Input("passcode-to", "Channels that deliver the passcode, one per line.", "lines", real=True),
@@ -101,7 +101,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
             "bind",
         ),
         Input("receipt", "New JSON file that describes the share, without its link."),
-        Input("dry-run", "Read the sources and seal, but send nothing.", "flag"),
+        Input("dry-run", "Read the sources and encrypt, but send nothing.", "flag"),
         _REHEARSE,
     ),
     "request": (
@@ -129,7 +129,7 @@ INPUTS: Mapping[str, tuple[Input, ...]] = {
         Input("dir", "Directory that receives each submission as a directory of files."),
         Input("key", "Key that opens submissions: `credential`, or a reference to a seed or an access link."),
         Input("wait", "How long to wait for a submission: `15m`."),
-        Input("pick", "Which submission to take: `only`, `newest`, `oldest`, `each`, or a code."),
+        Input("pick", "Which submission to pick: `only`, `newest`, `oldest`, `each`, or a code."),
         Input("on-pending", "If there is no submission yet: `fail`, `warn` or `skip`.", "own", "", "fail"),
         Input(
             "after",

@@ -30,8 +30,8 @@ def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
     address, the connection to the service, clock and scopes; with a NAME, only that source, sink, channel or store.
     Shows no secret and changes nothing (except with --roundtrip). Exits with 0, or the exit code of the first failure.
 
-    With --conformance, compares this installation's wire format with the reference's test vectors. That needs no
-    credential, no settings and no network; a difference exits with 13.
+    With --conformance, compares this installation's wire format with the reference's test vectors. It needs no
+    credential, no settings and no network. A difference exits with 13 (verification failed).
     """
     found = [_shown(finding) for finding in _found(ctx, name, values)]
     _tell(found, as_json=values["output"] == "json")

@@ -65,7 +65,7 @@ def submissions(code: str, **values: Any) -> None:
 def expire(code: str, **values: Any) -> None:
     """Expire a request now. Its submissions stay at the service. Safe to run again at any time.
 
-    Also keeps the ciphertext of every submission in the state directory.
+    Also stores the ciphertext of every submission in the state directory.
     """
     with context.open_client(values) as client:
         keep = context.state_folder(values, "requests")
@@ -80,7 +80,7 @@ def expire(code: str, **values: Any) -> None:
 def purge(code: str, confirm: str | None, **values: Any) -> None:
     """Delete a request and all its submissions from the service, for good. Needs --confirm CODE.
 
-    Keeps the ciphertext of every submission in the state directory.
+    Stores the ciphertext of every submission in the state directory.
     """
     from sealpipe.flows.short_codes import confirm_code
     from sealpipe.wire.encoding import names

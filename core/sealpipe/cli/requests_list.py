@@ -27,7 +27,7 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
     """List active requests, newest first.
 
     The last column names the key of each: this credential's, the previous one's, or another. --sealed-to previous
-    lists all requests that still need the previous key, and exits with 15 while there are any.
+    lists all requests that still need the previous key, and exits with 15 if any remain.
     """
     with context.open_client(values) as client:
         known = known_keys(client)

@@ -24,7 +24,7 @@ FIRST = (11, 14, 13, 15)
 @click.argument("entry_id", metavar="[ID]", required=False)
 @options("resume", common=context.COMMON)
 def resume(entry_id: str | None, **values: Any) -> None:
-    """Finish interrupted shares and requests from the outbox: no second share, no second link.
+    """Finish interrupted shares and requests from the outbox. Creates no second share and no second link.
 
     Without an ID, finish every entry of this CI run (outside CI: every entry made outside CI).
     """

@@ -68,7 +68,7 @@ def expire(code: str, **values: Any) -> None:
 @click.argument("code")
 @options("", common=context.COMMON)
 def log(code: str, **values: Any) -> None:
-    """Show who opened a share, or tried to. Not every service has this log; without it, prints nothing."""
+    """Show who opened a share, or tried to. Not every service has this log; without it, the command prints nothing."""
     from sealpipe.calls.account import iter_share_log
 
     entries: list[Access] = []

@@ -44,7 +44,7 @@ def list_(**values: Any) -> None:
 @click.argument("name")
 @options("tools", common=context.COMMON)
 def call(name: str, **values: Any) -> None:
-    """Call a tool, once. Pass its arguments by reference, as the tool's schema describes them:
+    """Call a tool exactly once, without retries. Pass its arguments by reference, as the tool's schema describes them:
 
     sealpipe tools call list_shares --param limit=text:5
     """

@@ -95,7 +95,7 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
         return opened()
 
     def nobody(*_: object) -> NoReturn:
-        raise AssertionError("opening a sealed link asks no service")
+        raise AssertionError("opening a sealed link makes no connection")
 
     session = policy.LocalContext(watching, cache(registry), gate)
     return run(policy.run_under_policy(session, OutgoingAction("unseal", short_codes=(code,)), work()), nobody)

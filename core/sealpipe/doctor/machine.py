@@ -55,7 +55,7 @@ def check_settings(settings: Settings, config: Config) -> Iterator[Finding]:
     """Program and settings. What is optional and not set is left out."""
     version = platform.python_version()
     yield ok("sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}")
-    yield ok("config file", "there is none" if config.path is None else str(config.path))
+    yield ok("config file", "not present" if config.path is None else str(config.path))
     for setting in GLOBAL:
         if setting.name in settings:
             yield from _setting(setting.name, settings[setting.name], config.environ, setting.variable())
