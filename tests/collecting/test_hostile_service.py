@@ -12,7 +12,7 @@ import pytest
 
 from collecting.test_unreadable import kept
 from sealpipe.errors import DeliveryError, NotFoundError, ProtocolError, SealpipeError
-from sealpipe.flows.collect.options import plan_collect
+from sealpipe.flows.collect.options import CollectEachOptions
 from secure_requests.test_expiring import Proxied, once
 from support import faulty
 from support.collecting import Asked, ask, hands_out, hours, on, values
@@ -70,7 +70,7 @@ def test_what_it_drops_between_two_reads_is_not_gone(job: Job, proxied: Proxied,
     time = hours(job, server.base_url)
     codes: list[str] = []
     time.at(20, lambda: codes.append(asked.answer("b")))
-    plan = plan_collect([asked.code], wait=timedelta(minutes=5), pick="nobody", state=tmp_path)
+    plan = CollectEachOptions([asked.code], wait=timedelta(minutes=5), pick="nobody", state=tmp_path)
     (collected,) = time.collect(plan)
     assert collected.count == 2
     assert "none of its 2 submissions is nobody" in collected.problem().message  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
-from sealpipe.flows.collect.options import CollectPlan, plan_collect
+from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.flows.collect.result import Progress
 from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
@@ -23,8 +23,8 @@ from support.job import Job
 HOUR = 3600.0
 
 
-def waits(*asked: Asked, seconds: float = HOUR) -> CollectPlan:
-    return plan_collect([each.code for each in asked], wait=timedelta(seconds=seconds))
+def waits(*asked: Asked, seconds: float = HOUR) -> CollectOptions:
+    return CollectEachOptions([each.code for each in asked], wait=timedelta(seconds=seconds))
 
 
 def looks(time: Hours, asked: Asked) -> list[float]:

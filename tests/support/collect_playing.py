@@ -7,7 +7,7 @@ from copy import copy
 from datetime import timedelta
 
 from sealpipe.flows.collect import poll
-from sealpipe.flows.collect.options import plan_collect
+from sealpipe.flows.collect.options import CollectEachOptions
 from sealpipe.flows.collect.result import CollectResult, Progress
 from support.collect_model import Expected, expected
 from support.collect_world import TARGET, World, open_cabinet, session
@@ -37,14 +37,15 @@ def played(world: World) -> Counter[str]:
 
 def _collect(world: World) -> list[CollectResult]:
     codes = [world.code(number) for number in range(len(world.asked))]
-    plan = plan_collect(codes, pick=world.pick, to=[TARGET], wait=timedelta(seconds=world.wait))
     world.until = world.now + world.wait
 
     def told(progress: Progress) -> None:
         if progress.event == "waiting":
             world.trace.append((world.now, "", "pause", None))
 
-    found: list[CollectResult] = world.drive(poll.collect(session(), plan, told, clock=lambda: world.now))
+    wait = timedelta(seconds=world.wait)
+    options = CollectEachOptions(codes, pick=world.pick, to=[TARGET], wait=wait, on_progress=told)
+    found: list[CollectResult] = world.drive(poll.collect(session(), options, clock=lambda: world.now))
     return found
 
 

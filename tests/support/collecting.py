@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.collect import poll
-from sealpipe.flows.collect.options import CollectPlan
+from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.collect.result import CollectResult, OnProgress
 from sealpipe.flows.session import Session
 from sealpipe.http.network import ServiceNetwork
@@ -134,8 +134,11 @@ class Hours:
     def at(self, when: float, what: Callable[[], object]) -> None:
         self._planned.append((when, what))
 
-    def collect(self, plan: CollectPlan, on_progress: OnProgress | None = None, **options: Any) -> list[CollectResult]:
-        return self.run(poll.collect(self.session, plan, on_progress, clock=lambda: self.now, **options))
+    def collect(
+        self, options: CollectOptions, on_progress: OnProgress | None = None, **run: Any
+    ) -> list[CollectResult]:
+        asked = replace(options, on_progress=on_progress)
+        return self.run(poll.collect(self.session, asked, clock=lambda: self.now, **run))
 
     def run(self, flow: Flow[Any]) -> Any:
         result: Any = None

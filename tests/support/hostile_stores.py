@@ -13,7 +13,7 @@ from pathlib import Path
 from plugins.aws.moto import moto
 from plugins.k8s.cluster import Cluster, emulator
 from sealpipe.errors import UnsupportedError
-from sealpipe.flows.collect.options import plan_collect
+from sealpipe.flows.collect.options import CollectEachOptions
 from support import places
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
@@ -42,7 +42,7 @@ class Stores:
         world = self._world
         (code,) = world.requests(Batch((Row(sent, "S1", None),), "", together=True, lie=None))
         targets = [target for place, _ in self._places.values() for target in place.single(group)]
-        results, err = world.collect(plan_collect([world.receipt(code)], to=targets, state=world.state))
+        results, err = world.collect(CollectEachOptions([world.receipt(code)], to=targets, state=world.state))
         keeps_to_itself(err)
         (result,) = results
         wanted = _wanted(sent)

@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from sealpipe.cli import collect_report, render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.flows import Do, Flow, Notify, Send
 from sealpipe.flows.collect import poll
-from sealpipe.flows.collect.options import CollectPlan, plan_collect
+from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.flows.collect.result import CollectResult, worst_error
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
@@ -58,7 +59,7 @@ class World:
         asked = [self.receipt(code) if by_receipt else code for code in requests]
         pick = "each" if batch.together else "only"
         with self._clean():
-            plan = plan_collect(asked, pick=pick, state=self.state)
+            plan = CollectEachOptions(asked, pick=pick, state=self.state)
             results, err = self.collect(plan)
             wanted = [[one.fields or () for one in self._opened(found)] for found in requests.values()]
             self.judge_stdout(plan, results, list(requests.values()), wanted)
@@ -67,7 +68,7 @@ class World:
         place = "{submission}" if batch.together else "{request}"
         targets = [take.text(place) for take in takes]
         folder = None if takes else "out"
-        plan = plan_collect(asked, pick=pick, to=targets, folder=folder, state=self.state)
+        plan = CollectEachOptions(asked, pick=pick, to=targets, folder=folder, state=self.state)
         with self._clean():
             before = self._stored(plan, requests, takes, by_receipt=by_receipt)
             if len(batch.rows[0].sent.payload) % 4 == 0:
@@ -106,11 +107,11 @@ class World:
         about = {"short_code": code, "expired_at": "2099-01-01T00:00:00Z", "public_key": self.public_key}
         return Response(200, {}, self._bodies[code] if rest else json.dumps(about).encode())
 
-    def collect(self, plan: CollectPlan) -> tuple[list[CollectResult], bytes]:
+    def collect(self, plan: CollectOptions) -> tuple[list[CollectResult], bytes]:
         """The flow, and what it says on stderr: while it runs, beside its results, and why it failed."""
         with stream() as err, redirect_stderr(err.file), self.watch.on(), umask(0):
             progress = collect_report.ProgressReport()
-            flow = poll.collect(self.client.session, plan, progress, tick=progress.tick)
+            flow = poll.collect(self.client.session, replace(plan, on_progress=progress), tick=progress.tick)
             results = self._run(flow)
             progress.clear()
             for result in results:
@@ -144,7 +145,7 @@ class World:
         except StopIteration as end:
             return list(end.value)
 
-    def stdout(self, plan: CollectPlan, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
+    def stdout(self, plan: CollectOptions, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
         with stream() as out, redirect_stdout(out.file):
             collect_report.show(self.client.session, results, plan, values, _OUTSIDE_CI)
@@ -158,7 +159,7 @@ class World:
 
     def judge_stdout(
         self,
-        plan: CollectPlan,
+        plan: CollectOptions,
         results: Sequence[CollectResult],
         groups: Sequence[Sequence[tuple[Row, str | None]] | None],
         wanted: Sequence[Sequence[Any]],
@@ -181,7 +182,7 @@ class World:
 
     def _stored(
         self,
-        plan: CollectPlan,
+        plan: CollectOptions,
         requests: Mapping[str, Sequence[tuple[Row, str | None]] | None],
         takes: Sequence[Take],
         *,

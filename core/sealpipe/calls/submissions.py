@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sealpipe.flows import Flow
+from sealpipe.flows.collect.options import CollectEachOptions as CollectEachOptions
+from sealpipe.flows.collect.options import CollectOneOptions as CollectOneOptions
 from sealpipe.flows.session import Session
 
-if TYPE_CHECKING:  # who shares needs none of these: they are imported where they are called
-    from sealpipe.flows.collect.key import OpensWith
-    from sealpipe.flows.collect.options import After
-    from sealpipe.flows.collect.result import CollectResult, OnProgress
-    from sealpipe.plugin import Mode
-    from sealpipe.state.receipt import Receipt
+if TYPE_CHECKING:
+    from sealpipe.flows.collect.result import CollectResult
 
 
-def collect(
-    session: Session,
-    request: str | Receipt,
-    *,
-    key: OpensWith = "credential",
-    wait: timedelta | str | None = None,
-    pick: str = "only",
-    to: Sequence[str] = (),
-    mode: Mode = "create",
-    folder: str | Path | None = None,
-    after: After = "keep",
-    state: str | Path | None = None,
-    on_progress: OnProgress | None = None,
-) -> Flow[CollectResult]:
+def collect(session: Session, options: CollectOneOptions) -> Flow[CollectResult]:
     """Open what was submitted to a request, and store it where it belongs (DESIGN 6.5). Safe to call again.
 
     `request` is a short code, or a receipt: with it the prompts' ids are known. `key` is `credential` (and the
@@ -44,19 +26,9 @@ def collect(
     `.status` is `pending` where nobody has answered yet, `expired` where nobody did. Raises what is wrong with the
     request, and what a sink says; the error's `.collected` has what was got all the same.
     """
-    (result,) = yield from collect_each(
-        session,
-        [request],
-        key=key,
-        wait=wait,
-        pick=pick,
-        to=to,
-        mode=mode,
-        folder=folder,
-        after=after,
-        state=state,
-        on_progress=on_progress,
-    )
+    from sealpipe.flows.collect import poll
+
+    (result,) = yield from poll.collect(session, options)
     error = result.error or next(iter(result.failures), None)
     if error is not None:
         error.collected = result
@@ -64,36 +36,11 @@ def collect(
     return result
 
 
-def collect_each(
-    session: Session,
-    requests: Sequence[str | Receipt],
-    *,
-    key: OpensWith = "credential",
-    wait: timedelta | str | None = None,
-    pick: str = "only",
-    to: Sequence[str] = (),
-    mode: Mode = "create",
-    folder: str | Path | None = None,
-    after: After = "keep",
-    state: str | Path | None = None,
-    on_progress: OnProgress | None = None,
-) -> Flow[list[CollectResult]]:
+def collect_each(session: Session, options: CollectEachOptions) -> Flow[list[CollectResult]]:
     """As `collect`, from many requests at once, within the plan's rate: each has its own outcome.
 
     Raises only what concerns all of them; `.problem()` of each is the error that it would have ended with.
     """
     from sealpipe.flows.collect import poll
-    from sealpipe.flows.collect.options import plan_collect
 
-    plan = plan_collect(
-        requests,
-        key=key,
-        wait=wait,
-        pick=pick,
-        to=to,
-        mode=mode,
-        folder=folder,
-        after=after,
-        state=state,
-    )
-    return poll.collect(session, plan, on_progress)
+    return poll.collect(session, options)

@@ -136,7 +136,8 @@ def with_options(
         return make(session, options(*args, **named))
 
     init: Any = options.__init__
-    call.__name__, call.__doc__ = make.__name__, make.__doc__
+    call.__module__, call.__name__, call.__doc__ = make.__module__, make.__name__, make.__doc__
+    call.__qualname__ = make.__qualname__
     call.__annotations__ = {"return": make.__annotations__["return"]}
     call.__wrapped__ = init  # type: ignore[attr-defined]  # what `inspect.signature` looks at
     return call
@@ -158,8 +159,8 @@ class Calls:
     get_request = Call(lambda: calls.requests.get_request)
     list_submissions = Call(lambda: calls.requests.list_submissions)
     request = Call(lambda: with_options(calls.requests.RequestOptions, calls.requests.request))
-    collect = Call(lambda: calls.submissions.collect)
-    collect_each = Call(lambda: calls.submissions.collect_each)
+    collect = Call(lambda: with_options(calls.submissions.CollectOneOptions, calls.submissions.collect))
+    collect_each = Call(lambda: with_options(calls.submissions.CollectEachOptions, calls.submissions.collect_each))
     delete_request = Call(lambda: calls.requests.delete_request)
     expire_request = Call(lambda: calls.requests.expire_request)
     purge_request = Call(lambda: calls.requests.purge_request)

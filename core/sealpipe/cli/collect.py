@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sealpipe.cli import context, render
-from sealpipe.cli.options import CodeCommand, names_receipt, options
+from sealpipe.cli.options import CodeCommand, call_arguments, names_receipt, options
 from sealpipe.errors import DeliveryError, SealpipeError, UsageError
 
 if TYPE_CHECKING:
     from sealpipe.client import Client
-    from sealpipe.flows.collect.options import CollectJob, CollectPlan
+    from sealpipe.flows.collect.options import CollectEachOptions
     from sealpipe.flows.collect.result import CollectResult
     from sealpipe.state.receipt import Receipt
 
@@ -36,7 +35,7 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     from sealpipe.cli import disclosure
     from sealpipe.cli.collect_report import ProgressReport, print_errors, print_warnings, show
     from sealpipe.flows.collect import poll
-    from sealpipe.flows.collect.options import plan_collect
+    from sealpipe.flows.collect.options import CollectEachOptions
     from sealpipe.flows.collect.result import worst_error
 
     stored = bool(values["to"] or values["dir"])
@@ -47,31 +46,24 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         elsewhere=stored,
         dry_run=values["dry_run"],
     )
-    plan = plan_collect(
-        [_request(word) for word in requests],
-        key=values["key"],
-        wait=values["wait"] or timedelta(0),
-        pick=values["pick"],
-        to=values["to"],
-        mode=values["mode"],
-        folder=values["dir"],
-        # Requests whose values go to stdout are expired after that.
-        after=values["after"] if stored else "keep",
-        state=context.state_folder(values, "requests"),
-        dry_run=values["dry_run"],
-    )
     progress = ProgressReport()
+    given = call_arguments("collect", CollectEachOptions, values)
+    given["requests"] = [_request(word) for word in requests]
+    # Requests whose values go to stdout are expired after that.
+    given["after"] = values["after"] if stored else "keep"
+    given["state"] = context.state_folder(values, "requests")
+    asked = CollectEachOptions(**given, on_progress=progress)
     with context.open_client(values) as client:
-        plan = _named(client, plan, requests, values)
+        asked = _named(client, asked, requests, values)
         try:
-            results = client.run(poll.collect(client.session, plan, progress, tick=progress.tick))
+            results = client.run(poll.collect(client.session, asked, dry_run=values["dry_run"], tick=progress.tick))
         finally:
             progress.clear()
         problems: list[SealpipeError] = []
         for result in results:
             print_warnings(result)
         try:
-            show(client.session, results, plan, values, leave)
+            show(client.session, results, asked, values, leave)
         except DeliveryError as error:
             error.remedy = (
                 "stored values stay stored: run the command again for the report"
@@ -89,16 +81,17 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         raise first
 
 
-def _named(client: Client, plan: CollectPlan, words: Sequence[str], values: dict[str, Any]) -> CollectPlan:
-    """Return the plan with percent-encoded codes decoded. UsageError if one is ambiguous or repeated."""
-    jobs: list[CollectJob] = []
-    keep = context.state_folder(values, "requests")
-    for job, word in zip(plan.jobs, words, strict=True):
-        is_code = job.receipt is None and job.short_code == word  # not a receipt's, and without code: before it
-        jobs.append(replace(job, short_code=context.resolve_request_code(client, word, keep)) if is_code else job)
-    if len({job.short_code for job in jobs}) < len(jobs):
+def _named(
+    client: Client, asked: CollectEachOptions, words: Sequence[str], values: dict[str, Any]
+) -> CollectEachOptions:
+    """Return the options with percent-encoded codes decoded. UsageError if one is ambiguous or repeated."""
+    found = list(asked.requests)
+    for number, (each, word) in enumerate(zip(asked.requests, words, strict=True)):
+        if each == word:  # not a receipt's, and without code: before it
+            found[number] = context.resolve_request_code(client, word, context.state_folder(values, "requests"))
+    if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
-    return replace(plan, jobs=tuple(jobs))
+    return asked if found == asked.requests else replace(asked, requests=found)
 
 
 def _end(client: Client, results: Sequence[CollectResult], values: dict[str, Any]) -> list[SealpipeError]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sealpipe.cli import render
 from sealpipe.cli.disclosure import Disclosure
 from sealpipe.errors import SealpipeError
-from sealpipe.flows.collect.options import CollectPlan
+from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.collect.result import CollectResult, OpenedSubmission, Progress
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
@@ -116,13 +116,17 @@ def _words(error: SealpipeError) -> str:
 
 
 def show(
-    session: Session, results: Sequence[CollectResult], plan: CollectPlan, values: dict[str, Any], leave: Disclosure
+    session: Session,
+    results: Sequence[CollectResult],
+    options: CollectOptions,
+    values: dict[str, Any],
+    leave: Disclosure,
 ) -> None:
     """Print the result on stdout; values only through `leave`. DeliveryError if stdout cannot be written."""
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
         _show(results, values)
     else:
-        leave.write(session.registry, _hidden(results, plan), lambda: _show(results, values))
+        leave.write(session.registry, _hidden(results, options), lambda: _show(results, values))
 
 
 def _show(results: Sequence[CollectResult], values: dict[str, Any]) -> None:
@@ -190,12 +194,12 @@ def _submission(received: OpenedSubmission, *, with_values: bool) -> dict[str, A
     return {"short_code": received.short_code, "created_at": created, "marker": received.marker, "fields": rows}
 
 
-def _hidden(results: Sequence[CollectResult], plan: CollectPlan) -> Iterator[Secret]:
+def _hidden(results: Sequence[CollectResult], options: CollectOptions) -> Iterator[Secret]:
     """Yield all values to mask: all but those for a prompt of type `text`.
 
     The prompt's own type counts: the type in a submission is whatever its sender wrote.
     """
-    plain = {job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in plan.jobs}
+    plain = {job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in options.jobs}
     typed = [
         text
         for each in results

@@ -13,7 +13,7 @@ from sealpipe.times import format_time, parse_time
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sealpipe.flows.collect.options import CollectPlan
+    from sealpipe.flows.collect.options import CollectOptions
     from sealpipe.flows.deliver.recipients import DeliveryPlan, Recipient
     from sealpipe.flows.request.options import RequestOptions
     from sealpipe.flows.session import Session
@@ -47,20 +47,20 @@ def describe_request(
     return _with_recipients(session, made, recipients)._replace(labels=labels, expires_at=options.expires_at)
 
 
-def describe_collect(session: Session, plan: CollectPlan) -> OutgoingAction:
+def describe_collect(session: Session, options: CollectOptions) -> OutgoingAction:
     """What is collected: where its key comes from, and where values go; the caller is a sink, too."""
-    keys: list[object] = [] if plan.key == "credential" else [plan.key]
-    if plan.key == "credential":
-        receipts = [job.receipt for job in plan.jobs if job.receipt is not None and job.receipt.key == "new"]
+    keys: list[object] = [] if options.key == "credential" else [options.key]
+    if options.key == "credential":
+        receipts = [job.receipt for job in options.jobs if job.receipt is not None and job.receipt.key == "new"]
         keys += [receipt.seed for receipt in receipts if receipt.seed is not None]
     refs = [parse(key, "the key") if isinstance(key, str) else key for key in keys]
-    names = [target.ref.name for job in plan.jobs for target, _ in job.takes]
-    sinks = _identities(session, "sink", [*names, *(["dir"] if plan.folder is not None else [])])
+    names = [target.ref.name for job in options.jobs for target, _ in job.takes]
+    sinks = _identities(session, "sink", [*names, *(["dir"] if options.folder is not None else [])])
     return OutgoingAction(
         "collect",
         sources=_sources(session, refs),
         sinks=sinks or (CALLER,),
-        short_codes=tuple(job.short_code for job in plan.jobs),
+        short_codes=tuple(job.short_code for job in options.jobs),
         service=session.base_url,
     )
 

@@ -19,7 +19,7 @@ from sealpipe.cli import collect_report, render
 from sealpipe.errors import SealpipeError
 from sealpipe.flows import Do, Notify, Send, Wait
 from sealpipe.flows.collect import poll
-from sealpipe.flows.collect.options import plan_collect
+from sealpipe.flows.collect.options import CollectEachOptions
 from sealpipe.http.network import ServiceNetwork
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
@@ -64,9 +64,9 @@ class Jumping:
 
 def ours(client, codes, seconds, *, countdown):
     clock, progress = Jumping(), collect_report.ProgressReport()
-    plan = plan_collect(codes, wait=timedelta(seconds=seconds))
+    plan = CollectEachOptions(codes, wait=timedelta(seconds=seconds), on_progress=progress)
     network = ServiceNetwork(client.session)
-    flow = poll.collect(client.session, plan, progress, tick=1.0 if countdown else None, clock=lambda: clock.now)
+    flow = poll.collect(client.session, plan, tick=1.0 if countdown else None, clock=lambda: clock.now)
     began = time.process_time()
     found = clock.drive(flow, network)
     spent = time.process_time() - began

@@ -31,7 +31,7 @@ from sealpipe.errors import (
 from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.collect.key import OpeningKey, check_key
 from sealpipe.flows.collect.open import SubmissionSet, plan_writes
-from sealpipe.flows.collect.options import CollectJob, CollectPlan, has_match, no_match_error, pick
+from sealpipe.flows.collect.options import CollectJob, CollectOptions, has_match, no_match_error, pick
 from sealpipe.flows.collect.result import (
     CollectResult,
     Event,
@@ -56,14 +56,16 @@ class RequestCollector:
         self,
         session: Session,
         job: CollectJob,
-        plan: CollectPlan,
+        options: CollectOptions,
         keys: Sequence[OpeningKey],
         tell: ProgressReporter,
         clock: Callable[[], float],
+        *,
+        dry_run: bool,
     ) -> None:
-        self._session, self._job, self._plan, self._keys, self._tell = session, job, plan, keys, tell
-        self._clock = clock
-        self._answers = SubmissionSet(job, plan.folder, keys, session.credential.tag)
+        self._session, self._job, self._options, self._keys, self._tell = session, job, options, keys, tell
+        self._clock, self._dry_run = clock, dry_run
+        self._answers = SubmissionSet(job, options.folder_path, keys, session.credential.tag)
         self._over = False
         self._asks_at = -inf  # when its state has to be asked for, whatever else is asked
         self._skipped = 0
@@ -90,7 +92,7 @@ class RequestCollector:
         self.trouble, self.troubles = None, 0
         self._skipped = found.skipped or 0
         yield Do(partial(self._answers.add, found.items))
-        if has_match(self._answers.usable, self._plan.pick):
+        if has_match(self._answers.usable, self._options.pick):
             yield from self._tell(Progress("answered", self.short_code))
             self.result = yield from self._collect()
         elif self._over:
@@ -127,28 +129,28 @@ class RequestCollector:
 
     def _collect(self) -> Flow[CollectResult]:
         try:
-            chosen = pick(self._answers.usable, self._plan.pick, self.short_code)
+            chosen = pick(self._answers.usable, self._options.pick, self.short_code)
         except TooManySubmissionsError:
             # Nothing is stored; what cannot be used is kept all the same.
             self._kept_in = (yield from self._unanswered("failed")).kept_in
             raise
         made = self._made("collected")
         made.submissions = tuple(chosen)
-        wanted = [write for each in chosen for write in plan_writes(self._job, each, self._plan.folder)]
+        wanted = [write for each in chosen for write in plan_writes(self._job, each, self._options.folder_path)]
         words = yield from describe_writes(self._session, wanted)
-        if self._plan.dry_run:
+        if self._dry_run:
             made.planned = tuple(
                 PlannedWrite(write.marker, str(write.ref), write.keys, told)
                 for write, told in zip(wanted, words, strict=True)
             )
             return made
-        if not wanted and not made.unreadable and self._plan.after == "keep":
+        if not wanted and not made.unreadable and self._options.after == "keep":
             return made  # nothing that a record would be for
         record = yield from self._locked()
         try:
             yield from self._keep(record, made, self._answers.locked_up())
             yield from self._store(record, wanted, made)
-            if self._plan.after == "expire" and not made.failures:
+            if self._options.after == "expire" and not made.failures:
                 yield from self._end(record, made)
         finally:
             record.close()
@@ -195,17 +197,17 @@ class RequestCollector:
         known = self._answers.known
         late = {item.identity: item for item in made.ended.submissions if item.identity not in known}
         made.late, made.kept_in = len(late), record.place if late else made.kept_in
-        if late and self._plan.pick == "each":
+        if late and self._options.pick == "each":
             yield Do(partial(self._answers.add, late.values()))
             new = self._answers.of(late)
-            wanted = [write for each in new for write in plan_writes(self._job, each, self._plan.folder)]
+            wanted = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
             yield from self._store(record, wanted, made)
             made.submissions = (*made.submissions, *new)
             made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
 
     def _over_without(self) -> Flow[CollectResult]:
         """What is over without what is asked for. Raises SubmissionNotFoundError where it has other answers."""
-        usable, named = self._answers.usable, self._plan.pick
+        usable, named = self._answers.usable, self._options.pick
         # One that is there and cannot be used is told as such.
         if usable and not any(named == each.short_code for each in self._answers.unreadable):
             self._kept_in = (yield from self._unanswered("failed")).kept_in
@@ -214,7 +216,7 @@ class RequestCollector:
 
     def _unanswered(self, status: Status) -> Flow[CollectResult]:
         made = self._made(status)
-        if made.unreadable and not self._plan.dry_run:
+        if made.unreadable and not self._dry_run:
             record = yield from self._locked()
             try:
                 yield from self._keep(record, made, self._answers.locked_up())
@@ -225,11 +227,11 @@ class RequestCollector:
     def _locked(self) -> Flow[Ledger]:
         from sealpipe.flows.request.expire import lock_record
 
-        return (yield from lock_record(self._session, self.short_code, self._plan.state))
+        return (yield from lock_record(self._session, self.short_code, self._options.state_path))
 
     def _keep_what_is_there(self, budget: Budget) -> Flow[None]:
         """The ciphertext of everything, where the service is not to be trusted with it any more."""
-        if self._plan.dry_run:
+        if self._dry_run:
             return
         with suppress(SealpipeError):  # that it is not to be trusted matters more
             found = yield from call(api.submissions(self.short_code), budget)
@@ -249,7 +251,7 @@ class RequestCollector:
             unreadable=self._answers.unreadable,
             skipped=self._skipped,
             error=error,
-            pick=self._plan.pick,
+            pick=self._options.pick,
             seen=self._answers.known,
             kept_in=self._kept_in,
         )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
 from sealpipe.flows.collect.key import OpensWith
-from sealpipe.flows.collect.result import OpenedSubmission, describe_no_match
+from sealpipe.flows.collect.result import OnProgress, OpenedSubmission, describe_no_match
+from sealpipe.flows.share.options import set_checked
 from sealpipe.flows.store.targets import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
 from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, SinkField
@@ -122,66 +123,92 @@ class CollectJob:
         return None if self.receipt is None else self.receipt.prompts
 
 
-@dataclass(frozen=True, slots=True)
-class CollectPlan:
-    """What is to be collected. `wait` is in seconds; `folder` takes each submission as a folder of files.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class CollectOptions:
+    """How to collect: the arguments of `Client.collect` and `collect_each`, and the options of `sealpipe collect`.
 
-    `state` is where ciphertext and ledger are kept, None for nowhere on disk.
+    Checked when it is made, as far as that goes without a source, a sink or the service. Raises UsageError.
     """
 
-    jobs: tuple[CollectJob, ...]
-    key: OpensWith = field(default="credential", repr=False)
-    wait: float = 0.0
+    key: OpensWith = "credential"
+    """What opens submissions: `credential` (and the previous one), a seed, an access link or a key pair."""
+    wait: timedelta | str | None = None
+    """How long to wait for a submission; None: not at all."""
     pick: str = "only"
+    """Which submission to take: only, newest, oldest, each, or a submission's short code or marker."""
+    to: Sequence[str | Reference] = ()
+    """The sinks that store it."""
+    mode: Mode = "create"
+    """What to do if a target exists: fail (create), overwrite (replace) or add keys (merge)."""
+    folder: str | Path | None = None
+    """The folder that receives each submission as a folder of files."""
     after: After = "keep"
-    folder: Path | None = None
-    state: Path | None = None
-    dry_run: bool = False
+    """What becomes of the request after everything is stored: keep it, or expire it."""
+    state: str | Path | None = None
+    """The folder that keeps ciphertext and ledger; None: nothing is kept on disk."""
+    on_progress: OnProgress | None = None
+    """What is called with a `Progress` now and then; what it raises ends the call."""
+
+    jobs: tuple[CollectJob, ...] = field(init=False)
+    """What each request gives to each target."""
+    seconds: float = field(init=False)
+    """`wait` in seconds."""
+    folder_path: Path | None = field(init=False)
+    """`folder`, absolute."""
+    state_path: Path | None = field(init=False)
+    """`state` as a path."""
+
+    def _check(self, requests: Sequence[str | Receipt]) -> None:
+        if not requests:
+            remedy = "name a request: its short code, or its receipt's file"
+            raise UsageError("there is nothing to collect", remedy=remedy)
+        if self.after not in ("keep", "expire"):
+            raise UsageError("after is neither keep nor expire")
+        if not self.pick:
+            remedy = "it is one of " + ", ".join(WORDS) + ", or a submission's short code"
+            raise UsageError("pick is empty", remedy=remedy)
+        check_pick(self.pick)
+        seconds = 0.0 if self.wait is None else as_seconds(self.wait)
+        if seconds < 0:
+            raise UsageError("wait is less than nothing", remedy="leave it out to look once")
+        targets = parse_targets(self.to, self.mode, PLACES)
+        jobs = [_plan_job(each, targets) for each in requests]
+        codes = [job.short_code for job in jobs]
+        for code in codes:
+            called(code)
+            if codes.count(code) > 1:
+                raise UsageError(f"the request {code} is named twice", remedy="name each once")
+        for target in targets:
+            _check_places(target, several=len(codes) > 1, each=self.pick == "each")
+        set_checked(
+            self,
+            jobs=tuple(jobs),
+            seconds=seconds,
+            folder_path=None if self.folder is None else Path(self.folder).absolute(),
+            state_path=None if self.state is None else Path(self.state),
+        )
 
 
-def plan_collect(
-    requests: Sequence[str | Receipt],
-    *,
-    key: OpensWith = "credential",
-    wait: timedelta | str | None = None,
-    pick: str = "only",
-    to: Sequence[str | Reference] = (),
-    mode: Mode = "create",
-    folder: str | Path | None = None,
-    after: After = "keep",
-    state: str | Path | None = None,
-    dry_run: bool = False,
-) -> CollectPlan:
-    """Check what is asked for. Each request is a short code or a receipt. Raises UsageError."""
-    if not requests:
-        raise UsageError("there is nothing to collect", remedy="name a request: its short code, or its receipt's file")
-    if after not in ("keep", "expire"):
-        raise UsageError("after is neither keep nor expire")
-    if not pick:
-        raise UsageError("pick is empty", remedy="it is one of " + ", ".join(WORDS) + ", or a submission's short code")
-    check_pick(pick)
-    seconds = 0.0 if wait is None else as_seconds(wait)
-    if seconds < 0:
-        raise UsageError("wait is less than nothing", remedy="leave it out to look once")
-    targets = parse_targets(to, mode, PLACES)
-    jobs = [_plan_job(each, targets) for each in requests]
-    codes = [job.short_code for job in jobs]
-    for code in codes:
-        called(code)
-        if codes.count(code) > 1:
-            raise UsageError(f"the request {code} is named twice", remedy="name each once")
-    for target in targets:
-        _check_places(target, several=len(codes) > 1, each=pick == "each")
-    return CollectPlan(
-        tuple(jobs),
-        key,
-        seconds,
-        pick,
-        after,
-        None if folder is None else Path(folder).absolute(),
-        None if state is None else Path(state),
-        dry_run,
-    )
+@dataclass(frozen=True, repr=False, eq=False)
+class CollectOneOptions(CollectOptions):
+    """The arguments of `Client.collect`."""
+
+    request: str | Receipt
+    """The request: its short code, or its receipt."""
+
+    def __post_init__(self) -> None:
+        self._check([self.request])
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class CollectEachOptions(CollectOptions):
+    """The arguments of `Client.collect_each`, and what `sealpipe collect` is given."""
+
+    requests: Sequence[str | Receipt]
+    """The requests: each a short code, or a receipt."""
+
+    def __post_init__(self) -> None:
+        self._check(self.requests)
 
 
 def sample_writes(job: CollectJob) -> list[SinkWrite]:

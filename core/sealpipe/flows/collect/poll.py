@@ -18,8 +18,8 @@ from sealpipe.errors import (
 from sealpipe.flows import Do, Flow, Wait, outgoing, policy
 from sealpipe.flows.collect.collection import RequestCollector
 from sealpipe.flows.collect.key import OpeningKey, load_keys
-from sealpipe.flows.collect.options import CollectPlan, sample_writes
-from sealpipe.flows.collect.result import CallbackError, CollectResult, OnProgress, Progress, ProgressReporter
+from sealpipe.flows.collect.options import CollectOptions, sample_writes
+from sealpipe.flows.collect.result import CallbackError, CollectResult, Progress, ProgressReporter
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import describe_writes
 from sealpipe.plugin import OutgoingAction
@@ -34,26 +34,27 @@ FATAL: Final = (AuthenticationError, PermissionDeniedError)
 
 def collect(
     session: Session,
-    plan: CollectPlan,
-    on_progress: OnProgress | None = None,
+    options: CollectOptions,
     *,
+    dry_run: bool = False,
     tick: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Flow[list[CollectResult]]:
     """All of them, in their order. Only what concerns every one of them is raised, and what `on_progress` raises.
 
-    `tick` is how often `on_progress` is told of the waiting, in seconds; None: at each look.
+    `dry_run`: submissions are opened; nothing is stored, expired, or told to observers. `tick` is how often
+    `on_progress` is told of the waiting, in seconds; None: at each look.
     """
-    session.check_clear(plan.pick, *(job.short_code for job in plan.jobs))  # before results and files name them
-    work = _collect(session, plan, on_progress, tick, clock)
+    session.check_clear(options.pick, *(job.short_code for job in options.jobs))  # before results and files name them
+    work = _collect(session, options, tick, clock, dry_run=dry_run)
     if not session.overseers:
         return (yield from work)
-    leaving: OutgoingAction = yield Do(partial(outgoing.describe_collect, session, plan))
-    if plan.after == "expire" and not plan.dry_run:
-        for job in plan.jobs:
+    leaving: OutgoingAction = yield Do(partial(outgoing.describe_collect, session, options))
+    if options.after == "expire" and not dry_run:
+        for job in options.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
             yield from policy.check_policies(session, ending)
-    if plan.dry_run:  # it changes nothing, and shows what a policy would say
+    if dry_run:  # it changes nothing, and shows what a policy would say
         yield from policy.check_policies(session, leaving)
         return (yield from work)
     return (yield from policy.run_under_policy(session, leaving, work, lambda _: None))  # each was told
@@ -61,44 +62,46 @@ def collect(
 
 def _collect(
     session: Session,
-    plan: CollectPlan,
-    on_progress: OnProgress | None,
+    options: CollectOptions,
     tick: float | None,
     clock: Callable[[], float],
+    *,
+    dry_run: bool,
 ) -> Flow[list[CollectResult]]:
-    tell = ProgressReporter(on_progress)
+    tell = ProgressReporter(options.on_progress)
     try:
-        works = yield from _start(session, plan, tell, clock)
-        yield from _poll(session, plan, works, tell, tick, clock)
+        works = yield from _start(session, options, tell, clock, dry_run=dry_run)
+        yield from _poll(session, options, works, tell, tick, clock)
     except CallbackError as raised:
         error = raised.error
     else:
         results = [work.result for work in works if work.result is not None]
-        for result in results if not plan.dry_run else ():
+        for result in results if not dry_run else ():
             result.warnings += yield from policy.report_collect(session, result)
         return results
     raise error
 
 
 def _start(
-    session: Session, plan: CollectPlan, tell: ProgressReporter, clock: Callable[[], float]
+    session: Session, options: CollectOptions, tell: ProgressReporter, clock: Callable[[], float], *, dry_run: bool
 ) -> Flow[list[RequestCollector]]:
     """One for each request, its keys in hand. What opens all of them is looked up once."""
-    for job in plan.jobs:
+    for job in options.jobs:
         yield from describe_writes(session, sample_writes(job))
     works: list[RequestCollector] = []
     rings: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
-    for job in plan.jobs:
+    for job in options.jobs:
         own = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
         if own not in rings:
             try:
-                rings[own] = yield from load_keys(session, plan.key, job.receipt)
+                rings[own] = yield from load_keys(session, options.key, job.receipt)
             except SealpipeError as error:
-                if own is None or plan.key != "credential":
+                if own is None or options.key != "credential":
                     raise
                 rings[own] = error
         keys = rings[own]
-        works.append(RequestCollector(session, job, plan, () if isinstance(keys, SealpipeError) else keys, tell, clock))
+        known = () if isinstance(keys, SealpipeError) else keys
+        works.append(RequestCollector(session, job, options, known, tell, clock, dry_run=dry_run))
         if isinstance(keys, SealpipeError):
             works[-1].fail(keys)
     return works
@@ -106,7 +109,7 @@ def _start(
 
 def _poll(
     session: Session,
-    plan: CollectPlan,
+    options: CollectOptions,
     works: Sequence[RequestCollector],
     tell: ProgressReporter,
     tick: float | None,
@@ -118,18 +121,18 @@ def _poll(
 
     def hold_back(looks: int, number: int) -> Flow[float]:
         """Wait until so many looks may leave, while there is time; what is left of that."""
-        left = plan.wait - (clock() - started)
+        left = options.seconds - (clock() - started)
         if left > 0:
             yield from _wait(min(left, allowance.take(looks)), left, number, tell, tick)
-        return plan.wait - (clock() - started)
+        return options.seconds - (clock() - started)
 
     while True:
         passed = clock() - started
-        at_state = passed - looked_at_state >= STATE_INTERVAL or passed >= plan.wait
+        at_state = passed - looked_at_state >= STATE_INTERVAL or passed >= options.seconds
         looked_at_state = passed if at_state else looked_at_state
         yield from _poll_round(session, _open(works), hold_back, tell, at_state=at_state)
-        left, open_works = plan.wait - (clock() - started), _open(works)
-        if not open_works or passed >= plan.wait:  # the last look at each comes when time is out, not before
+        left, open_works = options.seconds - (clock() - started), _open(works)
+        if not open_works or passed >= options.seconds:  # the last look at each comes when time is out, not before
             break
         number = len(open_works)
         pause = min(left, look_interval(clock() - started, number))
