@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from sealpipe.config import Config
 from sealpipe.flows.session import Session, open_session
-from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.registry import Registry
-from sealpipe.registry.hooks import read_policy_hooks
+from sealpipe.registry.stores import read_policy_hooks
 from sealpipe.secret import Secret, strips_frames
 from sealpipe.secret_scan import CustodyGate
 from sealpipe.times import as_seconds
 
 if TYPE_CHECKING:
     from sealpipe.flows import Flow
+    from sealpipe.http.plugin_network import PluginNetwork
     from sealpipe.wire.fields import Field
 
 P = ParamSpec("P")
@@ -53,7 +53,13 @@ def registry(
     Nothing is read or made before it is needed. `deadline` is in seconds, for each exchange of a plugin with whatever
     it talks to. `config` stands in for the user's config file: the doctor's is as far as that can be used.
     """
-    network = cache(partial(PluginNetwork, None if ca_file is None else Path(ca_file), gate, deadline))
+
+    @cache
+    def network() -> PluginNetwork:
+        from sealpipe.http.plugin_network import PluginNetwork  # most shares read from this machine alone
+
+        return PluginNetwork(None if ca_file is None else Path(ca_file), gate, deadline)
+
     return Registry(
         config=config or (lambda: Config(os.environ).user),
         network=network,

@@ -15,7 +15,7 @@ import pytest
 
 from sealpipe.errors import NotConfiguredError, PluginError
 from sealpipe.registry import Registry
-from sealpipe.registry.hooks import PolicyHook
+from sealpipe.registry.stores import PolicyHook
 from sealpipe_plugins.audit import chain
 from sealpipe_plugins.audit.verify import verify
 from sealpipe_rehearsal.running_service import RunningService

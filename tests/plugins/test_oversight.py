@@ -14,7 +14,7 @@ from sealpipe import AsyncClient, Client, NotConfiguredError, PolicyError, Setti
 from sealpipe.errors import PluginError
 from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
-from sealpipe.registry.hooks import PolicyHook, read_policy_hooks
+from sealpipe.registry.stores import PolicyHook, read_policy_hooks
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site
 from support.machines import ALLOWS_ALL

@@ -15,7 +15,7 @@ from sealpipe.cli import COMMANDS
 from sealpipe.flows.retry import call
 from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
-from sealpipe.registry.hooks import PolicyHook
+from sealpipe.registry.stores import PolicyHook
 from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site
 from support.machines import ALLOWS_ALL, Machine, lists

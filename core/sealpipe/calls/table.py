@@ -12,10 +12,8 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from sealpipe import calls
-from sealpipe.calls import shares
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
-from sealpipe.flows.share.options import ShareOptions
 from sealpipe.secret import strips_frames
 
 if TYPE_CHECKING:
@@ -146,13 +144,13 @@ def with_options(
 class Calls:
     """The calls, by their names."""
 
-    create_share = Call(lambda: shares.create_share)
-    list_shares = Call(lambda: shares.list_shares)
-    iter_shares = ListCall(lambda: shares.iter_shares)
-    get_share = Call(lambda: shares.get_share)
-    expire_share = Call(lambda: shares.expire_share)
-    share = Call(lambda: with_options(ShareOptions, shares.share))
-    resume = Call(lambda: shares.resume)
+    create_share = Call(lambda: calls.shares.create_share)
+    list_shares = Call(lambda: calls.shares.list_shares)
+    iter_shares = ListCall(lambda: calls.shares.iter_shares)
+    get_share = Call(lambda: calls.shares.get_share)
+    expire_share = Call(lambda: calls.shares.expire_share)
+    share = Call(lambda: with_options(calls.shares.ShareOptions, calls.shares.share))
+    resume = Call(lambda: calls.shares.resume)
     create_request = Call(lambda: calls.requests.create_request)
     list_requests = Call(lambda: calls.requests.list_requests)
     iter_requests = ListCall(lambda: calls.requests.iter_requests)

@@ -60,7 +60,7 @@ def make_session(values: Mapping[str, Any]) -> Session:
     from sealpipe import permissions
     from sealpipe.cli import render
     from sealpipe.flows.session import open_session
-    from sealpipe.registry.hooks import read_policy_hooks
+    from sealpipe.registry.stores import read_policy_hooks
 
     file = values["api_key_file"]
     config = run_config()

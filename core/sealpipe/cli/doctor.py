@@ -66,7 +66,7 @@ def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     from sealpipe.doctor import failure, run_check
     from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
-    from sealpipe.registry.hooks import read_policy_hooks
+    from sealpipe.registry.stores import read_policy_hooks
     from sealpipe.setup import registry
 
     config = context.run_config()
@@ -106,7 +106,7 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from sealpipe.doctor.scopes import ScopeResults, check_scopes
     from sealpipe.errors import SealpipeError
     from sealpipe.flows.session import Session
-    from sealpipe.registry.hooks import read_policy_hooks
+    from sealpipe.registry.stores import read_policy_hooks
 
     config = context.run_config()
     given = {name: settings[name].usable() for name in ("base_url", "link_base_url", "ca_file")}

@@ -83,7 +83,7 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     from sealpipe.client import run
     from sealpipe.flows import policy
     from sealpipe.plugin import OutgoingAction
-    from sealpipe.registry.hooks import read_policy_hooks
+    from sealpipe.registry.stores import read_policy_hooks
 
     config = context.run_config()
     watching = read_policy_hooks(config.user, config.machine)

@@ -20,7 +20,7 @@ from sealpipe.registry.stores import PLUGIN, unknown_plugin_variables
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
     from sealpipe.registry.catalog import InstalledPlugin
-    from sealpipe.registry.hooks import PolicyHook
+    from sealpipe.registry.stores import PolicyHook
 
 _SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
 

@@ -24,7 +24,7 @@ from sealpipe.times import format_time
 if TYPE_CHECKING:
     from sealpipe.flows.collect.result import CollectResult
     from sealpipe.registry import Registry
-    from sealpipe.registry.hooks import PolicyHook
+    from sealpipe.registry.stores import PolicyHook
     from sealpipe.secret_scan import CustodyGate
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from sealpipe.secret_scan import CustodyGate
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
-    from sealpipe.registry.hooks import PolicyHook
+    from sealpipe.registry.stores import PolicyHook
 
 _MISSING = {
     "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty secrets)",

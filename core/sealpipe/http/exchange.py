@@ -15,7 +15,6 @@ from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import UsageError
 from sealpipe.http.addresses import pool_proxy, proxy_for
-from sealpipe.http.tls import tls_context
 from sealpipe.secret_scan import CustodyGate, credential_leak_error
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ def pool_options(session: Session) -> dict[str, Any]:
     """Options of a connection pool to the service. Certificates are read only where TLS is spoken."""
     options: dict[str, Any] = {"max_connections": 10, "http1": True, "http2": False}
     if session.base_url.startswith("https://"):
+        from sealpipe.http.tls import tls_context
+
         options["ssl_context"] = tls_context(os.environ, session.ca_file)
     options["proxy"] = pool_proxy(proxy_for(session.base_url), options.get("ssl_context"))
     return options

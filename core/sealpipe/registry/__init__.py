@@ -32,8 +32,8 @@ from sealpipe.plugin import (
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Reference
 from sealpipe.registry.calls import call_plugin, fetch_all, import_object, install_command, suggest
-from sealpipe.registry.hooks import PolicyHook, ask_policies, notify_observers
 from sealpipe.registry.stores import (
+    PolicyHook,
     Store,
     allowed_plugins,
     check_store_names,
@@ -223,10 +223,14 @@ class Registry:
         if self.stores:
             self.catalog.third_parties()  # they are looked up for their names: a store may bear one
             check_store_names(self.stores, self.catalog.of_references())
+        from sealpipe.registry.hooks import ask_policies  # only where there is a policy
+
         ask_policies(self.catalog, hooks, plan)
 
     def tell(self, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
         """Tell every observer. Raises PluginError where a required one cannot be told."""
+        from sealpipe.registry.hooks import notify_observers  # only where there is an observer
+
         notify_observers(self.catalog, hooks, event)
 
     def close(self) -> None:

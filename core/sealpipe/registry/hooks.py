@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, PolicyError
+from sealpipe.errors import PayloadTooLargeError, PluginError, PolicyError
 from sealpipe.plugin import OutgoingAction, VetoError
 from sealpipe.registry.calls import call_plugin
-from sealpipe.registry.stores import read_tables
+from sealpipe.registry.stores import AUDIT, BUILT_IN_HOOKS, PolicyHook
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
@@ -67,21 +67,6 @@ def _commands_error(kind: str) -> PluginError:
     return PluginError(f"could not add its commands ({kind})")
 
 
-AUDIT: Final = "sealpipe_plugins.audit.observer"
-SERVICE: Final = "service"
-"""The table of `[enforce]` that fixes addresses: it oversees nothing."""
-
-BUILT_IN: Final[Mapping[str, str]] = {"audit": AUDIT, "policy": "sealpipe_plugins.policy"}
-
-
-class PolicyHook(NamedTuple):
-    """A policy or observer, and its table of the config. `enforced`: the machine's, not the user's."""
-
-    name: str
-    table: Mapping[str, Any]
-    enforced: bool = False
-
-
 def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
     """Ask every policy. Raises PolicyError, or PluginError where one cannot say: then nothing may leave either."""
     for hook in hooks:
@@ -110,7 +95,7 @@ class _GuardedVetoError(PluginError):
 
 
 def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> None:
-    built_in = BUILT_IN.get(hook.name)
+    built_in = BUILT_IN_HOOKS.get(hook.name)
     module = import_module(built_in) if built_in else catalog.module(hook.name)
     implementation = getattr(module, function, None)
     if implementation is None:
@@ -123,19 +108,6 @@ def _ask(call: Any, values: Mapping[str, Any]) -> None:
         call(**values)
     except VetoError as refusal:
         raise _GuardedVetoError(str(refusal)) from None
-
-
-def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[PolicyHook, ...]:
-    """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
-    table."""
-    enforced = read_tables(machine, "enforce")
-    found = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
-    found += [PolicyHook(name, user[name]) for name in BUILT_IN if name in user]
-    found += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
-    for hook in found:
-        if not isinstance(hook.table, Mapping):
-            raise NotConfiguredError(f"the config's {hook.name} is not a table", remedy=f"write [{hook.name}]")
-    return tuple(found)
 
 
 def audit_heads() -> Mapping[Path, str]:

@@ -1,4 +1,6 @@
-"""Named stores: one backend with settings of its own, under a name that references use (DESIGN section 5).
+"""What the configuration says of plugins: named stores, which plugins may be loaded, policies and observers.
+
+A named store is one backend with settings of its own, under a name that references use (DESIGN section 5).
 
 In the config file `[stores.prod-vault]` with `plugin = "vault"`, or in the environment
 `SEALPIPE_STORE__PROD_VAULT__PLUGIN=vault`. A backend's own name is its default store.
@@ -8,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sealpipe.errors import SettingError
+from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.reference.text import NAME
 
 STORE, PLUGIN = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
@@ -149,3 +151,31 @@ def preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _has_from(table: object) -> bool:
     return isinstance(table, Mapping) and "from" in table
+
+
+AUDIT: Final = "sealpipe_plugins.audit.observer"
+SERVICE: Final = "service"
+"""The table of `[enforce]` that fixes addresses: it oversees nothing."""
+
+BUILT_IN_HOOKS: Final[Mapping[str, str]] = {"audit": AUDIT, "policy": "sealpipe_plugins.policy"}
+
+
+class PolicyHook(NamedTuple):
+    """A policy or observer, and its table of the config. `enforced`: the machine's, not the user's."""
+
+    name: str
+    table: Mapping[str, Any]
+    enforced: bool = False
+
+
+def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tuple[PolicyHook, ...]:
+    """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
+    table."""
+    enforced = read_tables(machine, "enforce")
+    found = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
+    found += [PolicyHook(name, user[name]) for name in BUILT_IN_HOOKS if name in user]
+    found += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
+    for hook in found:
+        if not isinstance(hook.table, Mapping):
+            raise NotConfiguredError(f"the config's {hook.name} is not a table", remedy=f"write [{hook.name}]")
+    return tuple(found)
