@@ -16,7 +16,7 @@ from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share import expire as expiring
 from sealpipe.flows.share import post as sharing
-from sealpipe.flows.share.options import ShareOptions
+from sealpipe.flows.share.options import ShareOptions as ShareOptions
 from sealpipe.flows.share.post import Share
 from sealpipe.plugin.outgoing import LITERAL
 from sealpipe.state.entry import Entry, keep_entry_on_error
