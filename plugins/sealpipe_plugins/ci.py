@@ -86,7 +86,7 @@ class PlainCI(CI):
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
         """UnsupportedError: what it hands on, it takes from stdout."""
-        raise UnsupportedError("this CI has no way to hand a value on", remedy="take it from stdout, or use --receipt")
+        raise UnsupportedError("this CI system has no outputs", remedy="take it from stdout, or use --receipt")
 
     def summary(self, markdown: str) -> None:
         """Nothing: no summary is known."""

@@ -75,7 +75,7 @@ def comment_id(reply: Reply) -> str:
     """The number of what was made. UnknownOutcomeError where the answer has none."""
     identifier = reply.member("id")
     if not isinstance(identifier, int):
-        raise UnknownOutcomeError(f"what answers in {reply.system}'s place is not {reply.system}", remedy=CHECK_FIRST)
+        raise UnknownOutcomeError(f"the server is not {reply.system}", remedy=CHECK_FIRST)
     return str(identifier)
 
 

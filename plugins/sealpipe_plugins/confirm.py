@@ -54,7 +54,7 @@ def store_and_confirm(
         if after is None:
             return Outcome(snapshot, snapshot.version, wrote=outcome_error is not None)
         if outcome_error is not None:
-            raise UnavailableError(f"{target} is not written: the store failed", remedy="run it again")
+            raise UnavailableError(f"{target} was not written: the store failed", remedy="run it again")
         try:
             version = write(snapshot, after, tries)
         except UnknownOutcomeError as error:
@@ -68,7 +68,7 @@ def store_and_confirm(
 def require_same(read_back_values: object, sent: object, locator: Locator) -> None:
     """Raise PluginError where what was read back differs from what was sent."""
     if read_back_values != sent:
-        raise PluginError(f"{locator} did not read back as it was written", remedy="check who else writes to it")
+        raise PluginError(f"{locator} did not read back as it was written", remedy="check what else writes to it")
 
 
 def has_marker(markers: str, marker: str) -> bool:

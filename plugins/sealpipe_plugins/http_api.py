@@ -159,7 +159,7 @@ class Endpoint:
         for value in headers.values():
             if isinstance(value, Secret) and not re.fullmatch(r"[!-~]+( [!-~]+)?", value.reveal()):
                 raise NotConfiguredError(
-                    f"the token of {self._context.store} has characters that no token has", remedy="set it again"
+                    f"the token of {self._context.store} contains invalid characters", remedy="set it again"
                 )
 
     def _no_response_error(self, error: Exception, *, writes: bool) -> PluginError:
@@ -210,5 +210,5 @@ def _check_address(url: Secret, setting: str) -> str:
     if not host or not re.fullmatch(r"[!-~]+", url.reveal()) or "@" in parts.netloc or parts.fragment:
         raise NotConfiguredError(f"{setting} is not an address", remedy="write it as https://host/path")
     if in_clear(parts.scheme, host):
-        raise NotConfiguredError(f"{setting} must be an https address", remedy="http is for this machine only")
+        raise NotConfiguredError(f"{setting} must be an https address", remedy="http is only for loopback")
     return host if port is None else f"{host}:{port}"

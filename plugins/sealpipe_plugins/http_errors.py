@@ -30,15 +30,15 @@ Refusal = tuple[type[PluginError], str, str]
 Refusals = Mapping[int, Refusal]
 
 _DEFAULTS: Final[Refusals] = {
-    401: (BackendAuthError, "refused the token", "check that it is complete, not expired, and this system's"),
-    403: (AccessDeniedError, "does not let this token do that", "grant it the permission that the documentation names"),
+    401: (BackendAuthError, "refused the token", "check that it is complete, not expired, and for this system"),
+    403: (AccessDeniedError, "does not let this token do that", "grant it the permission named in the documentation"),
     404: (
         SecretNotFoundError,
-        "has no such thing, or hides it from this token",
-        "check the name, and what the token may see",
+        "does not have it, or hides it from this token",
+        "check the name and the token's permissions",
     ),
     410: (SecretNotFoundError, "no longer has it", "check the name"),
-    413: (PluginError, "does not take a message of this length", "shorten it"),
+    413: (PluginError, "rejects a message of this length", "shorten it"),
 }
 
 _HOSTNAME_MISMATCH: Final = (62, 64)
@@ -65,7 +65,7 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
     if status >= 500 or status == 408:
         # A gateway answers this, too, when the system behind it has done its work.
         if reply.writes:
-            raise UnknownOutcomeError(f"{system} failed while it had the message ({status})", remedy=CHECK_FIRST)
+            raise UnknownOutcomeError(f"{system} failed after the message was sent ({status})", remedy=CHECK_FIRST)
         raise UnavailableError(f"{system} failed ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after)
     if 300 <= status < 400:
         raise NotConfiguredError(
@@ -103,7 +103,7 @@ def connect_error(error: BaseException, system: str, host: str) -> PluginError:
             )
         if isinstance(cause, ssl.SSLError):
             return NotConfiguredError(
-                f"{host_name} does not speak TLS, or no safe version of it", remedy="check the port"
+                f"{host_name} does not speak TLS, or only an unsafe version", remedy="check the port"
             )
         if isinstance(cause, OSError) and cause.strerror:
             return UnavailableError(

@@ -61,13 +61,11 @@ def _load_rules(config: Mapping[str, Any], *, enforced: bool) -> Mapping[str, An
                 f"{where} has a rule {name[:40]!r} that does not exist", remedy=f"the rules are {', '.join(_RULES)}"
             )
         if not _SHAPES[name](value):
-            raise NotConfiguredError(
-                f"{where} has its rule {name!r} in no form that it takes", remedy=_describe_form(name)
-            )
+            raise NotConfiguredError(f"{where} has an invalid value for the rule {name!r}", remedy=_describe_form(name))
     missing = [name for name in REQUIRED_LISTS if name not in rules]
     if enforced and missing:
         raise NotConfiguredError(
-            f"{where} is this machine's, and lacks {', '.join(missing)}",
+            f"{where} is this machine's and lacks {', '.join(missing)}",
             remedy=f'name all of {", ".join(REQUIRED_LISTS)}: [] allows none, ["*"] allows all',
         )
     return rules
@@ -79,7 +77,7 @@ def _describe_form(name: str) -> str:
     if name == "longest_expiry":
         return 'write a duration, such as "7d"'
     return (
-        'write a list of texts, such as ["*"]' if _SHAPES[name] is _is_text_list else "write a whole number from 1 up"
+        'write a list of texts, such as ["*"]' if _SHAPES[name] is _is_text_list else "write a whole number, 1 or more"
     )
 
 
@@ -88,7 +86,7 @@ def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[M
     file = config.get("file")
     if config.keys() - {"file"} or not isinstance(file, str) or not Path(file).is_absolute():
         raise NotConfiguredError(
-            "the policy needs a file, by its absolute path, or rules, and not both", remedy="mend [policy]"
+            "the policy needs either a file, by its absolute path, or rules", remedy="correct [policy]"
         )
     try:
         with Path(file).open("rb") as stream:
@@ -98,7 +96,7 @@ def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[M
             return tomllib.load(stream), f"the policy {file}"
     except OSError as error:
         raise NotConfiguredError(
-            f"the policy {file} cannot be read: {error.strerror}", remedy="mend [policy]"
+            f"the policy {file} cannot be read: {error.strerror}", remedy="correct [policy]"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
         raise NotConfiguredError(f"the policy {file} is not TOML", remedy="check it with a TOML linter") from None

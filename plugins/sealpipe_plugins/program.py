@@ -46,7 +46,7 @@ class ProgramResult(NamedTuple):
         """How it ended, for people."""
         if self.status >= 0:
             return f"ended with status {self.status}"
-        return f"was ended by signal {-self.status}"
+        return f"was killed by signal {-self.status}"
 
 
 class ProgramTimeoutError(Exception):
@@ -90,7 +90,7 @@ def run_program(argv: Sequence[str], name: str, *, environ: Mapping[str, str], t
         reason = error.strerror or type(error).__name__
     if reason:
         raise NotConfiguredError(
-            f"{name} cannot be started: {reason}", remedy="check that it is a program of this machine"
+            f"{name} cannot be started: {reason}", remedy="check that it is an executable program for this machine"
         )
     _running.add(process)
     try:
@@ -116,7 +116,7 @@ def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
     if errors_raised:
         raise errors_raised[0]
     if not results:
-        raise TimeoutError("it did not come to an end in time")
+        raise TimeoutError("it did not finish in time")
     return results[0]
 
 
@@ -141,7 +141,7 @@ def _read_output(process: subprocess.Popen[bytes], name: str, end: float) -> Pro
                     length += len(chunk)
                     errors += chunk[: _MAX_STDERR - len(errors)]
             if len(out) > PLAINTEXT_LIMIT:
-                raise PayloadTooLargeError(f"{name} gave more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
+                raise PayloadTooLargeError(f"{name} wrote more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")
         try:
             status = process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -8,7 +8,7 @@ from typing import Final
 
 from sealpipe.plugin import Locator, ReferenceValueError, SinkField, UnsupportedError
 
-_STORE_AS_BASE64: Final = "have it sent as base64 text, store that, and read it with decode=base64"
+_STORE_AS_BASE64: Final = "ask for it as base64 text and read it with decode=base64"
 
 
 def values_by_key(fields: Sequence[SinkField], locator: Locator) -> dict[str, bytes]:
@@ -44,17 +44,17 @@ def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Patt
     for key, value in fields:
         if not key:
             raise ReferenceValueError(
-                f"{locator} names nothing to store it under", remedy=f"name it: {locator}#PASSWORD=PROMPT"
+                f"{locator} has no key to store the value under", remedy=f"name one: {locator}#PASSWORD=PROMPT"
             )
         if not name.fullmatch(key):
-            raise ReferenceValueError(f"{locator}: {key!a} is no name for it", remedy=rule)
+            raise ReferenceValueError(f"{locator}: {key!a} is not a valid name", remedy=rule)
         found[key] = _variable_text(value.reveal_bytes(), f"the value for {key} of {locator}")
     return found
 
 
 def _variable_text(value: bytes, what: str) -> str:
     if b"\0" in value:
-        raise UnsupportedError(f"{what} has a NUL character, which no variable of a job can hold", remedy=_ELSEWHERE)
+        raise UnsupportedError(f"{what} has a NUL character, which a variable of a job cannot hold", remedy=_ELSEWHERE)
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -62,4 +62,4 @@ def _variable_text(value: bytes, what: str) -> str:
     raise UnsupportedError(f"{what} is not UTF-8 text", remedy=_ELSEWHERE)
 
 
-_ELSEWHERE: Final = "ask for it as base64, or store it in a file or a vault"
+_ELSEWHERE: Final = "ask for it as base64, or use a sink for files or Vault"

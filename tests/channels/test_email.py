@@ -253,7 +253,7 @@ class TestTheServer:
         here = Using("email", login, config={"plugins": {"email": {**own, "host": box.host}}}).fails(
             UnsupportedError, TO
         )
-        assert "offers no login" in here.message
+        assert "offers no supported login" in here.message
 
     @pytest.mark.parametrize("implicit", [False, True])
     def test_a_certificate_that_nobody_trusted_has_signed(self, started: Start, implicit: bool) -> None:  # noqa: FBT001
@@ -280,7 +280,7 @@ class TestTheServer:
     def test_a_server_without_logins(self, started: Start) -> None:
         box = started(starttls=False, login=False)
         error = email(box, security="none").fails(UnsupportedError, TO)
-        assert "offers no login" in error.message
+        assert "offers no supported login" in error.message
 
     def test_a_login_is_whole_or_none(self, mailbox: Mailbox) -> None:
         error = email(mailbox, password=None).fails(NotConfiguredError, TO)
@@ -312,12 +312,12 @@ class TestWhatTheServerAnswers:
         ("stage", "answer", "kind", "says"),
         [
             ("mail", "451 4.3.0 later", UnavailableError, "asks to try again later (451)"),
-            ("mail", "550 5.7.1 no", AccessDeniedError, "does not let us send as ci@acme.example (550)"),
+            ("mail", "550 5.7.1 no", AccessDeniedError, "does not allow the sender ci@acme.example (550)"),
             ("rcpt", "450 4.2.0 greylisted", UnavailableError, "asks to try again later (450)"),
             ("rcpt", "550 5.1.1 unknown", ReferenceValueError, f"knows no mailbox {TO} (550)"),
             ("rcpt", "550 no such user", ReferenceValueError, f"knows no mailbox {TO} (550)"),
-            ("rcpt", "554 5.7.1 relay access denied", AccessDeniedError, f"takes no mail for {TO} (554)"),
-            ("rcpt", "550 5.7.26 policy", AccessDeniedError, f"takes no mail for {TO} (550)"),
+            ("rcpt", "554 5.7.1 relay access denied", AccessDeniedError, f"does not accept mail for {TO} (554)"),
+            ("rcpt", "550 5.7.26 policy", AccessDeniedError, f"does not accept mail for {TO} (550)"),
             ("data", "452 4.3.1 full", UnavailableError, "asks to try again later (452)"),
             ("data", "554 5.6.0 spam", AccessDeniedError, "refuses the message (554)"),
         ],
@@ -335,7 +335,7 @@ class TestWhatTheServerAnswers:
     def test_a_connection_lost_before_the_last_dot_sent_nothing(self, mailbox: Mailbox, stage: str) -> None:
         mailbox.answers.breaks.add(stage)
         error = email(mailbox).fails(UnavailableError, TO)
-        assert error.message.endswith("broke off before it had the message")
+        assert error.message.endswith("closed the connection before it had the message")
 
     def test_a_connection_lost_after_the_last_dot_is_unclear(self, mailbox: Mailbox) -> None:
         mailbox.answers.breaks.add("data")

@@ -182,12 +182,12 @@ class TestReadOnceMore:
     @pytest.mark.parametrize(
         ("written", "says"),
         [
-            ("x\r\nBcc: eve@evil.example", "its headers are others"),
-            ("x\r\n\r\n<form>", "its headers are others"),
+            ("x\r\nBcc: eve@evil.example", "its headers differ"),
+            ("x\r\n\r\n<form>", "its headers differ"),
             ("x\nBcc: eve@evil.example", "it has a control character"),
             ("x\x00", "it has a control character"),
-            ("=?utf-8?q?y?=", "its Subject says something else"),
-            ("y", "its Subject says something else"),
+            ("=?utf-8?q?y?=", "its Subject differs"),
+            ("y", "its Subject differs"),
             ("w" * 1000, "it has a line that is too long"),
         ],
     )
@@ -196,7 +196,7 @@ class TestReadOnceMore:
     ) -> None:
         monkeypatch.setattr(mails, "_encode_text", lambda text: written if text.startswith("A secret") else text)
         mailbox.received.clear()
-        with pytest.raises(PluginError, match="would not arrive as it is meant") as caught:
+        with pytest.raises(PluginError, match="would arrive changed") as caught:
             send(mailbox, titled("x"))
         assert says in caught.value.message
         assert LINK not in f"{caught.value.message}{caught.value.remedy}"

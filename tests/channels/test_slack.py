@@ -128,7 +128,7 @@ class TestTheRecipient:
         named.send("ops")
         assert len(slack.messages) == 1
         error = named.fails(SecretNotFoundError, "old")
-        assert error.message == "Slack does not know this webhook any more (no_service)"
+        assert error.message == "Slack no longer knows this webhook (no_service)"
         assert "there is no webhook dev for Slack" in named.fails(NotConfiguredError, "dev").message
         assert named.fails(ReferenceValueError, "").message.startswith("the recipient is missing")
 
@@ -140,7 +140,7 @@ class TestTheRecipient:
 
     def test_a_webhook_posts_to_its_own_channel_only(self, slack: FakeSlack) -> None:
         error = hook(slack).fails(NotConfiguredError, "#ops")
-        assert error.message == "there is no bot's token for Slack"
+        assert error.message == "Slack has no bot token"
 
 
 class TestWhatSlackAnswers:

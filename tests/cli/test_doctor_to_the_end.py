@@ -221,7 +221,7 @@ def test_what_switches_is_what_the_command_line_takes() -> None:
         ("[policy]\nsources = 'c4naryc4nary'\n", "policy", 'write a list of texts, such as ["*"]'),
         ("[policy]\nactions = ['c4naryc4nary']\n", "policy", "write a list of some of share, "),
         ("[policy]\nlongest_expiry = '1y'\n", "policy", 'write a duration, such as "7d"'),
-        ("[policy]\nmost_views = 'two'\n", "policy", "write a whole number from 1 up"),
+        ("[policy]\nmost_views = 'two'\n", "policy", "write a whole number, 1 or more"),
         ("[policy]\nfile = '/nowhere/policy.toml'\n", "policy", "cannot be read"),
         ("[audit]\nfile = '/nowhere/at/all/log'\n", "audit", "the directory does not exist"),
         ("[audit]\nfile = 'c4nary'\n", "audit", "its file is not an absolute path"),

@@ -161,7 +161,7 @@ def test_the_second_answer_is_not_taken_for_the_first(job: Job, repository: InGi
 
 def test_another_machine_has_another_ledger(cut_off: Asked, repository: InGitHub, group: str) -> None:
     done = cut_off.stores(*repository.single(group), code=14, **another_machine(cut_off.job))
-    assert "is there already, and GitHub does not say with which value" in done.err
+    assert "exists already, and GitHub does not return its value" in done.err
     assert repository.writes(group) == 1
 
 

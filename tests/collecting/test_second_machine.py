@@ -51,7 +51,7 @@ def test_cannot_know_what_github_has_and_overwrites_nothing(job: Job, into: Into
     request.stores(*place.single(group))
     assert place.writes(group) == 2, "two secrets"
     done = request.stores(*place.single(group), code=14, more=("--after", "expire"), **another_machine(job))
-    assert "is there already, and GitHub does not say with which value" in done.err
+    assert "exists already, and GitHub does not return its value" in done.err
     assert (place.there(group), place.writes(group)) == (given.values(), 2)
     assert not request.is_over()
 

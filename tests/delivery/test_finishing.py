@@ -165,7 +165,7 @@ def test_something_else_in_a_files_place_is_not_written_over(
     receiver.answers = answer
     done = share(user, "--send", receiver.target, "--send", "file:link.txt", "--views", "2")
     kept(user, done)
-    assert "something else is there already" in done.err
+    assert "the path exists with other content" in done.err
     assert (user.here / "link.txt").read_text() == "precious"
     (user.here / "link.txt").unlink()
     assert user.sealpipe("resume").code == 0

@@ -73,7 +73,7 @@ def test_a_file_is_for_its_owner_only_and_never_written_over(user: Terminal, ser
     before = len(service.seen())
     done = share(user, "--send", "file:link.txt")
     assert (done.code, done.out) == (2, "")
-    assert "something is there already" in done.err
+    assert "the path exists already" in done.err
     assert (file.read_text(), len(service.seen())) == (link, before)
 
 
@@ -185,7 +185,7 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
     "a user in the address": (["--send", "webhook:https://a@hooks.example/"], "has a user", 2),
     "a way up in the address": (["--send", "webhook:https://hooks.example/a/../b"], ". or ..", 2),
     "a folder": (["--send", "file:out/"], "names no file", 2),
-    "a folder that is not there": (["--send", "file:nowhere/x"], "its folder is not there", 2),
+    "a folder that is not there": (["--send", "file:nowhere/x"], "its folder does not exist", 2),
     "the same twice": (["--send", "file:a", "--send", "file:./a", "--views=2"], "a recipient of the link twice", 2),
     "one view for two": (["--send", "file:a", "--send", "file:b"], "2 recipients, and opens once", 2),
     "two views for three": (

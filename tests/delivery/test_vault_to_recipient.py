@@ -192,7 +192,7 @@ def test_a_job_of_another_repository_gets_nothing(
     job.claims["repository"] = "mallory/app"
     done = script.sealpipe(*WORDS, "--output", "json", **job.environ)
     assert (done.code, done.out) == (14, ""), done
-    assert "claims are not those" in done.error["message"]
+    assert "claims do not match" in done.error["message"]
     [(_, token)] = job.made
     assert token not in done.err
     assert (mailbox.received, created(service)) == ([], [])

@@ -90,9 +90,9 @@ def test_a_report_never_grows_beyond_what_gitlab_takes(tmp_path: Path) -> None:
 def test_a_value_that_would_need_quotes_is_no_value_of_a_report(tmp_path: Path, value: str) -> None:
     report = tmp_path / "sealpipe.env"
     ci = gitlab(report)
-    with pytest.raises(PluginError, match="cannot be in a dotenv report"):
+    with pytest.raises(PluginError, match="cannot be written to a dotenv report"):
         ci.set_output("short-code", value)
-    with pytest.raises(PluginError, match="cannot be in a dotenv report"):
+    with pytest.raises(PluginError, match="cannot be written to a dotenv report"):
         ci.set_output(value, "x")
     assert not report.exists()
 

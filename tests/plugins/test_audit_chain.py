@@ -78,11 +78,11 @@ ATTACKS: dict[str, tuple[Any, int, str]] = {
     "changed, and marked anew": (forged, 2, "was changed"),
     "removed": (lambda old: [old[0], *old[2:]], 2, "comes after 1 line that were removed"),
     "the first one removed": (lambda old: old[1:], 1, "comes after 1 line that were removed"),
-    "added": (lambda old: [old[0], b'{"event":"share"}\n', *old[1:]], 2, "is no line of the chain"),
-    "added at the end": (lambda old: [*old, b'{"event":"share"}\n'], 6, "is no line of the chain"),
-    "repeated": (lambda old: [old[0], old[0], *old[1:]], 2, "is there twice"),
+    "added": (lambda old: [old[0], b'{"event":"share"}\n', *old[1:]], 2, "is not a line of the chain"),
+    "added at the end": (lambda old: [*old, b'{"event":"share"}\n'], 6, "is not a line of the chain"),
+    "repeated": (lambda old: [old[0], old[0], *old[1:]], 2, "is duplicated"),
     "in another order": (lambda old: [old[1], old[0], *old[2:]], 1, "removed"),
-    "blank lines": (lambda old: [old[0], b"\n", *old[1:]], 2, "is no line of the chain"),
+    "blank lines": (lambda old: [old[0], b"\n", *old[1:]], 2, "is not a line of the chain"),
 }
 
 
@@ -145,10 +145,10 @@ def test_a_line_that_was_cut_off_does_not_spoil_the_chain(log: Path, key: Path, 
     write(log, 2, key=f"file:{key}")
     seen = verify(log, KEY.encode())
     assert seen.findings == []
-    assert seen.remarks == ([] if cut == 1 else [(3, "was cut off while it was written, as line 4 notes")])
+    assert seen.remarks == ([] if cut == 1 else [(3, "was truncated while it was written, as line 4 notes")])
     if cut > 1:
         log.write_bytes(b"".join([*lines(log)[:2], *lines(log)[3:]]))
-        assert "it was removed" in found(log)[0][1]
+        assert "which was removed" in found(log)[0][1]
 
 
 def test_the_next_line_after_something_strange_goes_on_with_the_chain(log: Path, key: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_next_line_after_something_strange_goes_on_with_the_chain(log: Path,
     with log.open("a") as file:
         file.write("somebody was here\n")
     write(log, 2, key=f"file:{key}")
-    assert found(log) == [(3, "is no line of the chain: it was changed, or added")]
+    assert found(log) == [(3, "is not a line of the chain: it was changed or added")]
 
 
 @pytest.mark.parametrize("number", ["9" * 4300, "-" + "9" * 4300, str(2**63), "0"])
@@ -312,7 +312,7 @@ def test_verify_without_the_key_does_not_pass(user: Terminal) -> None:
     assert user.sealpipe("audit", "verify", "audit.jsonl", "--head", "12").code == 2
     unset = user.sealpipe("audit", "verify", "audit.jsonl", "--key", "env:AUDIT_KEY")
     assert (unset.code, unset.out) == (14, "")
-    assert "the audit's key is not there: env:AUDIT_KEY is empty, or not set" in unset.err
+    assert "the audit's key is missing: env:AUDIT_KEY is empty, or not set" in unset.err
 
 
 def test_verify_without_a_head_says_what_it_cannot_find(user: Terminal) -> None:

@@ -63,7 +63,7 @@ def test_a_selector_takes_from_what_a_command_writes() -> None:
 def test_a_named_store_has_commands_of_its_own() -> None:
     config = {"stores": {"vendor": {"plugin": "exec", "commands": {"key": {"argv": ["echo", "of the vendor"]}}}}}
     assert opened(fetched("vendor:key", config=config)[0]) == b"of the vendor\n"
-    with pytest.raises(NotConfiguredError, match="it names none"):
+    with pytest.raises(NotConfiguredError, match="it has none"):
         fetched("exec:key", config=config)
 
 
@@ -87,8 +87,8 @@ def test_an_argument_is_one_word_of_data(value: str, tmp_path: Path, monkeypatch
         ("exec:show?arg=", "is empty"),
         ("exec:show", "needs an argument"),
         ("exec:plain?arg=x", "takes no argument"),
-        ("exec:fixed?arg=prod/../dev", "none that the config file allows"),
-        ("exec:fixed?arg=prod/db and more", "none that the config file allows"),
+        ("exec:fixed?arg=prod/../dev", "not allowed by the config file"),
+        ("exec:fixed?arg=prod/db and more", "not allowed by the config file"),
     ],
 )
 def test_arguments_that_a_command_does_not_take(text: str, why: str) -> None:
@@ -119,14 +119,14 @@ def test_a_control_character_never_gets_there() -> None:
 
 @pytest.mark.parametrize("body", ["echo hunter2", "/bin/echo", "shw", "", "../show", "show x"])
 def test_a_reference_never_says_what_is_started(body: str) -> None:
-    with pytest.raises(ReferenceValueError, match="names no such command") as caught:
+    with pytest.raises(ReferenceValueError, match="has no such command") as caught:
         fetched(f"exec:{body}", config=named(show={"argv": ["echo", "x"]}))
-    assert caught.value.remedy == "write exec:NAME; there are show"
+    assert caught.value.remedy == "write exec:NAME; the commands are show"
     assert "hunter2" not in repr(vars(caught.value))
 
 
 def test_without_commands_the_error_says_where_they_are_named() -> None:
-    with pytest.raises(NotConfiguredError, match="only commands that the config file names") as caught:
+    with pytest.raises(NotConfiguredError, match="only commands from the config file") as caught:
         fetched("exec:show", config={})
     assert "[plugins.exec.commands.NAME]" in caught.value.remedy
 
@@ -205,9 +205,9 @@ def test_each_failure_reads_differently_and_shows_no_data(tmp_path: Path) -> Non
     )
     expected = {
         "three": (PluginError, "the command three ended with status 3"),
-        "killed": (PluginError, "the command killed was ended by signal 15"),
+        "killed": (PluginError, "the command killed was killed by signal 15"),
         "nothing": (SecretNotFoundError, "exec:nothing is empty"),
-        "slow": (PluginError, "the command slow had not ended after 0.2 s and was killed"),
+        "slow": (PluginError, "the command slow did not finish within 0.2 s and was killed"),
         "text": (NotConfiguredError, "the command text cannot be started: Exec format error"),
         "gone": (NotConfiguredError, f"the program {tmp_path}/gone is not on PATH"),
     }
@@ -246,7 +246,7 @@ def _runs(pid: int) -> bool:
 
 
 def test_a_command_without_end_is_stopped_at_16_mib() -> None:
-    with pytest.raises(PayloadTooLargeError, match="the command yes gave more than 16 MiB"):
+    with pytest.raises(PayloadTooLargeError, match="the command yes wrote more than 16 MiB"):
         fetched("exec:yes", config=named(yes={"argv": ["yes"]}))
 
 

@@ -169,12 +169,12 @@ def test_without_a_session_there_is_no_keyring(tmp_path: Path) -> None:
 
 BACKENDS = {
     "keyring.backends.fail.Keyring": (NotConfiguredError, "there is no keyring here"),
-    "keyring.backends.null.Keyring": (NotConfiguredError, "keyring is switched off here"),
+    "keyring.backends.null.Keyring": (NotConfiguredError, "keyring is disabled here"),
     "keyring.backends.none.Keyring": (
         NotConfiguredError,
-        "there is no such keyring backend here: keyring.backends.none",
+        "there is no such keyring backend: keyring.backends.none",
     ),
-    "Keyring": (NotConfiguredError, "there is no such keyring backend here: Keyring"),
+    "Keyring": (NotConfiguredError, "there is no such keyring backend: Keyring"),
     "keyring.backends.macOS.Keyring": (NotConfiguredError, "the keyring backend that is set cannot be used here"),
 }
 
@@ -223,7 +223,7 @@ def test_a_backend_that_can_only_ask_is_refused_before_it_asks(tmp_path: Path, m
     (tmp_path / "keyrings/cryptfile/cryptfile.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.cryptfile.cryptfile.CryptFileKeyring"})
-    with pytest.raises(UnsupportedError, match="asks for a password, and nobody is asked here"):
+    with pytest.raises(UnsupportedError, match="prompts for a password, which sealpipe never does"):
         run(resolve([parse_field("keyring:a/b")], lambda: registry))
 
 

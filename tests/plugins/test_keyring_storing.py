@@ -204,12 +204,12 @@ def test_what_is_no_text_is_refused_by_a_backend_of_texts(backend: Backend, valu
 
 
 BROKEN = {
-    f"raise PasswordSetError({CANARY!r})": (AccessDeniedError, "did not take it"),
+    f"raise PasswordSetError({CANARY!r})": (AccessDeniedError, "refused the value"),
     f"raise KeyringLocked({CANARY!r})": (AccessDeniedError, "the keyring is locked"),
-    f"raise NotImplementedError({CANARY!r})": (AccessDeniedError, "did not take it"),
+    f"raise NotImplementedError({CANARY!r})": (AccessDeniedError, "refused the value"),
     f"raise OSError({CANARY!r})": (PluginError, "raised an unexpected OSError"),
-    "held[service, username] = password[:-1]": (PluginError, "is not what was stored"),
-    "pass": (PluginError, "is not what was stored"),
+    "held[service, username] = password[:-1]": (PluginError, "is not the one that was stored"),
+    "pass": (PluginError, "is not the one that was stored"),
 }
 
 
@@ -233,9 +233,9 @@ def test_a_keyring_of_plain_text_is_not_stored_in(tmp_path: Path, monkeypatch: p
     for name in ("keyrings", "keyrings.alt", "keyrings.alt.file"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     registry = Registry(environ={"PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring"})
-    with pytest.raises(UnsupportedError, match="keeps everything in plain text"):
+    with pytest.raises(UnsupportedError, match="stores everything in plain text"):
         put(registry, "one")
-    with pytest.raises(UnsupportedError, match="keeps everything in plain text"):
+    with pytest.raises(UnsupportedError, match="stores everything in plain text"):
         registry.check("sink", "keyring")
 
 
@@ -254,7 +254,7 @@ def test_what_would_be_done_is_told_in_words() -> None:
     pytest.importorskip("keyring")
     registry = Registry(environ={})
     locator = registry.locate(parse("keyring:https://example.org/api/me"), "sink")
-    told = "store me of https://example.org/api in the keyring, in place of what is there"
+    told = "store me of https://example.org/api in the keyring, replacing what is there"
     assert describe_write(registry, "keyring", locator, "replace") == told
     with pytest.raises(ReferenceValueError):
         describe_write(registry, "keyring", registry.locate(parse("keyring:db"), "sink"), "create")

@@ -177,7 +177,7 @@ class TestConnect:
         ),
         "op://Hidden/db/password": (SecretNotFoundError, "there is no vault of that name, or the token may not see it"),
         f"op://{made_id(1, 'v')}/db/password": (AccessDeniedError, "does not let this token read that vault (403)"),
-        f"op://{made_id(8, 'v')}/db/password": (SecretNotFoundError, "has no such thing, or hides it"),
+        f"op://{made_id(8, 'v')}/db/password": (SecretNotFoundError, "does not have it, or hides it"),
         "op://Prod env/none/password": (SecretNotFoundError, "there is no item of that title"),
         "op://prod env/db/password": (SecretNotFoundError, "there is no vault of that name"),
         "op://Prod env/DB/password": (SecretNotFoundError, "there is no item of that title"),
@@ -187,12 +187,15 @@ class TestConnect:
         "op://Prod env/db/Admin/none": (SecretNotFoundError, "the item has no field of that name there"),
         "op://Prod env/db/Nobody/password": (SecretNotFoundError, "the item has no section of that name"),
         "op://Prod env/db/twin": (ReferenceValueError, "2 fields of the item have that name"),
-        "op://Prod env/db/password?attribute=otp": (UnsupportedError, "a Connect server knows no attribute="),
-        "op://Prod env/db/password?ssh-format=openssh": (UnsupportedError, "a Connect server knows no ssh-format="),
-        "op://Prod env": (ReferenceValueError, "is no reference of 1Password"),
-        "op://Prod env/db/": (ReferenceValueError, "is no reference of 1Password"),
-        "op://": (ReferenceValueError, "is no reference of 1Password"),
-        "op://a/b/c/d/e": (ReferenceValueError, "is no reference of 1Password"),
+        "op://Prod env/db/password?attribute=otp": (UnsupportedError, "a Connect server does not support attribute="),
+        "op://Prod env/db/password?ssh-format=openssh": (
+            UnsupportedError,
+            "a Connect server does not support ssh-format=",
+        ),
+        "op://Prod env": (ReferenceValueError, "is not a 1Password reference"),
+        "op://Prod env/db/": (ReferenceValueError, "is not a 1Password reference"),
+        "op://": (ReferenceValueError, "is not a 1Password reference"),
+        "op://a/b/c/d/e": (ReferenceValueError, "is not a 1Password reference"),
     }
 
     @pytest.mark.parametrize("text", CASES)
@@ -230,10 +233,10 @@ class TestConnect:
         "503": ((503, b"", {"retry-after": "2"}), UnavailableError, "asks to try again later (503)", 2.0),
         "500": ((500, CANARY.encode(), {}), UnavailableError, "failed (500)", None),
         "a redirect": ((302, b"", {"location": "http://127.0.0.1:9/"}), NotConfiguredError, "redirect (302)", None),
-        "a page": ((200, f"<html>{CANARY}".encode(), {}), PluginError, "something that is not JSON", None),
-        "other JSON": ((200, b'{"a": 1}', {}), PluginError, "something else than was asked for", None),
-        "no id": ((200, b'[{"name": "Prod env", "id": "../../x"}]', {}), PluginError, "has no id", None),
-        "deep": ((200, b"[" * 100_000, {}), PluginError, "something that is not JSON", None),
+        "a page": ((200, f"<html>{CANARY}".encode(), {}), PluginError, "a response that is not JSON", None),
+        "other JSON": ((200, b'{"a": 1}', {}), PluginError, "an unexpected response", None),
+        "no id": ((200, b'[{"name": "Prod env", "id": "../../x"}]', {}), PluginError, "without a valid id", None),
+        "deep": ((200, b"[" * 100_000, {}), PluginError, "a response that is not JSON", None),
         "400": ((400, CANARY.encode(), {}), PluginError, "(400)", None),
     }
 
@@ -323,13 +326,13 @@ class TestWhichLogin:
     @pytest.mark.parametrize(
         ("environ", "message", "remedy"),
         [
-            ({}, "op: there is no login to 1Password", "OP_SERVICE_ACCOUNT_TOKEN"),
+            ({}, "op: 1Password has no login", "OP_SERVICE_ACCOUNT_TOKEN"),
             ({"OP_CONNECT_HOST": "http://x"}, "OP_CONNECT_TOKEN is not", "set OP_CONNECT_TOKEN"),
             ({"OP_CONNECT_TOKEN": CANARY}, "OP_CONNECT_HOST is not", "set OP_CONNECT_HOST"),
             ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "localhost:8080"}, "not an address", "https://"),
             ({"OP_CONNECT_TOKEN": CANARY, "OP_CONNECT_HOST": "http://a:b@x"}, "not an address", "https://"),
-            ({"OP_SERVICE_ACCOUNT_TOKEN": CANARY}, "service account is none", "begins with ops_"),
-            ({"OP_SERVICE_ACCOUNT_TOKEN": f"ops_{CANARY}"}, "service account is none", "begins with ops_"),
+            ({"OP_SERVICE_ACCOUNT_TOKEN": CANARY}, "service account is invalid", "begins with ops_"),
+            ({"OP_SERVICE_ACCOUNT_TOKEN": f"ops_{CANARY}"}, "service account is invalid", "begins with ops_"),
         ],
     )
     def test_what_is_not_set_or_is_no_token_is_said(self, environ: dict[str, str], message: str, remedy: str) -> None:

@@ -86,8 +86,13 @@ def test_each_failure_reads_differently(environ: dict[str, str], tmp_path: Path)
         ("prod/../one", environ, ReferenceValueError, "needs the path of an entry"),
         ("/etc/passwd", environ, ReferenceValueError, "needs the path of an entry"),
         ("one?raw=2", environ, ReferenceValueError, "raw= is 0 or 1"),
-        ("one", {**environ, "GNUPGHOME": str(tmp_path)}, AccessDeniedError, "is encrypted for a key that is not here"),
-        ("locked/a", environ, AccessDeniedError, "gpg wants the key's passphrase, and nobody is asked here"),
+        (
+            "one",
+            {**environ, "GNUPGHOME": str(tmp_path)},
+            AccessDeniedError,
+            "is encrypted for a key that is missing here",
+        ),
+        ("locked/a", environ, AccessDeniedError, "gpg needs the key's passphrase, and sealpipe never prompts for it"),
         ("one", {**environ, "PATH": "/none"}, NotConfiguredError, "the program pass is not on PATH"),
     ]
     for body, variables, kind, why in cases:

@@ -224,7 +224,7 @@ def test_what_a_machines_policy_allows_is_done(machine: Machine, service: Runnin
 def test_a_machines_policy_names_all_lists(machine: Machine, service: RunningService, missing: str) -> None:
     rules = "".join(line for line in ALLOWS_ALL.splitlines(keepends=True) if not line.startswith(missing))
     done = machine.allow(rules + "most_views = 1\n").sealpipe("share", "-f", "env:DB")
-    refused(done, service, f"is this machine's, and lacks {missing}", code=14)
+    refused(done, service, f"is this machine's and lacks {missing}", code=14)
 
 
 def test_a_users_own_policy_allows_what_it_does_not_name(user: Terminal) -> None:

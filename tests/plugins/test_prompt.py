@@ -136,7 +136,7 @@ def test_more_than_a_line_is_refused_and_no_shell_gets_the_rest(
         typist.types(typed)
         done = typist.done()
     assert (done.code, done.out, service.seen()) == (14, "", [])
-    assert "one line of a terminal" in done.err
+    assert "a line of a terminal" in done.err
     assert "file:PATH" in done.err
 
 
@@ -173,7 +173,7 @@ def test_without_a_terminal_it_says_what_to_do(user: Terminal, service: RunningS
         text=True,
     )
     assert (done.returncode, done.stdout, service.seen()) == (14, "", [])
-    assert "there is none here" in done.stderr
+    assert "this process has none" in done.stderr
     assert not (user.here / "made").exists(), "what is made by being read is not read in vain"
     assert "env:NAME" in done.stderr
 
@@ -183,7 +183,7 @@ def test_in_ci_nobody_is_asked_even_at_a_terminal(user: Terminal, service: Runni
     with person(user, *ASK, "--link-file", "link", **job(row)) as typist:
         done = typist.done()
     assert (done.code, done.out, service.seen(), typist.seen) == (14, "", [], b"")
-    assert "nobody is there" in done.err
+    assert "this is a CI job" in done.err
 
 
 def test_who_switched_ci_off_is_asked(user: Terminal, service: RunningService) -> None:

@@ -132,7 +132,7 @@ def test_the_format_can_be_given_where_the_name_does_not_tell(encrypt: Encrypt, 
     path = encrypt("secrets.enc", "a: hunter2\n", "--input-type", "yaml", "--output-type", "yaml")
     assert values(f"sops:{path}?input=yaml#a", environ=environ) == [("a", b"hunter2")]
     assert values(f"sops:{path}?input=yaml&raw=1", environ=environ) == [("secrets.enc", b"a: hunter2\n")]
-    with pytest.raises(PluginError, match="no file that sops has encrypted, or not in the format") as caught:
+    with pytest.raises(PluginError, match="not encrypted by sops, or not in the format") as caught:
         values(f"sops:{path}", environ=environ)
     assert "?input=yaml" in caught.value.remedy
 
@@ -184,17 +184,17 @@ def test_each_failure_reads_differently(
     cases: list[tuple[str, Mapping[str, str], type[PluginError], str]] = [
         (f"{tmp_path}/none.yaml", environ, SecretNotFoundError, "is not there"),
         (f"{tmp_path}", environ, PluginError, "is a directory"),
-        (f"{tmp_path}/fifo", environ, PluginError, "is no regular file"),
+        (f"{tmp_path}/fifo", environ, PluginError, "is not a regular file"),
         ("", environ, ReferenceValueError, "needs a path"),
-        (f"{tmp_path}/plain.yaml", environ, PluginError, "is no file that sops has encrypted"),
-        (f"{tmp_path}/broken.json", environ, PluginError, "is no file that sops has encrypted"),
+        (f"{tmp_path}/plain.yaml", environ, PluginError, "is not encrypted by sops"),
+        (f"{tmp_path}/broken.json", environ, PluginError, "is not encrypted by sops"),
         (f"{tmp_path}/data.yaml", environ, PluginError, "was changed after it was encrypted, or is damaged"),
-        (f"{tmp_path}/mac.yaml", environ, PluginError, "its MAC does not fit"),
-        (f"{theirs}", environ, AccessDeniedError, "is encrypted for others: no key here can decrypt it"),
+        (f"{tmp_path}/mac.yaml", environ, PluginError, "its MAC does not match"),
+        (f"{theirs}", environ, AccessDeniedError, "is encrypted for other keys than those here"),
         (f"{good}", no_key, NotConfiguredError, "needs an age key, and there is none here"),
         (f"{good}", {**environ, key: "/none"}, NotConfiguredError, "that SOPS_AGE_KEY_FILE names cannot be read"),
-        (f"{good}", {**environ, key: f"{tmp_path}/wrong.key"}, NotConfiguredError, "what is set as one is none"),
-        (f"{good}", {**no_key, "SOPS_AGE_KEY": CANARY}, NotConfiguredError, "what is set as one is none"),
+        (f"{good}", {**environ, key: f"{tmp_path}/wrong.key"}, NotConfiguredError, "the one that is set is invalid"),
+        (f"{good}", {**no_key, "SOPS_AGE_KEY": CANARY}, NotConfiguredError, "the one that is set is invalid"),
         (f"{good}", {**environ, "PATH": "/none"}, NotConfiguredError, "the program sops is not on PATH"),
     ]
     seen = set()
@@ -234,7 +234,7 @@ def test_a_key_service_without_login_is_told_from_one_that_is_silent(
     (tmp_path / "kms.yaml").write_text(KMS)
     nobody = {**environ, "AWS_EC2_METADATA_DISABLED": "true"}
     login = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}
-    with pytest.raises(NotConfiguredError, match="there is no login for it here"):
+    with pytest.raises(NotConfiguredError, match="that has no login here"):
         values(f"sops:{tmp_path}/kms.yaml#a", environ=nobody)
     registry = Registry(environ={**nobody, **login, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
     locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
@@ -248,7 +248,7 @@ def test_a_key_service_without_login_is_told_from_one_that_is_silent(
 
     httpserver.expect_request("/").respond_with_handler(deny)  # type: ignore[attr-defined]
     environ = {**nobody, **login, "AWS_ENDPOINT_URL": httpserver.url_for("/")}  # type: ignore[attr-defined]
-    with pytest.raises(AccessDeniedError, match="key service that refuses us") as caught:
+    with pytest.raises(AccessDeniedError, match="key service that denies access") as caught:
         values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
     assert CANARY not in repr(vars(caught.value))
 
@@ -294,7 +294,7 @@ def test_a_sops_that_hangs_is_unavailable_and_tried_again(
             waits += isinstance(step, Wait)  # nobody waits here
             answer = None if isinstance(step, Wait) else step.work()  # type: ignore[union-attr]
 
-    with pytest.raises(UnavailableError, match=r"sops had not ended after 0.3 s"):
+    with pytest.raises(UnavailableError, match=r"sops did not finish within 0.3 s"):
         drive()
     assert (tmp_path / "times").read_text().count("x") == TRIES == waits + 1
 

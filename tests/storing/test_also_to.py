@@ -92,7 +92,7 @@ def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, ser
         (["--also-to", "vault:secret/x#pw=Password"], 2, "the store vault lacks its setting addr"),
         (["--also-to", "nosuch:x"], 2, "nosuch"),
         (["--also-to", "file:x#Nobody"], 2, "the share has no field 'Nobody'"),
-        (["--also-to", "dotenv:x#a-b=Password"], 2, "a key cannot be a variable's name"),
+        (["--also-to", "dotenv:x#a-b=Password"], 2, "a key is not a valid variable name"),
         (["--also-to", "file:x?mode=overwrite"], 2, "the mode is none of"),
         (["--also-to", "file:x?strange=1"], 2, "parameter 1 is unknown"),
         (["--also-to", "file:x#/Password"], 2, "a JSON pointer names no"),

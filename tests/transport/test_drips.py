@@ -239,7 +239,7 @@ def test_a_mail_server_that_never_stops_talking_fills_no_memory(monkeypatch: pyt
 
     with Wire(serve) as peer:
         network = PluginNetwork(None)
-        with pytest.raises(UnavailableError, match="speaks no SMTP"):
+        with pytest.raises(UnavailableError, match="does not speak SMTP"):
             post(Registry(environ=os.environ, network=lambda: network), mail(monkeypatch, peer.port, "none"))
         network.close()
     assert said < 32 * 1024 * 1024

@@ -43,7 +43,7 @@ def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
             raise PluginError(
                 f"the audit log {file} cannot be written: {error.strerror}",
                 locator="audit:",
-                remedy="mend that first: the audit is required, and nothing is done without it",
+                remedy="fix this first: the audit is required",
             ) from None
 
 
@@ -51,11 +51,11 @@ def _read_settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]
     file, required, key = config.get("file"), config.get("required", False), config.get("key")
     if not isinstance(file, str) or not Path(file).is_absolute() or not isinstance(required, bool):
         raise NotConfiguredError(
-            "the audit needs a file (an absolute path), and `required` is true or false", remedy="mend [audit]"
+            "the audit needs a file (an absolute path), and `required` is true or false", remedy="correct [audit]"
         )
     if unknown := sorted(config.keys() - set(_KNOWN)):
         raise NotConfiguredError(
-            f"the audit has no setting {unknown[0][:40]!r}", remedy=f"there are {', '.join(_KNOWN)}"
+            f"the audit has no setting {unknown[0][:40]!r}", remedy=f"the settings are {', '.join(_KNOWN)}"
         )
     return Path(file), required, None if key is None else read_key(key)
 
@@ -73,7 +73,7 @@ def read_key(reference: object) -> bytes:
         except OSError as error:
             reason = f"{body} cannot be read: {error.strerror}"
     raise NotConfiguredError(
-        f"the audit's key cannot be used: {reason}", locator="audit:", remedy="mend `key` in [audit]"
+        f"the audit's key cannot be used: {reason}", locator="audit:", remedy="correct `key` in [audit]"
     )
 
 
@@ -82,14 +82,14 @@ def _check_key_length(key: bytes, where: str) -> bytes:
         return key
     if not key:
         raise NotConfiguredError(
-            f"the audit's key is not there: {where} is empty, or not set",
+            f"the audit's key is missing: {where} is empty, or not set",
             locator="audit:",
-            remedy="give it the key; a new one is made with `openssl rand -hex 32`",
+            remedy="set it to the key; `openssl rand -hex 32` creates a new one",
         )
     raise NotConfiguredError(
-        f"the audit's key in {where} has less than {_MIN_KEY} bytes",
+        f"the audit's key in {where} has fewer than {_MIN_KEY} bytes",
         locator="audit:",
-        remedy="make one with `openssl rand -hex 32`",
+        remedy="create one with `openssl rand -hex 32`",
     )
 
 
@@ -117,7 +117,7 @@ def _read_last(descriptor: int, size: int) -> tuple[chain.Link | None, bytes]:
     length = min(size, 2 * chain.MAX_LINE)
     found, torn = chain.find_last(os.pread(descriptor, length, size - length))
     if found is None and length < size:
-        raise OSError(errno.EBADMSG, "there is no line of ours at its end")
+        raise OSError(errno.EBADMSG, "its end has no line of an audit log")
     return found, torn
 
 
@@ -131,14 +131,14 @@ def _open_locked(file: Path) -> Iterator[int]:
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "it is no regular file")
+                raise OSError(errno.EINVAL, "it is not a regular file")
             _lock(descriptor, end)
             if _is_same_file(file, status):
                 yield descriptor
                 return
         finally:
             os.close(descriptor)
-    raise OSError(errno.EAGAIN, "it is put aside again and again")
+    raise OSError(errno.EAGAIN, "it keeps being replaced")
 
 
 def _lock(descriptor: int, end: float) -> None:

@@ -53,7 +53,7 @@ class _Verifier:
                 self._report_broken_line()
                 self._broken_line = number, sha256_hex(line.removesuffix(b"\n"))
             else:
-                self._add_remark(number, "is cut off: who wrote it was stopped, and nobody has written since")
+                self._add_remark(number, "is truncated: its writer was stopped, and nothing was written since")
         self.result.lines = number
         self._report_broken_line()
         if not self._has_head:
@@ -68,9 +68,9 @@ class _Verifier:
             missing = link.seq - self._seq - 1
             self._add_finding(number, f"comes after {missing} line{'s' if missing > 1 else ''} that were removed")
         elif link.seq <= self._seq:
-            self._add_finding(number, "is there twice, or in another place than it was written")
+            self._add_finding(number, "is duplicated or out of order")
         elif link.prev != self._prev:
-            self._add_finding(number, "does not follow the line before it: that one was changed or put in its place")
+            self._add_finding(number, "does not follow the line before it, which was changed or replaced")
         self._seq, self._prev = link.seq, link.mac
         self.result.head = link.head
         self._has_head = self._has_head or link.head == self._head
@@ -79,16 +79,16 @@ class _Verifier:
         """What came before that is no line: the next one notes it where it was cut off, else somebody put it there."""
         torn = link.members.get("torn")
         if torn is not None and self._broken_line is not None and self._broken_line[1] == torn:
-            self._add_remark(self._broken_line[0], f"was cut off while it was written, as line {number} notes")
+            self._add_remark(self._broken_line[0], f"was truncated while it was written, as line {number} notes")
             self._broken_line = torn = None
         self._report_broken_line()
         if torn is not None:
-            self._add_finding(number, "notes a line before it that was cut off, and that is not there: it was removed")
+            self._add_finding(number, "notes a truncated line before it, which was removed")
 
     def _report_broken_line(self) -> None:
         """What is no line, and of which the next one says nothing."""
         if self._broken_line is not None:
-            self._add_finding(self._broken_line[0], "is no line of the chain: it was changed, or added")
+            self._add_finding(self._broken_line[0], "is not a line of the chain: it was changed or added")
         self._broken_line = None
 
     def _report_missing_head(self, number: int) -> None:

@@ -102,8 +102,8 @@ class Aws:
             return
         except TimeoutError:
             failure = UnavailableError(
-                f"{self._context.store}: what gives AWS's credentials did not answer in time",
-                remedy="look at the profile's credential_process, or at the metadata of this machine or container",
+                f"{self._context.store}: the provider of AWS credentials did not answer in time",
+                remedy="check the profile's credential_process, or the metadata service of this machine or container",
             )
         raise failure
 
@@ -173,5 +173,5 @@ def _check_endpoint(client: Any, settings: AwsSettings, context: Context) -> Non
         setting = f"the endpoint_url in AWS's config file, for {context.store}"
     raise NotConfiguredError(
         f"{setting} is not an https address: credentials and secrets would travel in clear",
-        remedy="let it begin with https://; http:// is for this machine itself only",
+        remedy="use https://; http:// is only for loopback",
     )

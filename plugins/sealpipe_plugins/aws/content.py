@@ -42,10 +42,12 @@ def next_content(content: Content, wanted: Mapping[str, bytes], mode: Mode, loca
     existing, whole = get_text(content), "" in wanted
     has_keys = existing is not None and find_members(existing) is not None
     if whole and has_keys:
-        raise WriteConflictError(f"{locator} has keys, which the whole would replace", remedy="name a key: #KEY=PROMPT")
+        raise WriteConflictError(
+            f"{locator} has keys, which a value without a key would replace", remedy="name a key: #KEY=PROMPT"
+        )
     if not whole and not has_keys:
         raise WriteConflictError(
-            f"{locator} is a value without keys, and one cannot be added to it",
+            f"{locator} has a value without keys, so a key cannot be added",
             remedy="name another secret, or store it with --mode replace",
         )
     return make_content(existing, wanted, locator)
@@ -74,19 +76,19 @@ def make_content(existing_text: str | None, wanted: Mapping[str, bytes], locator
         values = {key: decode_text(data, locator) for key, data in wanted.items()}
         found = find_members(existing_text or "{}") or []
         if len({member.name for member in found}) < len(found):
-            raise UnsupportedError(f"{locator} is a JSON object with two members of one name", remedy="mend it first")
+            raise UnsupportedError(f"{locator} is a JSON object with two members of one name", remedy="fix it first")
         content = {"SecretString": set_members(existing_text or "{}", values)}
     (data,) = content.values()
     if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > MAX_SIZE:
         raise UnsupportedError(
-            f"{locator}: AWS keeps {MAX_SIZE} bytes in a secret, and this is more", remedy="store it elsewhere"
+            f"{locator}: AWS stores at most {MAX_SIZE} bytes in a secret", remedy="store it elsewhere"
         )
     return content
 
 
 def _whole_content(data: bytes, locator: Locator) -> Content:
     if not data:
-        raise UnsupportedError(f"{locator}: AWS keeps no empty secret", remedy="store it under a key: #KEY=PROMPT")
+        raise UnsupportedError(f"{locator}: AWS stores no empty secret", remedy="store it under a key: #KEY=PROMPT")
     try:
         return {"SecretString": data.decode()}
     except UnicodeDecodeError:

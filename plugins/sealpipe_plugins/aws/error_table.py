@@ -56,35 +56,35 @@ DENIED = Meaning(
 )
 KEY = Meaning(
     AccessDeniedError,
-    "cannot be {coded}: its KMS key may not be used, or is not there",
+    "cannot be {coded}: its KMS key does not exist or may not be used",
     "allow {key} on the key that it is encrypted with",
 )
 _UNKNOWN_KEY = Meaning(
     BackendAuthError,
-    "cannot be asked for: AWS does not know the access key",
+    "cannot be accessed: AWS does not know the access key",
     "check the access key; a temporary one needs its session token",
 )
-_EXPIRED = Meaning(BackendAuthError, "cannot be asked for: the AWS session has expired", "log in to AWS anew")
+_EXPIRED = Meaning(BackendAuthError, "cannot be accessed: the AWS session has expired", "log in to AWS again")
 _SIGNATURE = Meaning(
     BackendAuthError,
-    "cannot be asked for: AWS does not accept the signature",
-    "check the secret access key, and this machine's clock",
+    "cannot be accessed: AWS does not accept the signature",
+    "check the secret access key and this machine's clock",
 )
-_INVALID_NAME = Meaning(ReferenceValueError, "is nothing that AWS takes", "check the name, and the parameters behind ?")
+_INVALID_NAME = Meaning(ReferenceValueError, "is not valid for AWS", "check the name and the parameters after ?")
 THROTTLED = Meaning(UnavailableError, "cannot be {done} now: AWS asks to try again later", "run it again later")
-FAILED = THROTTLED._replace(remedy="run it again later; AWS has trouble of its own")
+FAILED = THROTTLED._replace(remedy="run it again later; AWS has an internal error")
 _LIMIT_REACHED = Meaning(
     UnsupportedError,
-    "cannot be {done}: the account, or this place, has as many as AWS allows",
-    "delete what nobody needs",
+    "cannot be {done}: AWS's limit for the account or path is reached",
+    "delete what is no longer needed",
 )
 _PATTERN = Meaning(
     UnsupportedError,
     "cannot be {done}: its AllowedPattern does not match the value",
-    "ask for another value, or change it",
+    "ask for another value, or change the pattern",
 )
 _UNKNOWN_OPERATION = Meaning(
-    UnsupportedError, "cannot be asked for: this endpoint does not know {action}", "check endpoint_url"
+    UnsupportedError, "cannot be accessed: this endpoint does not know {action}", "check endpoint_url"
 )
 
 CODES: Final[Mapping[str, Meaning]] = {
@@ -117,50 +117,52 @@ CODES: Final[Mapping[str, Meaning]] = {
 }
 
 _CHECK_NETWORK = "check the network, endpoint_url and the region"
-_LOG_IN_AGAIN = "log in to AWS anew (`aws sso login`), or check the profile"
+_LOG_IN_AGAIN = "log in to AWS again (`aws sso login`), or check the profile"
 SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     (
         boto.NoCredentialsError,
         Meaning(
             NotConfiguredError,
-            "cannot be asked for: there are no AWS credentials here",
+            "cannot be accessed: there are no AWS credentials here",
             "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or role_arn with audience for the CI's token",
         ),
     ),
     (
         boto.PartialCredentialsError,
-        Meaning(NotConfiguredError, "cannot be asked for: half of the AWS credentials is missing", "set both halves"),
+        Meaning(NotConfiguredError, "cannot be accessed: the AWS credentials are incomplete", "set both halves"),
     ),
     (
         boto.NoRegionError,
         Meaning(
-            NotConfiguredError, "cannot be asked for: no AWS region is set", "set AWS_REGION, or the store's region"
+            NotConfiguredError, "cannot be accessed: no AWS region is set", "set AWS_REGION, or the store's region"
         ),
     ),
     (
         boto.InvalidRegionError,
         Meaning(
-            NotConfiguredError, "cannot be asked for: the AWS region is none", "check AWS_REGION, or the region in it"
+            NotConfiguredError,
+            "cannot be accessed: the AWS region is invalid",
+            "check AWS_REGION, or the region in the reference",
         ),
     ),
     (
         boto.ProfileNotFound,
-        Meaning(NotConfiguredError, "cannot be asked for: there is no such AWS profile", "check AWS_PROFILE"),
+        Meaning(NotConfiguredError, "cannot be accessed: there is no such AWS profile", "check AWS_PROFILE"),
     ),
     (
         boto.ConfigParseError,
-        Meaning(NotConfiguredError, "cannot be asked for: AWS's config file cannot be read", "check ~/.aws/config"),
+        Meaning(NotConfiguredError, "cannot be accessed: AWS's config file cannot be read", "check ~/.aws/config"),
     ),
     (boto.ParamValidationError, _INVALID_NAME),
     (boto.UnauthorizedSSOTokenError, _EXPIRED),
-    (boto.SSOError, Meaning(BackendAuthError, "cannot be asked for: there is no SSO login to AWS", _LOG_IN_AGAIN)),
+    (boto.SSOError, Meaning(BackendAuthError, "cannot be accessed: there is no SSO login to AWS", _LOG_IN_AGAIN)),
     (
         boto.TokenRetrievalError,
-        Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOG_IN_AGAIN),
+        Meaning(BackendAuthError, "cannot be accessed: the login to AWS failed", _LOG_IN_AGAIN),
     ),
     (
         boto.CredentialRetrievalError,
-        Meaning(BackendAuthError, "cannot be asked for: the login to AWS failed", _LOG_IN_AGAIN),
+        Meaning(BackendAuthError, "cannot be accessed: the login to AWS failed", _LOG_IN_AGAIN),
     ),
     (
         boto.ReadTimeoutError,
@@ -168,6 +170,6 @@ SDK: Final[tuple[tuple[type[Exception], Meaning], ...]] = (
     ),
     (
         boto.ConnectionClosedError,
-        Meaning(UnavailableError, "cannot be {done} now: AWS hung up without an answer", _CHECK_NETWORK),
+        Meaning(UnavailableError, "cannot be {done} now: AWS closed the connection without a response", _CHECK_NETWORK),
     ),
 )

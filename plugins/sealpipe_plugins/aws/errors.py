@@ -81,7 +81,7 @@ def _make_error(
 ) -> PluginError:
     if aws_failed and verb.not_repeatable:
         return UnknownOutcomeError(
-            f"{subject}: AWS failed while it was {verb.word}", remedy="run it again: it looks first"
+            f"{subject}: AWS failed while it was {verb.word}", remedy="run it again: it checks what is stored first"
         )
     if meaning is None:
         safe_code = code if _CODE.fullmatch(code) else "an unknown code"

@@ -65,7 +65,7 @@ def make_session(settings: AwsSettings, context: Context, make_client: ClientFac
     credentials = None if with_token else _configured_credentials(session, settings, context)
     if settings.role_arn is None:
         if settings.audience is not None:
-            raise NotConfiguredError(f"{context.store} has an audience and no role_arn", remedy="set role_arn, too")
+            raise NotConfiguredError(f"{context.store} has an audience and no role_arn", remedy="set role_arn as well")
         return session if credentials is None else _with_credentials(session, credentials)
     base_session = session if credentials is None else _with_credentials(session, credentials)
 
@@ -111,7 +111,7 @@ def _configured_credentials(session: Session, settings: AwsSettings, context: Co
         raise NotConfiguredError(
             f"the store {context.store} has no AWS credentials: AWS_* variables serve the default store only",
             remedy="set its profile, its role_arn with audience (the CI's own token), its access_key_id and "
-            "secret_access_key, or credential_source = Environment to mean those variables",
+            "secret_access_key, or credential_source = Environment to use those variables",
         )
     return None
 

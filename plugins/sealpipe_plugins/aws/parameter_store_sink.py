@@ -45,7 +45,7 @@ class AwsSsmSink(AwsPlugin, Sink):
         """In words."""
         _check_locator(locator)
         is_path = locator.body.endswith("/")
-        verb = {"create": "make", "replace": "make, or overwrite,", "merge": "make, or overwrite,"}[mode]
+        verb = {"create": "create", "replace": "create or overwrite", "merge": "create or overwrite"}[mode]
         what = f"each key a parameter below {locator.body}" if is_path else f"the parameter {locator.body}"
         return f"{verb} {what} in AWS Parameter Store, encrypted" + (", and no other" if is_path else "")
 
@@ -103,7 +103,7 @@ class _Parameter:
         described = response.get("Parameter", {})
         if described.get("Type") != "SecureString":
             raise WriteConflictError(
-                f"{self._locator}: the parameter {self._name} is there, and is not encrypted ({described.get('Type')})",
+                f"{self._locator}: the parameter {self._name} exists and is not encrypted ({described.get('Type')})",
                 remedy="AWS does not change a parameter's type: delete it, or name another one",
             )
         existing = {self._name: str(described.get("Value", "")).encode("utf-8", "surrogatepass")}
@@ -150,16 +150,20 @@ class _Parameter:
         size = len(self._wanted[self._name])
         if size > limit:
             raise UnsupportedError(
-                f"{self._locator}: AWS keeps {limit} bytes in a parameter of its tier, and this is {size}",
+                f"{self._locator}: AWS stores at most {limit} bytes in this tier, and the value has {size}",
                 remedy="store it in aws-sm:"
-                + ("" if limit == ADVANCED else ", or make the parameter with the tier Advanced, then --mode replace"),
+                + (
+                    ""
+                    if limit == ADVANCED
+                    else ", or create the parameter with the tier Advanced and use --mode replace"
+                ),
             )
 
     def _read_back(self, version: str) -> None:
         name = f"{self._name}:{version}"
         read = self._call("get_parameter", self._locator, expected=_MISSING, Name=name, WithDecryption=True)
         if not read:
-            raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
+            raise UnavailableError(f"{self._locator} was written but cannot be read back yet", remedy="run it again")
         require_same(read.get("Parameter", {}).get("Value"), self._value, self._locator)
 
     def _read_markers(self) -> str:
@@ -184,19 +188,21 @@ def _values_by_name(locator: Locator, fields: Sequence[SinkField]) -> dict[str, 
     for key in wanted:
         if not _is_valid_name(locator.body + key) or not _NAME.fullmatch(key):
             raise ReferenceValueError(
-                f"{locator}: a key cannot be the name of a parameter",
-                remedy="letters, digits and _.- are allowed, parted by /; 15 levels, 1011 characters",
+                f"{locator}: a key is not a valid name of a parameter",
+                remedy="use letters, digits and _.-, separated by /; at most 15 levels and 1011 characters",
             )
     return {locator.body + key: data for key, data in wanted.items()}
 
 
 def _check_locator(locator: Locator) -> None:
     if locator.body.startswith("arn:"):
-        raise ReferenceValueError(f"{locator}: AWS writes no parameter by its ARN", remedy="write its name: /PATH/NAME")
+        raise ReferenceValueError(
+            f"{locator}: AWS cannot write a parameter by its ARN", remedy="write its name: /PATH/NAME"
+        )
     is_path = locator.body.endswith("/")
     if locator.body != "/" and not _is_valid_name(locator.body.removesuffix("/")):
         raise ReferenceValueError(
-            f"{locator} names no parameter that there could be",
+            f"{locator} is not a valid name of a parameter",
             remedy=f"write {locator.name}:/PATH/NAME: letters, digits and _.-; it begins with neither aws nor ssm",
         )
     if is_path and not locator.body.startswith("/"):
@@ -212,9 +218,9 @@ def _is_valid_name(name: str) -> bool:
 def _check_value(data: bytes, locator: Locator) -> str:
     value = decode_text(data, locator)
     if not value:
-        raise UnsupportedError(f"{locator}: AWS keeps no empty parameter", remedy="store it elsewhere")
+        raise UnsupportedError(f"{locator}: AWS stores no empty parameter", remedy="store it elsewhere")
     if _NESTED.search(value):
         raise UnsupportedError(
-            f"{locator}: AWS keeps no parameter with {{{{}}}} or {{{{ssm:}}}}", remedy="store it in aws-sm:"
+            f"{locator}: AWS stores no parameter with {{{{}}}} or {{{{ssm:}}}}", remedy="store it in aws-sm:"
         )
     return value

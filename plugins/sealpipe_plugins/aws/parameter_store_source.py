@@ -95,7 +95,7 @@ def _collect_documents(page: Mapping[str, Any], names: Mapping[str, Locator]) ->
 def _make_document(parameter: Mapping[str, Any], locator: Locator) -> Document:
     value = parameter.get("Value")
     if not isinstance(value, str):
-        raise PluginError(f"{locator} was answered without a value")
+        raise PluginError(f"{locator} has no value in AWS's response")
     return Document(value)
 
 

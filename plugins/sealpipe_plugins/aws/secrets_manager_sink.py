@@ -48,9 +48,9 @@ class AwsSmSink(AwsPlugin, Sink):
         """In words."""
         _check_locator(locator)
         verb = {
-            "create": "make the secret {} in AWS Secrets Manager",
-            "replace": "give the secret {} in AWS Secrets Manager a new version, with nothing else in it",
-            "merge": "give the secret {} in AWS Secrets Manager a new version, keeping its other keys",
+            "create": "create the secret {} in AWS Secrets Manager",
+            "replace": "store a new version of the secret {} in AWS Secrets Manager, without its other keys",
+            "merge": "store a new version of the secret {} in AWS Secrets Manager, keeping its other keys",
         }
         return verb[mode].format(locator.body)
 
@@ -60,7 +60,7 @@ class AwsSmSink(AwsPlugin, Sink):
         wanted = values_by_key(fields, locator)
         if "" in wanted and len(wanted) > 1:
             raise ReferenceValueError(
-                f"{locator}: a key beside the whole secret", remedy="name a key for each, or for none"
+                f"{locator}: values with and without a key cannot be mixed", remedy="give each value a key, or none"
             )
         make_content(None, wanted, locator)  # what cannot be stored is told before anything is asked
         secret = _SecretUpdate(self, locator, wanted, mode, marker)
@@ -157,7 +157,7 @@ class _SecretUpdate:
     def _read_back(self, version: str, new_content: Content) -> None:
         response = self._call("get_secret_value", VersionId=version, expected=_MISSING)
         if not response:
-            raise UnavailableError(f"{self._locator} is written, and cannot be read back yet", remedy="run it again")
+            raise UnavailableError(f"{self._locator} was written but cannot be read back yet", remedy="run it again")
         require_same({name: response.get(name) for name in new_content}, dict(new_content), self._locator)
 
     def _token(self, base: str, tries: int) -> str:
@@ -173,7 +173,7 @@ class _SecretUpdate:
 def _check_locator(locator: Locator) -> None:
     if not _NAME.fullmatch(locator.body):
         raise ReferenceValueError(
-            f"{locator} names no secret that there could be",
+            f"{locator} is not a valid name of a secret",
             remedy=f"write {locator.name}:NAME, of letters, digits and /_+=.@- (512 at most), or an ARN",
         )
 

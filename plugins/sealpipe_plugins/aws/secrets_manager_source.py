@@ -119,7 +119,7 @@ def _make_document(value: Mapping[str, Any], locator: Locator) -> Document:
         return Document(bytes(value["SecretBinary"]))
     text = value.get("SecretString")
     if not isinstance(text, str):
-        raise PluginError(f"{locator} was answered without a value")
+        raise PluginError(f"{locator} has no value in AWS's response")
     return Document(text, format="json" if raw == "0" and _is_object(text) else "")
 
 

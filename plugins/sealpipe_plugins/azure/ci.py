@@ -40,5 +40,6 @@ class AzureCI(CI):
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
         """NotConfiguredError: its tokens are for a service connection, which is not known here."""
         raise NotConfiguredError(
-            "no token of this Azure pipeline is known", remedy="log in in another way: with a token, or AppRole"
+            "Azure Pipelines issues no token that sealpipe can use",
+            remedy="authenticate another way: with a token, or AppRole",
         )

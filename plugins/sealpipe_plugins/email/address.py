@@ -31,14 +31,14 @@ def parse_address(text: str) -> str:
     """The address with its domain in ASCII. ReferenceValueError says what is wrong, never what was given."""
     for character in text:
         if not character.isprintable() or character.isspace():
-            raise _address_error("white space, or a character that cannot be seen")
+            raise _address_error("white space or an invisible character")
         if character in _HINTS:
             raise _address_error(_HINTS[character])
     local, at_sign, domain = text.rpartition("@")
     if not at_sign or "@" in local:
         raise _address_error("not exactly one @")
     if not _LOCAL.fullmatch(_mask_letters(local)) or local.startswith("-") or len(local.encode()) > _MAX_LOCAL:
-        raise _address_error("a part before the @ that is none")
+        raise _address_error("an invalid part before the @")
     address = f"{local}@{_encode_domain(domain)}"
     if len(address.encode()) > _MAX_ADDRESS:
         raise _address_error("too many characters")
@@ -63,7 +63,7 @@ def _encode_domain(domain: str) -> str:
         encoded = ""
     labels = encoded.split(".")
     if len(labels) < 2 or not all(labels) or labels[-1].isdigit():
-        raise _address_error("a domain that is none")
+        raise _address_error("an invalid domain")
     return encoded
 
 

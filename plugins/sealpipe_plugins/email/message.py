@@ -68,7 +68,7 @@ def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
 def unsafe_mail_error(difference: str) -> PluginError:
     """Of a mail that would arrive as another. It was not sent."""
     return UnsupportedError(
-        f"the mail would not arrive as it is meant: {difference}", remedy="nothing was sent; give it a plainer title"
+        f"the mail would arrive changed: {difference}", remedy="nothing was sent; give it a plainer title"
     )
 
 
@@ -152,18 +152,18 @@ def _find_difference(
     if max(map(len, content.encode().split(b"\r\n"))) > _MAX_LINE:
         return "it has a line that is too long"
     if list(message_from_string(content, policy=compat32).raw_items()) != list(encoded):
-        return "its headers are others"
+        return "its headers differ"
     mail = message_from_string(content, policy=default)
     if [name for name, _ in mail.items()] != [name for name, _ in encoded]:
-        return "its headers are others"
+        return "its headers differ"
     for name, value in expected:
         if not _matches(mail[name], value):
-            return f"its {name} says something else"
+            return f"its {name} differs"
     if mail.get_content_type() != "multipart/alternative" or mail.defects or mail.preamble or mail.epilogue:
-        return "its body is another"
+        return "its body differs"
     parts = list(mail.iter_parts())
     if [_read_part(part) for part in parts] != [(kind, text) for kind, text in zip(_KINDS, bodies, strict=True)]:
-        return "its body is another"
+        return "its body differs"
     return ""
 
 

@@ -57,13 +57,13 @@ class MailServer:
         if self._security == "none" and not is_loopback(settings.host):
             raise NotConfiguredError(
                 f"mail would go to {settings.host} in clear",
-                remedy="use starttls or tls; none is for loopback only. For a relay inside your network that has no "
+                remedy="use starttls or tls; none is only for loopback. For a relay inside your network that has no "
                 f'TLS, write security = "{_PLAIN_INTERNAL}" into the config file',
             )
         if (settings.username is None) != (settings.password is None):
             missing = "password" if settings.password is None else "username"
             raise NotConfiguredError(
-                f"the login of {context.store} lacks its {missing}", remedy=f"set {missing}, or neither"
+                f"the login of {context.store} lacks its {missing}", remedy=f"set {missing}, or unset the other"
             )
         if self._security == _PLAIN_INTERNAL and settings.username is not None and not is_loopback(settings.host):
             raise NotConfiguredError(
@@ -97,7 +97,7 @@ class MailServer:
             raise UnknownOutcomeError(
                 f"{self._server_name} was sent the message and did not answer{timed_out}", remedy=CHECK_FIRST
             )
-        problem = f"did not answer{timed_out}" if timed_out else "broke off"
+        problem = f"did not answer{timed_out}" if timed_out else "closed the connection"
         raise UnavailableError(f"{self._server_name} {problem} before it had the message")
 
     def check(self) -> str:
@@ -122,10 +122,10 @@ class MailServer:
         except PluginError as error:
             failure = error
         except smtplib.SMTPResponseException as error:
-            failure = _refusal_error((error.smtp_code, b""), self._server_name, "refuses to speak with us")
+            failure = _refusal_error((error.smtp_code, b""), self._server_name, "refuses the connection")
         except smtplib.SMTPException as error:
             timed_out = any(isinstance(each, TimeoutError) for each in iter_causes(error))
-            problem = "did not answer in time" if timed_out else "broke off, or speaks no SMTP"
+            problem = "did not answer in time" if timed_out else "closed the connection, or does not speak SMTP"
             failure = UnavailableError(f"{self._server_name} {problem}", remedy="check host, port and security")
         except OSError as error:
             failure = connect_error(error, "the mail server", f"{self._settings.host}:{self._port}")
@@ -175,13 +175,13 @@ class MailServer:
             if 400 <= code < 500:
                 failure = UnavailableError(f"{self._server_name} cannot check the login now ({code})")
         except smtplib.SMTPServerDisconnected:
-            failure = UnavailableError(f"{self._server_name} broke off during the login")
+            failure = UnavailableError(f"{self._server_name} closed the connection during the login")
         except smtplib.SMTPException:
             failure = UnsupportedError(
-                f"{self._server_name} offers no login that we know", remedy="set neither username nor password"
+                f"{self._server_name} offers no supported login method", remedy="set neither username nor password"
             )
         except UnicodeError:
-            failure = NotConfiguredError("username or password are not ASCII, as SMTP's logins want them")
+            failure = NotConfiguredError("username and password must be ASCII")
         raise failure
 
 
@@ -197,20 +197,20 @@ _Response = tuple[int, bytes]
 def _send_envelope(smtp: smtplib.SMTP, server_name: str, sender: str, to: str, size: int, *, utf8: bool) -> None:
     if utf8 and not smtp.has_extn("smtputf8"):
         raise UnsupportedError(
-            f"{server_name} takes no addresses beyond ASCII (SMTPUTF8)", remedy="use an address in ASCII"
+            f"{server_name} does not accept addresses beyond ASCII (no SMTPUTF8)", remedy="use an address in ASCII"
         )
     options = [f"SIZE={size}"] if smtp.has_extn("size") else []
     _expect(
         smtp.mail(sender, [*options, *(["SMTPUTF8", "BODY=8BITMIME"] if utf8 else [])]),
         (250,),
         server_name,
-        f"does not let us send as {sender}",
+        f"does not allow the sender {sender}",
     )
     response = smtp.rcpt(to)
     code, reason = response[0], re.match(rb"5\.(\d{1,3})\.", response[1])
     if 500 <= code < 600 and (reason[1] == b"1" if reason else code in _NO_MAILBOX):
         raise ReferenceValueError(f"{server_name} knows no mailbox {to} ({code})", remedy="check the address")
-    _expect(response, (250, 251), server_name, f"takes no mail for {to}")
+    _expect(response, (250, 251), server_name, f"does not accept mail for {to}")
 
 
 def _expect(response: _Response, codes: tuple[int, ...], server_name: str, otherwise: str) -> None:
@@ -224,4 +224,4 @@ def _refusal_error(response: _Response, server_name: str, problem: str) -> Plugi
         return BackendAuthError(f"{server_name} requires a login first ({code})", remedy="set username and password")
     if 400 <= code < 500:
         return UnavailableError(f"{server_name} asks to try again later ({code})")
-    return AccessDeniedError(f"{server_name} {problem} ({code})", remedy="ask whoever runs it, with the number")
+    return AccessDeniedError(f"{server_name} {problem} ({code})", remedy="give its administrator this number")

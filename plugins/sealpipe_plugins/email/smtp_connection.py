@@ -39,8 +39,8 @@ class SmtpConnection(smtplib.SMTP):
         if self._must_be_loopback and not is_loopback(peer):
             self.close()
             raise NotConfiguredError(
-                f"the name {host} leads to another machine ({peer}): mail would go there in clear",
-                remedy="use starttls or tls, or mend what says where that name leads (/etc/hosts)",
+                f"the name {host} resolves to another machine ({peer}): mail would go there in clear",
+                remedy="use starttls or tls, or correct how that name is resolved (/etc/hosts)",
             )
         return self.getreply()
 
@@ -61,7 +61,7 @@ class _LimitedReader:
     def readline(self, limit: int) -> bytes:
         self._lines_left -= 1
         if self._lines_left < 0:
-            raise OSError("more lines than any server has to say")
+            raise OSError("the server sent too many lines")
         return self._file.readline(limit)
 
     def close(self) -> None:

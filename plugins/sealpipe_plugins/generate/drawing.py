@@ -27,7 +27,7 @@ def read_words() -> tuple[str, ...]:
     text = Path(__file__).with_name("eff_large_wordlist.txt").read_text(encoding="ascii")
     words = tuple(line.partition("\t")[2] for line in text.splitlines())
     if len(set(words)) != WORD_COUNT or not all(words):
-        raise ValueError("the word list is not whole")
+        raise ValueError("the word list is incomplete")
     return words
 
 

@@ -34,7 +34,7 @@ class GenSource(Source):
         kind = KINDS.get(locator.body)
         if kind is None:
             raise ReferenceValueError(
-                "gen: makes no such thing", locator="gen:", remedy="write gen: and one of " + ", ".join(KINDS)
+                "gen: has no such kind of secret", locator="gen:", remedy="write gen: and one of " + ", ".join(KINDS)
             )
         for name, _ in locator.params:
             if name not in kind.params:
@@ -48,7 +48,7 @@ class GenSource(Source):
         try:
             return Health(ok=True, detail=f"{len(read_words())} words for passphrases")
         except (OSError, ValueError):
-            return Health(ok=False, detail="the word list for passphrases is missing or not whole")
+            return Health(ok=False, detail="the word list for passphrases is missing or incomplete")
 
 
 _ALPHABETS: Final = {"0": drawing.PLAIN, "1": drawing.WITH_SYMBOLS, "all": drawing.ALL_SYMBOLS}
@@ -57,9 +57,7 @@ _ALPHABETS: Final = {"0": drawing.PLAIN, "1": drawing.WITH_SYMBOLS, "all": drawi
 def _make_password(locator: Locator) -> Document:
     kinds = _ALPHABETS.get(locator.param("symbols", "1") or "")
     if kinds is None:
-        raise _parameter_error(
-            locator, "has a symbols= that it does not take", "symbols= is 0 (none), 1 (+-.:=_) or all"
-        )
+        raise _parameter_error(locator, "has an invalid symbols=", "symbols= is 0 (none), 1 (+-.:=_) or all")
     length = _parse_number(locator, "length", LENGTH)
     choices = drawing.count_passwords(length, kinds)
     _refuse_weak(locator, "length", length, lambda minimum: drawing.count_passwords(minimum, kinds))
@@ -117,18 +115,14 @@ def _parse_number(locator: Locator, name: str, bounds: Bounds) -> int:
     default, minimum, maximum = bounds
     text = locator.param(name, str(default)) or ""
     if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) or not minimum <= int(text) <= maximum:
-        raise _parameter_error(
-            locator, f"has a {name}= that it does not take", f"{name}= is a whole number, {minimum} to {maximum}"
-        )
+        raise _parameter_error(locator, f"has an invalid {name}=", f"{name}= is a whole number, {minimum} to {maximum}")
     return int(text)
 
 
 def _parse_text(locator: Locator, name: str, default: str, max_length: int) -> str:
     text = locator.param(name, default) or ""
     if len(text) > max_length or not text.isprintable():
-        raise _parameter_error(
-            locator, f"has a {name}= that it does not take", f"{name}= is at most {max_length} characters"
-        )
+        raise _parameter_error(locator, f"has an invalid {name}=", f"{name}= is at most {max_length} characters")
     return text
 
 
@@ -141,7 +135,7 @@ def _refuse_weak(locator: Locator, name: str, number: int, choices: Callable[[in
     )
     bits = drawing.entropy_bits(choices(number))
     raise _parameter_error(
-        locator, f"would have {bits} bits: too few to be safe", f"{name}={enough} is the least ({MIN_BITS} bits)"
+        locator, f"would have {bits} bits: too few to be safe", f"{name}={enough} or more is safe ({MIN_BITS} bits)"
     )
 
 

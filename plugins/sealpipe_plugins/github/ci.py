@@ -47,7 +47,7 @@ class GitHubCI(CI):
         """Into GITHUB_OUTPUT, behind a delimiter that the value cannot hold."""
         delimiter = f"sealpipe-{secrets.token_hex(16)}"
         if delimiter in value or "\n" in name or "=" in name:
-            raise PluginError("this output cannot be written", remedy="choose a plain name")
+            raise PluginError("this output cannot be written", remedy="use letters, digits and _ in its name")
         self._append("GITHUB_OUTPUT", f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
 
     def summary(self, markdown: str) -> None:
@@ -63,7 +63,7 @@ class GitHubCI(CI):
         env = self.context.environ
         url, bearer = env.get("ACTIONS_ID_TOKEN_REQUEST_URL"), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:
-            raise NotConfiguredError("this GitHub job may not ask for an OIDC token", remedy=_PERMISSION)
+            raise NotConfiguredError("this GitHub job may not request an OIDC token", remedy=_PERMISSION)
         if audience is not None:
             url += ("&" if urlsplit(url).query else "?") + f"audience={quote(audience, safe='')}"
         headers = {"authorization": Secret(f"bearer {bearer}")}

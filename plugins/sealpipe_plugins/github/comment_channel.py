@@ -42,8 +42,8 @@ class GitHubChannel(Channel):
         repository = self._github.get(f"/repos/{repo}", _explain_refusals(f"repository {repo}"))
         if repository.member("private") is not True and not self.settings.public:
             raise AccessDeniedError(
-                f"the repository {repo} is public: everybody could read the comment",
-                remedy="send it in another way, or allow it with the setting public",
+                f"the repository {repo} is public: anyone could read the comment",
+                remedy="use another channel, or allow it with the setting public",
             )
         return deliver(_IssueThread(self._github, repo, issue), as_markdown(message))
 
@@ -92,7 +92,7 @@ def _explain_refusals(what: str) -> Refusals:
             "give it issues: write and pull-requests: write",
         ),
         404: (SecretNotFoundError, not_found, "check the name, and which repositories the token may see"),
-        410: (SecretNotFoundError, f"has {what} no more", "check the number, and that issues are switched on"),
-        422: (AccessDeniedError, f"takes no comment on {what}", "it may be locked, or the comment too long"),
+        410: (SecretNotFoundError, f"no longer has {what}", "check the number, and that issues are switched on"),
+        422: (AccessDeniedError, f"rejects a comment on {what}", "it may be locked, or the comment too long"),
         **explain_redirects(what),
     }

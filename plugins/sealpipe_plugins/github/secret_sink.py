@@ -35,7 +35,7 @@ _OWNER: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}"
 _REPO: Final = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._-]{1,100}"
 _TARGET: Final = re.compile(rf"({_OWNER})(?:/({_REPO})(?:/(.{{1,255}}))?)?")
 _NAME: Final = re.compile(r"(?!(?i:github_))[A-Za-z_][A-Za-z0-9_]{0,254}")
-_RULE: Final = "a secret's name has letters, digits and _, does not begin with a digit, nor with GITHUB_"
+_RULE: Final = "use letters, digits and _; the name starts with neither a digit nor GITHUB_"
 
 
 class GitHubSecretSink(Sink):
@@ -67,8 +67,8 @@ class GitHubSecretSink(Sink):
         conflicts = [name for name in existing if existing[name] is not None]
         if mode == "create" and conflicts:
             raise WriteConflictError(
-                f"{', '.join(conflicts)} of {owner.what} is there already, and GitHub does not say with which value",
-                remedy="name another one, or say with --mode replace that it may change",
+                f"{', '.join(conflicts)} of {owner.what} exists already, and GitHub does not return its value",
+                remedy="name another one, or use --mode replace",
             )
         audiences = {name: secrets.visibility_members(name, existing.get(name), visibility) for name in to_store}
         for number, name in enumerate(to_store):
@@ -87,7 +87,7 @@ class GitHubSecretSink(Sink):
     def check(self) -> Health:
         """Check that the token is valid. What it may write cannot be checked."""
         self._github.check_token()
-        return Health(ok=True, detail="the token is valid; what it may write is not known before")
+        return Health(ok=True, detail="the token is valid; what it may write cannot be checked")
 
     def _store(self, secrets: ActionsSecrets, name: str, value: str, members: Mapping[str, Any], *, once: bool) -> None:
         what = secrets.owner.what
@@ -99,12 +99,12 @@ class GitHubSecretSink(Sink):
             raise UnknownOutcomeError(f"GitHub did not say whether it stored {name} of {what}", remedy=_CHECK_THERE)
         if once and not is_new:
             raise UnknownOutcomeError(
-                f"{name} of {what} was stored by somebody else at the same moment, and now has our value",
+                f"{name} of {what} was stored by somebody else at the same moment and now has this value",
                 remedy=_CHECK_THERE,
             )
 
 
-_CHECK_THERE: Final = "look there when it was changed; --mode replace stores it again, whatever is there"
+_CHECK_THERE: Final = "check there when it was changed; --mode replace stores it again"
 
 _VISIBILITIES: Final = {"private": "its private repositories", "all": "all its repositories"}
 
@@ -117,7 +117,7 @@ def _confirm(secrets: ActionsSecrets, name: str) -> str:
         return ""
     if secret is None:
         raise UnknownOutcomeError(
-            f"GitHub took {name} of {secrets.owner.what}, and does not have it", remedy=_CHECK_THERE
+            f"GitHub accepted {name} of {secrets.owner.what} but does not have it", remedy=_CHECK_THERE
         )
     updated_at = str(secret.get("updated_at"))
     return updated_at if re.fullmatch(r"[0-9TZ:.+-]{1,40}", updated_at) else ""
@@ -127,7 +127,9 @@ def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, s
     values = variable_values(locator, fields, _NAME, _RULE)
     wanted = {name.upper(): value for name, value in values.items()}  # as GitHub keeps them
     if len(wanted) < len(values):
-        raise ReferenceValueError(f"{locator} names one secret twice", remedy="capitals do not tell secrets apart")
+        raise ReferenceValueError(
+            f"{locator} names one secret twice", remedy="upper and lower case are the same secret"
+        )
     for name, value in wanted.items():
         if len(value.encode()) > LIMIT:
             raise UnsupportedError(
@@ -141,7 +143,7 @@ def _parse_owner(locator: Locator) -> SecretOwner:
     match = _TARGET.fullmatch(locator.body)
     if match is None or match[3] in (".", ".."):
         raise ReferenceValueError(
-            f"{locator} is no place of secrets", remedy="write OWNER/REPO, OWNER/REPO/ENVIRONMENT or ORGANISATION"
+            f"{locator} is not an owner of secrets", remedy="write OWNER/REPO, OWNER/REPO/ENVIRONMENT or ORGANISATION"
         )
     owner, repo, environment = match.groups()
     if repo is None:
@@ -160,6 +162,6 @@ def _parse_visibility(locator: Locator) -> str:
     if values is not None and ("/" in locator.body or values not in _VISIBILITIES):
         raise ReferenceValueError(
             f"{locator}: visibility= is private or all, for an organisation's secret",
-            remedy="leave it out: a new secret of an organisation is for its private repositories",
+            remedy="leave it out for private repositories only",
         )
     return values or "private"

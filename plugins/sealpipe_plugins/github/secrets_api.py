@@ -65,7 +65,9 @@ class ActionsSecrets:
         except (ValueError, binascii.Error):
             public = b""
         if isinstance(number, bool) or not isinstance(number, str | int) or len(public) != PublicKey.SIZE:
-            raise PluginError(f"what answers in GitHub's place gave no key to seal the secrets of {self.owner.what} to")
+            raise PluginError(
+                f"the response is not GitHub's: it has no public key for the secrets of {self.owner.what}"
+            )
         return SealingKey(str(number), public)
 
     def read(self, name: str) -> Mapping[str, Any] | None:
@@ -75,7 +77,7 @@ class ActionsSecrets:
         except SecretNotFoundError:
             return None
         if not isinstance(found, dict) or str(found.get("name")).upper() != name:
-            raise PluginError(f"what answers in GitHub's place told nothing of {name} of {self.owner.what}")
+            raise PluginError(f"the response is not GitHub's: it has no {name} of {self.owner.what}")
         return found
 
     def visibility_members(self, name: str, found: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
@@ -113,8 +115,8 @@ class ActionsSecrets:
             if len(rows) < PAGE:
                 return ids
         raise UnsupportedError(
-            f"{name} of {self.owner.what} is for more than {PAGE * PAGES} repositories one by one",
-            remedy="store it by hand, or make it for all private repositories",
+            f"{name} of {self.owner.what} is selected for more than {PAGE * PAGES} repositories",
+            remedy="store it manually, or make it visible to all private repositories",
         )
 
 
@@ -122,15 +124,15 @@ def _repository_ids(reply: Reply, name: str) -> list[int]:
     rows = reply.member("repositories")
     ids = [row.get("id") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else [None]
     if not all(isinstance(each, int) for each in ids):
-        raise PluginError(f"what answers in GitHub's place did not tell which repositories {name} is for")
+        raise PluginError(f"the response is not GitHub's: it has no repositories of {name}")
     return [each for each in ids if each is not None]
 
 
 def _explain_refusals(owner: SecretOwner, name: str = "", *, once: bool = False) -> Refusals:
     what, needs = owner.what, owner.needs
-    unknown_outcome = (UnknownOutcomeError, "failed while it had the secret", "")
+    unknown_outcome = (UnknownOutcomeError, "failed after the secret was sent", "")
     return {
-        401: (BackendAuthError, "refused the token", "check that it is whole, not expired, and this GitHub's"),
+        401: (BackendAuthError, "refused the token", "check that it is complete, not expired, and for this GitHub"),
         403: (
             AccessDeniedError,
             f"does not let this token write the secrets of {what}",
@@ -141,8 +143,8 @@ def _explain_refusals(owner: SecretOwner, name: str = "", *, once: bool = False)
             f"does not find {what}, or hides it from this token",
             f"check the name, and that the token has {needs}",
         ),
-        409: (UnavailableError, f"is at work on {name or 'the secrets'} of {what} already", ""),
-        413: (UnsupportedError, f"does not take a value as long as that for {name}", "a secret has at most 48 KB"),
+        409: (UnavailableError, f"is already changing {name or 'the secrets'} of {what}", ""),
+        413: (UnsupportedError, f"rejects the value for {name} as too long", "a secret has at most 48 KB"),
         422: (
             UnsupportedError,
             f"does not take {name or 'that'} as a secret of {what}",

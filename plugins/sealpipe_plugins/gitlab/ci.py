@@ -49,10 +49,12 @@ class GitLabCI(CI):
     def set_output(self, name: str, value: str) -> None:
         """Into the dotenv report, where the job names one: in clear, for every later job. An empty value is no line."""
         if self.settings.dotenv is None:
-            raise UnsupportedError("GitLab has no way to hand a value on from within", remedy="write a dotenv report")
+            raise UnsupportedError(
+                "GitLab passes values on only in a dotenv report", remedy="set dotenv to the file of one"
+            )
         key = self.settings.dotenv_prefix + name.upper().replace("-", "_")
         if not _NAME.fullmatch(key) or not _VALUE.fullmatch(value):
-            raise PluginError(f"{key} cannot be in a dotenv report", remedy="take it from --receipt")
+            raise PluginError(f"{key} cannot be written to a dotenv report", remedy="take it from --receipt")
         try:
             lines = self.settings.dotenv.read_text(encoding="ascii").splitlines()
         except FileNotFoundError:
@@ -80,7 +82,7 @@ class GitLabCI(CI):
         audiences = _read_audiences(token)
         if audience is not None and audience not in audiences:
             raise NotConfiguredError(
-                f"{name} is a token for another audience than {audience}",
+                f"{name} is not a token for the audience {audience}",
                 remedy=f"set `aud: {audience}` where the job declares {name}",
             )
         return Secret(token)

@@ -47,8 +47,8 @@ class GitLabChannel(Channel):
         project_reply = self._gitlab.get(path, _explain_refusals(f"project {project}"))
         if project_reply.member("visibility") not in ("private", "internal") and not self.settings.public:
             raise AccessDeniedError(
-                f"the project {project} is public: everybody could read the note",
-                remedy="send it in another way, or allow it with the setting public",
+                f"the project {project} is public: anyone could read the note",
+                remedy="use another channel, or allow it with the setting public",
             )
         notes = f"{path}/{_KINDS[kind]}/{iid}/notes"
         thread = _NoteThread(self._gitlab, notes, _explain_refusals(to), internal=self.settings.internal)

@@ -21,7 +21,7 @@ _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
 _PROJECT: Final = re.compile(rf"(?!groups/){_PART}(?:/{_PART}){{1,20}}")
 _GROUP: Final = re.compile(rf"groups/({_PART}(?:/{_PART}){{0,20}})")
 _KEY: Final = re.compile(r"[A-Za-z0-9_]{1,255}")
-_RULE: Final = "a variable's key has letters, digits and _, at most 255"
+_RULE: Final = "use at most 255 letters, digits and _"
 
 
 class GitLabVariableSink(Sink):
@@ -65,7 +65,7 @@ class GitLabVariableSink(Sink):
     def check(self) -> Health:
         """Check that the token is valid. What it may write cannot be checked."""
         version = self._gitlab.version()
-        return Health(ok=True, detail=f"GitLab {version}; what the token may write is not known before")
+        return Health(ok=True, detail=f"GitLab {version}; what the token may write cannot be checked")
 
 
 def _parse_owner(locator: Locator) -> VariableOwner:
@@ -74,14 +74,17 @@ def _parse_owner(locator: Locator) -> VariableOwner:
         return VariableOwner(f"/groups/{quote(group[1], safe='')}", f"the group {group[1]}", "Owner")
     if project is not None:
         return VariableOwner(f"/projects/{quote(project[0], safe='')}", f"the project {project[0]}", "Maintainer")
-    raise ReferenceValueError(f"{locator} is no project and no group", remedy="write GROUP/PROJECT, or groups/GROUP")
+    raise ReferenceValueError(
+        f"{locator} is neither a project nor a group", remedy="write GROUP/PROJECT, or groups/GROUP"
+    )
 
 
 def _parse_scope(locator: Locator) -> str:
     scope = locator.param("environment", "*") or ""
     if not 0 < len(scope) < 256:
         raise ReferenceValueError(
-            f"{locator}: environment= names one, or a scope such as review/*", remedy="leave it out for all"
+            f"{locator}: environment= must name an environment or a scope such as review/*",
+            remedy="leave it out for all",
         )
     return scope
 

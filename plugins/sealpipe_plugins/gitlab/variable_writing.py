@@ -63,7 +63,7 @@ def members_to_write(
             return ({"value": job.value, "description": text} if needs_mark else {}), True
         _check_value(job, what, masked=job.flags.get("masked", existing.masked))
         return {"value": job.value, "raw": True, **job.flags, **({} if text is None else {"description": text})}, False
-    raise WriteConflictError(f"{what} is there already, with another value", remedy=remedy)
+    raise WriteConflictError(f"{what} exists already with another value", remedy=remedy)
 
 
 def store_variable(variables: Variables, job: VariableWrite, existing: Variable | None) -> tuple[Variable, bool]:
@@ -120,7 +120,7 @@ def _read_back(
 ) -> Variable:
     what = f"{job.key} of {variables.owner.what}"
     if variable is None or variable.value not in (None, job.value):
-        raise PluginError(f"GitLab took {what}, and has something else there now", remedy="see who else writes there")
+        raise PluginError(f"GitLab accepted {what} but has another value now", remedy="check what else writes to it")
     if "$" in job.value and not variable.raw:
         raise UnsupportedError(
             f"{what} is stored, but this GitLab expands the $ in it", remedy="use GitLab 15.7 or newer, or a file"
@@ -132,7 +132,7 @@ def _read_back(
     ]
     if wrong_flags:
         raise PluginError(
-            f"GitLab stored {what} otherwise than asked: {', '.join(wrong_flags)}", remedy="look at it there"
+            f"GitLab stored {what} with other flags than requested: {', '.join(wrong_flags)}", remedy="check it there"
         )
     return variable
 
@@ -141,9 +141,9 @@ def _check_value(job: VariableWrite, what: str, *, masked: bool) -> None:
     if masked and not _MASKABLE.fullmatch(job.value):
         raise UnsupportedError(
             f"GitLab could not mask the value for {what}: it would stand in the logs of jobs that print it",
-            remedy="a masked value is one line without spaces, 8 characters or more; masked=0 stores it all the same",
+            remedy="a masked value is one line without spaces, 8 characters or more; masked=0 stores it unmasked",
         )
     if len(job.key) + len(job.value.encode()) + 2 > LIMIT:
         raise UnsupportedError(
-            f"the value for {what} is longer than any job can be started with", remedy="store it elsewhere"
+            f"the value for {what} is too long: no job could start with it", remedy="store it elsewhere"
         )

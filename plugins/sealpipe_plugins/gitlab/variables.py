@@ -89,7 +89,7 @@ class Variables:
             return None
         value = variable.get("value") if isinstance(variable, dict) and variable.get("key") == key else 0
         if not isinstance(value, str) and (value is not None or variable.get("hidden") is not True):
-            raise PluginError(f"what answers in GitLab's place told nothing of {key} of {self.owner.what}")
+            raise PluginError(f"the response is not GitLab's: it has no {key} of {self.owner.what}")
         if variable.get("environment_scope", "*") != self.scope:  # a GitLab that does not know the filter
             return None
         masked, protected, raw = (variable.get(name) is True for name in ("masked", "protected", "raw"))
@@ -101,9 +101,8 @@ class Variables:
         reply = self._gitlab.post(self._path, all_members, _explain_refusals(self.owner, key))
         if (reply.member("environment_scope") or "*") != self.scope:
             raise PluginError(
-                f"GitLab stored {key} of {self.owner.what} for every environment: it knows no scopes there",
-                remedy="delete it there, or say that it is meant by leaving environment= out (groups have scopes "
-                "from Premium on)",
+                f"GitLab stored {key} of {self.owner.what} for every environment: it has no scopes there",
+                remedy="delete it there, or leave environment= out (groups have scopes from Premium on)",
             )
 
     def change(self, key: str, members: Mapping[str, Any]) -> None:
@@ -119,11 +118,11 @@ def _explain_refusals(owner: VariableOwner, key: str) -> Refusals:
     what = owner.what
     needs: Sequence[str] = (f"the role {owner.role}", "the scope api")
     return {
-        400: (UnsupportedError, f"does not take {key} of {what}", _CHECK_SCOPE),
+        400: (UnsupportedError, f"rejects {key} of {what}", _CHECK_SCOPE),
         401: (
             BackendAuthError,
             "refused the token",
-            f"it is an access token with {' and '.join(needs)}, not expired; a job's own CI_JOB_TOKEN writes none",
+            f"use an unexpired access token with {' and '.join(needs)}; a job's own CI_JOB_TOKEN cannot write any",
         ),
         403: (
             AccessDeniedError,
@@ -137,11 +136,11 @@ def _explain_refusals(owner: VariableOwner, key: str) -> Refusals:
         ),
         409: (
             UnsupportedError,
-            f"cannot tell the variables {key} of {what} apart by their environment",
-            "use GitLab 16.9 or newer for a group's, or leave one there",
+            f"cannot distinguish the variables {key} of {what} by environment",
+            "use GitLab 16.9 or newer for a group, or keep only one variable",
         ),
-        413: (UnsupportedError, f"does not take a value as long as that for {key}", "store it elsewhere"),
-        422: (UnsupportedError, f"does not take {key} of {what}", _CHECK_SCOPE),
+        413: (UnsupportedError, f"rejects the value for {key} as too long", "store it elsewhere"),
+        422: (UnsupportedError, f"rejects {key} of {what}", _CHECK_SCOPE),
         **explain_redirects(what),
     }
 

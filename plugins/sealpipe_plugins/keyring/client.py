@@ -105,7 +105,7 @@ class KeyringClient:
             failure = AccessDeniedError("the keyring is locked", remedy="unlock it first")
         except (PasswordSetError, NotImplementedError):
             failure = AccessDeniedError(
-                f"{kind} did not take it", remedy="check that it can be written, and how large a value may be"
+                f"{kind} refused the value", remedy="check that it is writable, and how large a value may be"
             )
         else:
             return
@@ -146,12 +146,12 @@ class KeyringClient:
         for each in found:
             name = _qualified_name(each)
             if name == "keyring.backends.null.Keyring":
-                raise NotConfiguredError("keyring is switched off here (its null backend)", remedy=_NO_BACKEND)
+                raise NotConfiguredError("keyring is disabled here (its null backend)", remedy=_NO_BACKEND)
             if name == "keyring.backends.fail.Keyring":
                 raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
             if name in _PROMPTING:
                 raise UnsupportedError(
-                    f"{_PROMPTING[name]} asks for a password, and nobody is asked here", remedy=_NO_BACKEND
+                    f"{_PROMPTING[name]} prompts for a password, which sealpipe never does", remedy=_NO_BACKEND
                 )
         if not found:
             raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
@@ -163,7 +163,7 @@ class KeyringClient:
         try:
             return core.load_keyring(self._name)
         except (ImportError, AttributeError, ValueError):
-            reason = "there is no such keyring backend here"
+            reason = "there is no such keyring backend"
         except RuntimeError:  # keyring's own way to say that it cannot be used
             reason = "the keyring backend that is set cannot be used here"
         raise NotConfiguredError(f"{reason}: {self._name[:80]}", remedy=_NO_BACKEND)
@@ -185,7 +185,7 @@ def _require_encrypted(backend: KeyringBackend) -> str:
     """The name of a backend that may be given something."""
     name = _qualified_name(backend)
     if name in _PLAIN_TEXT:
-        raise UnsupportedError(f"{name} keeps everything in plain text", remedy=_NO_BACKEND)
+        raise UnsupportedError(f"{name} stores everything in plain text", remedy=_NO_BACKEND)
     return name
 
 

@@ -15,7 +15,7 @@ from sealpipe.plugin import AccessDeniedError, NotConfiguredError, UnavailableEr
 T = TypeVar("T")
 
 UNLOCK: Final = "unlock it first: by logging in, or with gnome-keyring-daemon --unlock in this D-Bus session"
-_CREATE_KEYRING: Final = "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which makes one"
+_CREATE_KEYRING: Final = "log in on a desktop once, or start it with gnome-keyring-daemon --unlock, which creates one"
 
 
 class SecretServiceEntry(NamedTuple):

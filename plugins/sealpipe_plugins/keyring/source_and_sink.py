@@ -24,9 +24,9 @@ from sealpipe_plugins.keyring.client import KeyringClient, KeyringSettings, pars
 from sealpipe_plugins.sink_values import values_by_key
 
 _DESCRIPTIONS: Final[Mapping[Mode, str]] = {
-    "create": "store {user} of {service} in the keyring, where nothing may be yet",
-    "replace": "store {user} of {service} in the keyring, in place of what is there",
-    "merge": "store {user} of {service} in the keyring, in place of what is there",
+    "create": "store {user} of {service} in the keyring if it does not exist",
+    "replace": "store {user} of {service} in the keyring, replacing what is there",
+    "merge": "store {user} of {service} in the keyring, replacing what is there",
 }
 
 
@@ -43,7 +43,7 @@ class KeyringSource(Source):
         found = self._keyrings.read(service, username)
         if found is None:
             raise SecretNotFoundError(
-                f"{locator} is not in the keyring", remedy="see what is there; `keyring set SERVICE USERNAME` stores it"
+                f"{locator} is not in the keyring", remedy="check both names; `keyring set SERVICE USERNAME` stores it"
             )
         return Document(found)
 
@@ -68,15 +68,15 @@ class KeyringSink(Sink):
         """As the base says; `marker` has no place here."""
         service, user = parse_entry(locator)
         if len(fields) != 1:
-            raise ReferenceValueError(f"{locator} holds one value", remedy="name an entry for each")
+            raise ReferenceValueError(f"{locator} holds one value", remedy="name one entry for each value")
         (wanted,) = values_by_key(fields, locator).values()
         if merge_fields(self._read(service, user), {"": wanted}, mode=mode, marked=False) is None:
             return WriteResult(locator, already=True)
         self._keyrings.store(service, user, wanted)
         if self._read(service, user) != {"": wanted}:
             raise PluginError(
-                f"{locator}: what the keyring gives back is not what was stored",
-                remedy="somebody may have stored at the same time, or it keeps less: look at it",
+                f"{locator}: the value read back from the keyring is not the one that was stored",
+                remedy="check for a concurrent write, or a size limit of the keyring",
             )
         return WriteResult(locator)
 

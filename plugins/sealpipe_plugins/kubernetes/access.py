@@ -61,7 +61,7 @@ def resolve_access(settings: K8sSettings, context: Context) -> Access:
     if in_clear(parts.scheme, parts.hostname or "") or not parts.hostname or parts.username is not None:
         raise NotConfiguredError(
             f"the server of {context.store} is not an https address",
-            remedy="write https://HOST:PORT; http is for this machine's own addresses only (kubectl proxy)",
+            remedy="write https://HOST:PORT; http is only for loopback (kubectl proxy)",
         )
     return found
 
@@ -72,13 +72,13 @@ def read_text(path: Path, what: str) -> Secret:
         return Secret(path.expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-    raise NotConfiguredError(f"{what} {path} cannot be read: {reason}", remedy="check the path, and who may read it")
+    raise NotConfiguredError(f"{what} {path} cannot be read: {reason}", remedy="check the path and its permissions")
 
 
 def _find_access(settings: K8sSettings, context: Context) -> Access:
     token, file = settings.token, settings.token_file
     if token is not None and file is not None:
-        raise NotConfiguredError(f"{context.store} has both a token and a token_file", remedy="keep one of them")
+        raise NotConfiguredError(f"{context.store} has both a token and a token_file", remedy="remove one of them")
     has_token = token is not None or file is not None
     if settings.server is not None:
         if not has_token:
@@ -97,9 +97,9 @@ def _find_access(settings: K8sSettings, context: Context) -> Access:
         if in_cluster is not None:
             return in_cluster._replace(token=token, token_file=file) if has_token else in_cluster
     raise NotConfiguredError(
-        f"nothing says which cluster {context.store} is",
+        f"no cluster is configured for {context.store}",
         remedy="set its server and token, or its kubeconfig or context"
-        + ("" if context.named else "; in a pod its service account is taken, outside ~/.kube/config"),
+        + ("" if context.named else "; without them, ~/.kube/config or a pod's service account is used"),
     )
 
 

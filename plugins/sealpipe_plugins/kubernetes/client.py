@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 BODY_LIMIT: Final = 8 * 1024 * 1024
 """Bytes of an answer: a Secret is a MiB at most, and some come with their own copy in an annotation."""
 
-_RUN_AGAIN: Final = "run it again: it looks first"
+_RUN_AGAIN: Final = "run it again: it checks what is stored first"
 _REFUSALS: Final[Refusals] = {
     401: (
         BackendAuthError,
         "does not accept the login",
-        "the token may have expired, or be another cluster's: make a new one (`kubectl create token`)",
+        "the token may have expired or belong to another cluster: create a new one (`kubectl create token`)",
     )
 }
-_FAILED_WRITE: Final = (UnknownOutcomeError, "failed while it was written", _RUN_AGAIN)
+_FAILED_WRITE: Final = (UnknownOutcomeError, "failed during the write", _RUN_AGAIN)
 
 
 class Cluster:

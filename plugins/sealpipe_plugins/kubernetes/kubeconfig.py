@@ -14,10 +14,10 @@ from sealpipe_plugins.kubernetes.access import Access, read_text
 
 _UNSUPPORTED_CLUSTER: Final = {
     "insecure-skip-tls-verify": "certificates are always checked: name the cluster's authority instead",
-    "proxy-url": "set HTTPS_PROXY, which serves everything of sealpipe",
+    "proxy-url": "set HTTPS_PROXY, which all of sealpipe uses",
     "tls-server-name": "set server to an address that the certificate names",
 }
-_TOKEN_REMEDY: Final = "set a token: `kubectl create token SERVICE_ACCOUNT` makes one"  # noqa: S105 - advice
+_TOKEN_REMEDY: Final = "set a token: `kubectl create token SERVICE_ACCOUNT` creates one"  # noqa: S105 - advice
 _UNSUPPORTED_USER: Final = dict.fromkeys(
     ("exec", "auth-provider", "username", "password", "as", "as-groups", "as-uid"), _TOKEN_REMEDY
 )
@@ -78,7 +78,7 @@ def _load(file: Path) -> Mapping[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError):
         config = None
     if not isinstance(config, Mapping):
-        raise NotConfiguredError(f"the kubeconfig {file} is not YAML that kubectl would take", remedy="mend it")
+        raise NotConfiguredError(f"the kubeconfig {file} is not a valid kubeconfig", remedy="mend it")
     return config
 
 
@@ -97,7 +97,7 @@ def _find_entry(
 def _refuse_unsupported(entry: Mapping[str, Any], unsupported: Mapping[str, str], of: str) -> None:
     for name, remedy in unsupported.items():
         if entry.get(name):
-            raise UnsupportedError(f"{of} has {name}, which sealpipe does not do", remedy=remedy)
+            raise UnsupportedError(f"{of} has {name}, which sealpipe does not support", remedy=remedy)
 
 
 def _read_pem(entry: Mapping[str, Any], name: str, home: Path) -> str | None:

@@ -21,8 +21,8 @@ def parse_target(locator: Locator) -> tuple[str, str]:
     namespace, slash, name = locator.body.rpartition("/")
     if not (_NAMESPACE.fullmatch(namespace) or not slash) or not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
         raise ReferenceValueError(
-            f"{locator} names no Secret that there could be",
-            remedy=f"write {locator.name}:NAMESPACE/NAME#KEY: small letters, digits, - and, in the name, dots",
+            f"{locator} is not a valid name of a Secret",
+            remedy=f"write {locator.name}:NAMESPACE/NAME#KEY: lower-case letters, digits and -; the name may have dots",
         )
     return namespace, name
 
@@ -36,21 +36,21 @@ def decode_values(reply: Reply, locator: Locator) -> dict[str, bytes]:
     """The values, exact to the byte. Raises PluginError."""
     data = reply.member("data")
     if reply.member("kind") not in ("Secret", None) or not isinstance(data, dict | None):
-        raise PluginError(f"{locator}: what answered is no Secret of Kubernetes", remedy="check the server's address")
+        raise PluginError(f"{locator}: the response is not a Secret of Kubernetes", remedy="check the server's address")
     if data is None and reply.member("metadata") is None:
-        raise PluginError(f"{locator}: what answered is no Secret of Kubernetes", remedy="check the server's address")
+        raise PluginError(f"{locator}: the response is not a Secret of Kubernetes", remedy="check the server's address")
     try:
         return {key: base64.b64decode(value, validate=True) for key, value in (data or {}).items()}
     except (binascii.Error, ValueError, TypeError):
         pass
-    raise PluginError(f"{locator} has a value that is not base64", remedy="mend the Secret")
+    raise PluginError(f"{locator} has a value that is not base64", remedy="fix the Secret")
 
 
 def missing_namespace_error(cluster: Cluster, locator: Locator, namespace: str) -> SecretNotFoundError:
     """The error where the namespace is not there."""
     return SecretNotFoundError(
         f"{locator} is not there: the cluster at {cluster.host} has no namespace {namespace}",
-        remedy="check the namespace, and that it is the right cluster",
+        remedy="check the namespace and the cluster",
     )
 
 
@@ -73,10 +73,15 @@ def check_permissions(cluster: Cluster, verbs: tuple[str, ...], action: str) -> 
         reply = cluster.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         status = reply.member("status")
         if reply.status not in (200, 201) or not isinstance(status, dict):
-            return Health(ok=False, detail=f"Kubernetes does not say whether we may {action} {where} ({reply.status})")
+            return Health(
+                ok=False, detail=f"Kubernetes did not say whether this login may {action} {where} ({reply.status})"
+            )
         if status.get("allowed") is not True:
             denied.append(verb)
     if not denied:
         return Health(ok=True, detail=f"may {action} {where}")
     verb_list = f" ({', '.join(denied)})" if len(verbs) > 1 else ""
-    return Health(ok=False, detail=f"may not {action} all {where}{verb_list}; single ones may be allowed by name")
+    return Health(
+        ok=False,
+        detail=f"may not {action} all {where}{verb_list}; access to single Secrets may still be allowed by name",
+    )

@@ -61,9 +61,9 @@ class K8sSink(Sink):
         namespace, name = parse_target(locator)
         where = f"the Secret {name} in {f'the namespace {namespace}' if namespace else 'the namespace of the store'}"
         action = {
-            "create": "make {} of Kubernetes",
-            "replace": "make {} of Kubernetes, or take every other key out of it",
-            "merge": "make {} of Kubernetes, or set keys of it, keeping its others",
+            "create": "create {} of Kubernetes",
+            "replace": "create {} of Kubernetes, or remove its other keys",
+            "merge": "create {} of Kubernetes, or set keys and keep its others",
         }
         return action[mode].format(where)
 
@@ -117,15 +117,15 @@ class _K8sSecretUpdate:
         """All in one: values and marker, if it still is what was seen."""
         if sum(len(data) for data in after.values()) > MAX_SIZE:
             raise UnsupportedError(
-                f"{self._locator}: Kubernetes keeps {MAX_SIZE} bytes in a Secret, and this is more",
+                f"{self._locator}: Kubernetes stores at most {MAX_SIZE} bytes in a Secret",
                 remedy="name another Secret, or store it elsewhere",
             )
         if snapshot.values is None:
             return self._confirm(self._create(after), after)
         if snapshot.raw.get("immutable") is True:
             raise WriteConflictError(
-                f"{self._locator} is immutable: Kubernetes lets nobody change it",
-                remedy="name another Secret, or delete this one and make it anew",
+                f"{self._locator} is immutable and cannot be changed",
+                remedy="name another Secret, or delete this one and run it again",
             )
         changed = {key: _encode(value) for key, value in after.items() if snapshot.values.get(key) != value}
         removed = dict.fromkeys(snapshot.values.keys() - after.keys())
@@ -190,18 +190,18 @@ class _K8sSecretUpdate:
         if status == 403:
             resource = f"secrets/{self._name}" if verb != "create" else "secrets"
             return AccessDeniedError(
-                f"{where} may not be {'read' if verb == 'get' else 'written'}: Kubernetes allows this login no `{verb}`"
-                " of it, or a rule or quota of the cluster forbids it (403)",
+                f"{where} may not be {'read' if verb == 'get' else 'written'}: Kubernetes denies `{verb}` to this"
+                " login, or a rule or quota of the cluster forbids it (403)",
                 remedy=permission_remedy(verb, resource, self._namespace),
             )
         if status == 422:
-            needs = "" if kind in ("", "Opaque") else f": it is of the type {kind}, which has keys that must be there"
+            needs = "" if kind in ("", "Opaque") else f": its type {kind} requires certain keys"
             return WriteConflictError(
-                f"{where}: Kubernetes does not take the Secret so (422){needs}",
+                f"{where}: Kubernetes rejected the Secret (422){needs}",
                 remedy="keep its keys with --mode merge, or name another Secret",
             )
         if status == 413:
-            return UnsupportedError(f"{where}: it is more than Kubernetes takes (413)", remedy="store it elsewhere")
+            return UnsupportedError(f"{where}: it is too large for Kubernetes (413)", remedy="store it elsewhere")
         return PluginError(f"{where} cannot be stored: Kubernetes answered {status}", remedy="see the cluster's log")
 
 
@@ -211,7 +211,7 @@ def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, b
         raise ReferenceValueError(f"{locator} is a map", remedy="name the key to store it under: #password=PROMPT")
     if not all(_KEY.fullmatch(key) and key != "." and not key.startswith("..") for key in wanted):
         raise ReferenceValueError(
-            f"{locator}: a key cannot be one of a Secret", remedy="letters, digits and -._ are allowed, 253 at most"
+            f"{locator}: a key is not valid in a Secret", remedy="use at most 253 letters, digits or -._"
         )
     return wanted
 

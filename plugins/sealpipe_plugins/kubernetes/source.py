@@ -46,7 +46,7 @@ class K8sSource(Source):
             raise _missing_secret_error(self._cluster, locator, namespace, name)
         if reply.status == 403:
             raise AccessDeniedError(
-                f"{locator} may not be read: Kubernetes allows this login no `get` of it (403)",
+                f"{locator} may not be read: Kubernetes denies `get` to this login (403)",
                 remedy=permission_remedy("get", f"secrets/{name}", namespace),
             )
         raise PluginError(f"{locator} cannot be read: Kubernetes answered {reply.status}")

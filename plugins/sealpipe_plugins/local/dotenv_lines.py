@@ -110,7 +110,7 @@ def parse(data: bytes, values_to_set: Mapping[str, str]) -> list[Assignment]:
                 find_unwritable[: find_unwritable.index(character)].count("\n") + 1, "it has a control character"
             )
     if text.startswith("\ufeff"):
-        raise DotenvSyntaxError(1, "it begins with a byte order mark, which a shell takes for a part of the first name")
+        raise DotenvSyntaxError(1, "it begins with a byte order mark, which a shell reads as part of the first name")
     assignments = []
     for binding in parse_stream(io.StringIO(text, newline="")):
         original = binding.original
@@ -120,7 +120,7 @@ def parse(data: bytes, values_to_set: Mapping[str, str]) -> list[Assignment]:
             )
         assignments.append(_parse_assignment(original.string, original.line, binding.key, values_to_set))
     if "".join(assignment.text for assignment in assignments) != text:
-        raise DotenvSyntaxError(1, "it is not read as it is written")
+        raise DotenvSyntaxError(1, "it cannot be parsed exactly")
     return assignments
 
 
@@ -169,19 +169,19 @@ def _parse_assignment(text: str, line: int, key: str | None, values_to_set: Mapp
     if match is None or key is None or match["key"] != key:
         raise DotenvSyntaxError(line, "it is not NAME=VALUE")
     if match["export"] and not KEY.fullmatch(key):
-        raise DotenvSyntaxError(line, "a shell may stop there: it exports what is no variable")
+        raise DotenvSyntaxError(line, "a shell may stop there: it exports something that is not a variable")
     if match["rest"] is None:
         if key in _SHELL_WORDS:
-            raise DotenvSyntaxError(line, "it is a word of the shell")
+            raise DotenvSyntaxError(line, "it is a shell keyword")
         return Assignment(text, _blank_lines(before), match["export"] or "", key)
     raw = match["rest"][1:]
     if key in NEVER_READ_BACK:
-        raise DotenvSyntaxError(line, "a shell keeps that variable for itself, and may stop there")
+        raise DotenvSyntaxError(line, "a shell reserves that variable, and may stop there")
     if _is_ambiguous(raw, exported=bool(match["export"])):
         raise DotenvSyntaxError(line, "a shell would not end the value where other readers do")
     for number, each in enumerate(raw.split("\n")[1:], line + 1):
         if each.partition("=")[0].strip() in values_to_set:
-            raise DotenvSyntaxError(number, "to Docker it sets a key that is to be written")
+            raise DotenvSyntaxError(number, "Docker reads it as a key that is to be written")
     return Assignment(text, _blank_lines(before), match["export"] or "", key, raw)
 
 

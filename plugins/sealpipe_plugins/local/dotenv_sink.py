@@ -29,7 +29,7 @@ class DotenvSink(Sink):
         path = files.parse_path(locator)
         return {
             "create": f"write the new dotenv file {path}",
-            "replace": f"write the dotenv file {path} in the place of what is there",
+            "replace": f"write the dotenv file {path}, replacing what is there",
             "merge": f"set keys of the dotenv file {path}, keeping its other lines",
         }[mode]
 
@@ -46,7 +46,7 @@ class DotenvSink(Sink):
         assignments = files.read_state(locator, path)
         if assignments is None or not values.items() <= _read_back(locator, assignments.content, values).items():
             raise WriteConflictError(
-                f"{locator} was changed by another while it was written", remedy="see who writes there"
+                f"{locator} was changed by another while it was written", remedy="check what else writes to it"
             )
         return WriteResult(locator, already=already)
 
@@ -55,7 +55,7 @@ def _parse_quote(locator: Locator) -> str:
     quote = locator.param("quote", "none") or ""
     if quote not in dotenv_lines.QUOTES:
         raise ReferenceValueError(
-            f"{locator} has a quote= that it does not take", remedy=f"it is one of {', '.join(dotenv_lines.QUOTES)}"
+            f"{locator} has an invalid quote=", remedy=f"use one of {', '.join(dotenv_lines.QUOTES)}"
         )
     return quote
 
@@ -66,16 +66,16 @@ def _spell_value(key: str, field: SinkField, quote: str) -> str:
         raise ReferenceValueError("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
     if not dotenv_lines.KEY.fullmatch(key):
         raise ReferenceValueError(
-            "a key cannot be a variable's name", remedy="use letters, digits and _, no digit in front"
+            "a key is not a valid variable name", remedy="use letters, digits and _, not starting with a digit"
         )
     if key in dotenv_lines.NEVER_READ_BACK:
-        raise ReferenceValueError(f"a shell keeps {key} for itself", remedy="store it under another key")
+        raise ReferenceValueError(f"shells reserve the variable {key}", remedy="store it under another key")
     try:
         value: str | None = files.encode_value(field).decode("utf-8")
     except UnicodeDecodeError:
         value = None  # the error holds the value: it must not stand behind ours
     if value is None:
-        raise UnsupportedError(f"the value for {key} is no text", remedy=_ELSEWHERE)
+        raise UnsupportedError(f"the value for {key} is not text", remedy=_ELSEWHERE)
     character = dotenv_lines.find_unwritable(value, quote)
     if character is not None:
         raise UnsupportedError(
@@ -130,7 +130,7 @@ def _new_content(locator: Locator, existing: bytes | None, values: Mapping[str, 
             return new_text
         if dotenv_lines.read_values(dotenv_lines.parse(new_text, values)) == {**old_values, **wanted}:
             return new_text
-        line, reason = 1, "the other keys would change with it"
+        line, reason = 1, "other keys would change"
     except dotenv_lines.DotenvSyntaxError as error:
         line, reason = error.line, error.reason
     raise _unsafe_line_error(locator, line, reason)
@@ -160,5 +160,5 @@ def _read_back(locator: Locator, content: bytes, values: Mapping[str, str]) -> d
 def _unsafe_line_error(locator: Locator, line: int, reason: str) -> UnsupportedError:
     return UnsupportedError(
         f"{locator}: line {line} cannot be kept safely ({reason}); nothing was written",
-        remedy="mend that line, or name another file; --mode replace writes the file anew",
+        remedy="fix that line or name another file; --mode replace rewrites the file",
     )

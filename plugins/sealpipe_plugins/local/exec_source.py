@@ -87,7 +87,7 @@ class ExecSource(Source):
         if result is None:
             # Not UnavailableError, which is tried again: nobody says that this command may be started twice.
             raise PluginError(
-                f"the command {name} had not ended after {timeout:g} s and was killed",
+                f"the command {name} did not finish within {timeout:g} s and was killed",
                 remedy="it gets no standard input and no terminal: if it needs none, set a longer timeout for it",
             )
         if result.status:
@@ -105,7 +105,7 @@ class ExecSource(Source):
                 program.find_program(command.argv[0], self.context.child_environ(), "")
             except NotConfiguredError as error:
                 missing.append(f"{name}: {error.message}")
-        names = ", ".join(sorted(self.settings.commands)) or f"no command is named; {self._remedy}"
+        names = ", ".join(sorted(self.settings.commands)) or f"no command is configured; {self._remedy}"
         return Health(ok=bool(self.settings.commands) and not missing, detail="; ".join(missing) or names)
 
     def _find_command(self, locator: Locator) -> tuple[str, Command]:
@@ -114,15 +114,15 @@ class ExecSource(Source):
             return locator.body, commands[locator.body]
         if not commands:
             raise NotConfiguredError(
-                f"{locator.name}: starts only commands that the config file names, and it names none",
+                f"{locator.name}: runs only commands from the config file, and it has none",
                 locator=f"{locator.name}:",
                 remedy=self._remedy,
             )
         # Not shown: where somebody writes a whole command line here, there may be anything in it.
         raise ReferenceValueError(
-            f"{locator.name}: the config file names no such command",
+            f"{locator.name}: the config file has no such command",
             locator=f"{locator.name}:",
-            remedy=f"write {locator.name}:NAME; there are {', '.join(sorted(commands)[:20])}",
+            remedy=f"write {locator.name}:NAME; the commands are {', '.join(sorted(commands)[:20])}",
         )
 
 
@@ -143,11 +143,11 @@ def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
     if value.startswith("-") and not command.allow_dash:
         raise ReferenceValueError(
             f"the argument of the command {name} begins with a dash, as an option does",
-            remedy=f"set allow_dash = true for {name} in the config file, if that is meant",
+            remedy=f"set allow_dash = true for {name} in the config file if this is intended",
         )
     if command.arg_pattern is not None and not command.arg_pattern.fullmatch(value):
         raise ReferenceValueError(
-            f"the argument of the command {name} is none that the config file allows",
-            remedy=f"see arg_pattern of {name} there",
+            f"the argument of the command {name} is not allowed by the config file",
+            remedy=f"see its arg_pattern of {name}",
         )
     return [word.replace(PLACEHOLDER, value) for word in argv]

@@ -25,9 +25,9 @@ class FileChannel(Channel):
             raise ReferenceValueError("the path names no file", remedy="write file:PATH")
         path = Path(self.canonical(to))
         if os.path.lexists(path):
-            raise ReferenceValueError("something is there already", remedy="remove it, or name another file")
+            raise ReferenceValueError("the path exists already", remedy="remove it, or name another file")
         if not path.parent.is_dir():
-            raise ReferenceValueError("its folder is not there", remedy="make the folder, or name another")
+            raise ReferenceValueError("its folder does not exist", remedy="create the folder or name another")
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise ReferenceValueError("its folder cannot be written", remedy="name a file in a folder of this user's")
 
@@ -50,10 +50,10 @@ class FileChannel(Channel):
         except OSError as error:
             reason = error.strerror or type(error).__name__
         if reason:
-            raise PluginError(f"it cannot be written: {reason}", remedy="check the disk that it is on")
+            raise PluginError(f"it cannot be written: {reason}", remedy="check its disk")
         if not _has_content(path, content):
             raise WriteConflictError(
-                "something else is there already", remedy="remove it; what is here is never written over"
+                "the path exists with other content", remedy="remove it: existing files are never overwritten"
             )
         return Delivery(str(path), confirmed=True)
 

@@ -32,7 +32,7 @@ class FileSink(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         """What would be written."""
         path = files.parse_path(locator)
-        return f"write the new file {path}" if mode == "create" else f"write {path} in the place of what is there"
+        return f"write the new file {path}" if mode == "create" else f"write {path}, replacing what is there"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
         """Write it, and read it back."""
@@ -53,9 +53,7 @@ class DirSink(Sink):
     def describe(self, locator: Locator, mode: Mode) -> str:
         """What would be written."""
         folder = _parse_folder(locator)
-        existing_note = (
-            "never in the place of another" if mode == "create" else "in the place of those of the same names"
-        )
+        existing_note = "if none exists" if mode == "create" else "replacing those of the same names"
         return f"write files into the folder {folder}, each named by its key, {existing_note}"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
@@ -89,7 +87,7 @@ def confirm_content(locator: Locator, file: files.FileState | None, content: byt
     """WriteConflictError where what was written is not what is there now."""
     if file is None or file.content != content:
         raise WriteConflictError(
-            f"{locator} was changed by another while it was written", remedy="see who writes there"
+            f"{locator} was changed by another while it was written", remedy="check what else writes to it"
         )
 
 
@@ -110,8 +108,8 @@ def _check_key(key: str) -> None:
         )
     if not _KEY.fullmatch(key):
         raise ReferenceValueError(
-            "a key cannot be a file's name here",
-            remedy="use letters, digits, . _ - (neither . nor - in front), 100 at most: #db-password=PROMPT",
+            "a key is not a valid file name",
+            remedy="use at most 100 letters, digits, . _ or -, not . or - first: #db-password=PROMPT",
         )
 
 
@@ -123,8 +121,8 @@ def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
             _make_folder(each)
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode):
-            what = "a symbolic link, and none is followed" if stat.S_ISLNK(status.st_mode) else "no folder"
-            raise WriteConflictError(f"{locator} is {what}", remedy="name a folder, or a place where nothing is")
+            what = "a symbolic link, which is not followed" if stat.S_ISLNK(status.st_mode) else "not a folder"
+            raise WriteConflictError(f"{locator} is {what}", remedy="name a folder or an unused path")
         descriptor = os.open(folder, _FOLDER)
     try:
         status = os.fstat(descriptor)
@@ -134,7 +132,7 @@ def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
             )
         if stat.S_IMODE(status.st_mode) & 0o022:
             raise WriteConflictError(
-                f"others may write into {locator}", remedy="chmod go-w the folder, or name a new one"
+                f"other users can write to {locator}", remedy="chmod go-w the folder, or name a new one"
             )
         # Elsewhere than on Linux it is the path, and a folder that was put there meanwhile would be written to.
         yield _DESCRIPTOR_PATHS / str(descriptor) if _DESCRIPTOR_PATHS.exists() else folder

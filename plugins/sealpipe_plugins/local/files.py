@@ -63,7 +63,7 @@ def encode_value(field: SinkField) -> bytes:
     """A value's bytes. UnsupportedError for text that has none: a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return field.value.reveal_bytes()
-    raise UnsupportedError("a value is no text that can be written (a lone surrogate)", remedy="ask for it once more")
+    raise UnsupportedError("a value has a lone surrogate and cannot be written as UTF-8", remedy="ask for it again")
 
 
 def read_state(locator: Locator, path: Path) -> FileState | None:
@@ -97,14 +97,14 @@ def write_when_needed(context: Context, locator: Locator, path: Path, mode: Mode
                 return True
             if mode == "create":
                 raise WriteConflictError(
-                    f"{locator} holds the same, but others may read it, or own it",
-                    remedy="take it away from them (chmod 600), or say --mode replace",
+                    f"{locator} has this content already, but other users can read it or own it",
+                    remedy="make it private (chmod 600), or use --mode replace",
                 )
             content = existing.content
         with translate_errors(locator):
             if _write(context, path, content, existing):
                 return False
-    raise UnavailableError(f"{locator} is changed by others all the time", remedy="run it again when they are done")
+    raise UnavailableError(f"{locator} keeps being changed by others", remedy="run it again when they are done")
 
 
 def _write(context: Context, path: Path, content: bytes, existing: FileState | None) -> bool:
@@ -135,11 +135,11 @@ def _open(locator: Locator, path: Path) -> int:
 def _require_regular(locator: Locator, mode: int) -> None:
     if stat.S_ISLNK(mode):
         raise WriteConflictError(
-            f"{locator} is a symbolic link, and none is followed", remedy="name the file it leads to"
+            f"{locator} is a symbolic link, which is not followed", remedy="name the file it points to"
         )
     if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "no plain file"
-        raise WriteConflictError(f"{locator} is {what}", remedy="name a file, or a place where nothing is")
+        what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise WriteConflictError(f"{locator} is {what}", remedy="name a file or an unused path")
 
 
 def _flush(path: Path) -> None:
@@ -161,11 +161,11 @@ def translate_errors(locator: Locator) -> Iterator[None]:
     except (FileNotFoundError, NotADirectoryError):
         home_hint = "~ is not expanded here: write $HOME/... in the shell" if locator.body.startswith("~") else ""
         translated: PluginError = SecretNotFoundError(
-            f"the folder of {locator} is not there", remedy=home_hint or "make the folder"
+            f"the folder of {locator} does not exist", remedy=home_hint or "create the folder"
         )
     except PermissionError:
         translated = AccessDeniedError(
-            f"{locator} may not be written by this user", remedy="give this user the right to its folder"
+            f"{locator} may not be written by this user", remedy="give this user write permission for its folder"
         )
     except TimeoutError:
         translated = UnavailableError(
@@ -178,21 +178,21 @@ def translate_errors(locator: Locator) -> Iterator[None]:
 
 def _other_error(locator: Locator, error: OSError) -> PluginError:
     reason = error.strerror or type(error).__name__
-    return PluginError(f"{locator} cannot be written: {reason}", remedy="check the disk that it is on")
+    return PluginError(f"{locator} cannot be written: {reason}", remedy="check its disk")
 
 
 def _disk_full_error(locator: Locator, _: OSError) -> PluginError:
-    return PluginError(f"there is no room on the disk for {locator}", remedy="make room; nothing was changed there")
+    return PluginError(f"the disk has no room for {locator}", remedy="free some space; nothing was changed")
 
 
 def _read_only_error(locator: Locator, _: OSError) -> PluginError:
-    return PluginError(f"the file system of {locator} is read-only", remedy="name a place on a volume for writing")
+    return PluginError(f"the file system of {locator} is read-only", remedy="name a path on a writable volume")
 
 
 def _no_locks_error(locator: Locator, _: OSError) -> PluginError:
     return UnsupportedError(
-        f"the folder of {locator} cannot be locked, so nothing that is there is replaced",
-        remedy="name a place on a local disk, or a new file",
+        f"the folder of {locator} cannot be locked, so existing files are not replaced",
+        remedy="name a path on a local disk, or a new file",
     )
 
 

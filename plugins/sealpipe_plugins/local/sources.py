@@ -43,7 +43,7 @@ class EnvSource(Source):
         if name.startswith("SEALPIPE_API_KEY"):
             raise ReferenceValueError(
                 f"{locator} is sealpipe's own credential, and is never shared",
-                remedy="name another variable; a key for somebody else belongs in a variable of its own",
+                remedy="name another variable; put a key for somebody else in a variable of its own",
             )
         value = self.context.environ.get(name)
         if value:
@@ -53,7 +53,7 @@ class EnvSource(Source):
         if not _VARIABLE_NAME.fullmatch(name):
             # Most likely `env:$NAME`: the shell has put the secret itself here.
             raise SecretNotFoundError(
-                "the environment variable that env: names is not set; its name is not shown, it may be a value",
+                "the environment variable that env: names is not set; its name is not shown because it may be a value",
                 locator="env:",
                 remedy="write env:NAME without $",
             )
@@ -91,7 +91,7 @@ class FileSource(Source):
             missing, reason = False, error.strerror or type(error).__name__
         if missing:
             raise SecretNotFoundError(f"{locator} is not there", remedy=path_remedy(locator))
-        raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and the disk that it is on")
+        raise PluginError(f"{locator} cannot be read: {reason}", remedy="check the file and its disk")
 
 
 def path_remedy(locator: Locator) -> str:
@@ -121,7 +121,7 @@ class StdinSource(Source):
             raise UnsupportedError("standard input is a terminal, nothing is piped in", remedy=_STDIN_REMEDY)
         _refuse_process_file(stream, locator)
         if self.is_consumed:
-            raise WriteConflictError("standard input was read already", remedy="name stdin: once")
+            raise WriteConflictError("standard input was read already", remedy="use stdin: once")
         self.is_consumed = True
         return Document(read_whole(stream, locator))
 

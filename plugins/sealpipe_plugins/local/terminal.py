@@ -23,7 +23,7 @@ _ENDING_SIGNALS: Final = (signal.SIGTSTP, signal.SIGHUP, signal.SIGQUIT, signal.
 _PASTE_WINDOW: Final = 0.05
 """Seconds in which the second line of what was pasted has come."""
 _LOCK: Final = threading.Lock()
-_ELSEWHERE = "name where the value lives: env:NAME, file:PATH, stdin:, or a store"
+_ELSEWHERE = "use another source: env:NAME, file:PATH, stdin: or a store"
 
 
 class PromptSource(Source):
@@ -32,20 +32,20 @@ class PromptSource(Source):
     def fetch(self, locator: Locator) -> Document:
         """What was typed, without the line's end. UnsupportedError where nobody is there to ask."""
         if ci_system(self.context.environ) is not None:
-            raise UnsupportedError("prompt: asks a person, and in CI nobody is there", remedy=_ELSEWHERE)
+            raise UnsupportedError("prompt: needs a person at a terminal, and this is a CI job", remedy=_ELSEWHERE)
         try:
             typed = read_secret_line(f"{_question(locator)} (not shown): ")
         except OSError:
             typed = None
         except InputTooLongError:
             raise UnsupportedError(
-                "more was typed or pasted than one line of a terminal, and nothing of it was taken",
-                remedy="put it into a file, and name that: file:PATH",
+                "the input is longer than a line of a terminal; nothing was read",
+                remedy="put it into a file and use file:PATH",
             ) from None
         if typed is None:
-            raise UnsupportedError("prompt: asks at the terminal, and there is none here", remedy=_ELSEWHERE)
+            raise UnsupportedError("prompt: needs a terminal, and this process has none", remedy=_ELSEWHERE)
         if not typed:
-            raise SecretNotFoundError("nothing was typed", remedy="run it again, and type the value")
+            raise SecretNotFoundError("nothing was typed", remedy="run it again and type the value")
         return Document(typed)
 
 

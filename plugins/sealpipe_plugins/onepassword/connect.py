@@ -34,7 +34,7 @@ _REFUSALS: Final[Refusals] = {
     401: (
         BackendAuthError,
         "refused the token",
-        "check that OP_CONNECT_TOKEN is complete, not expired, and this server's",
+        "check that OP_CONNECT_TOKEN is complete, not expired, and for this server",
     ),
     403: (AccessDeniedError, "does not let this token read that vault", "give the token access to the vault"),
 }
@@ -117,7 +117,7 @@ class Connect:
         except (ValueError, RecursionError):
             pass
         raise PluginError(
-            f"{_NAME} at {self._endpoint.host} answered with something that is not JSON",
+            f"{_NAME} at {self._endpoint.host} sent a response that is not JSON",
             remedy="check that OP_CONNECT_HOST is a Connect server",
         )
 
@@ -136,23 +136,23 @@ def _require_one(ids: list[str], what: str, name: str) -> str:
         raise ReferenceValueError(f"{len(ids)} {what}s have that {name}", remedy=f"name the {what} by its id")
     raise SecretNotFoundError(
         f"there is no {what} of that {name}, or the token may not see it",
-        remedy=f"check the {name}: it is compared exactly; or name the {what} by its id",
+        remedy=f"check the {name}: case matters; or name the {what} by its id",
     )
 
 
 def _require_id(value: object) -> str:
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
-    raise PluginError(f"{_NAME} answered with something that has no id", remedy="check OP_CONNECT_HOST")
+    raise PluginError(f"{_NAME} sent something without a valid id", remedy="check OP_CONNECT_HOST")
 
 
 def _require_object(value: object) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
-    raise PluginError(f"{_NAME} answered with something else than was asked for", remedy="check OP_CONNECT_HOST")
+    raise PluginError(f"{_NAME} sent an unexpected response", remedy="check OP_CONNECT_HOST")
 
 
 def _require_objects(value: object) -> list[Mapping[str, Any]]:
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value
-    raise PluginError(f"{_NAME} answered with something else than was asked for", remedy="check OP_CONNECT_HOST")
+    raise PluginError(f"{_NAME} sent an unexpected response", remedy="check OP_CONNECT_HOST")

@@ -28,47 +28,51 @@ _ErrorKind = type[PluginError]
 _BY_TYPE: Final[Mapping[str, tuple[_ErrorKind, str, str]]] = {
     "parsing": (
         ReferenceValueError,
-        "is no reference of 1Password",
+        "is not a 1Password reference",
         "write op://Vault/Item/field, or .../section/field",
     ),
     "vaultNotFound": (
         SecretNotFoundError,
-        "names a vault that is not there, or hidden from this account",
+        "names a vault that does not exist or is hidden from this account",
         "check the vault",
     ),
-    "itemNotFound": (SecretNotFoundError, "names an item that is not there", "check the item's title"),
-    "noMatchingSections": (SecretNotFoundError, "names a section that is not there", "check the section's name"),
-    "fieldNotFound": (SecretNotFoundError, "names a field that is not there", "check the field's name"),
+    "itemNotFound": (SecretNotFoundError, "names an item that does not exist", "check the item's title"),
+    "noMatchingSections": (SecretNotFoundError, "names a section that does not exist", "check the section's name"),
+    "fieldNotFound": (SecretNotFoundError, "names a field that does not exist", "check the field's name"),
     "tooManyVaults": (ReferenceValueError, "names several vaults", "name the vault by its id"),
     "tooManyItems": (ReferenceValueError, "names several items", "name the item by its id"),
-    "tooManyMatchingFields": (ReferenceValueError, "names several fields", "name the section, too, or ids"),
-    "incompatibleTOTPQueryParameterField": (ReferenceValueError, "is no one-time password", "leave attribute= out"),
-    "unableToGenerateTotpCode": (PluginError, "has no usable one-time password", "mend the field in 1Password"),
-    "sSHKeyMetadataNotFound": (ReferenceValueError, "is no SSH key", "leave ssh-format= out"),
-    "incompatibleSshKeyQueryParameterField": (ReferenceValueError, "is no SSH key", "leave ssh-format= out"),
-    "unableToParsePrivateKey": (PluginError, "is no SSH key that can be read", "leave ssh-format= out"),
+    "tooManyMatchingFields": (ReferenceValueError, "names several fields", "name the section as well, or use ids"),
+    "incompatibleTOTPQueryParameterField": (ReferenceValueError, "is not a one-time password", "leave attribute= out"),
+    "unableToGenerateTotpCode": (PluginError, "has no usable one-time password", "fix the field in 1Password"),
+    "sSHKeyMetadataNotFound": (ReferenceValueError, "is not an SSH key", "leave ssh-format= out"),
+    "incompatibleSshKeyQueryParameterField": (ReferenceValueError, "is not an SSH key", "leave ssh-format= out"),
+    "unableToParsePrivateKey": (PluginError, "is not a readable SSH key", "leave ssh-format= out"),
     "unableToFormatPrivateKeyToOpenSsh": (PluginError, "has no OpenSSH form", "leave ssh-format= out"),
-    "unsupportedFileFormat": (UnsupportedError, "is a file that is no text", "use Connect, which gives a file's bytes"),
+    "unsupportedFileFormat": (
+        UnsupportedError,
+        "is a file that is not text",
+        "use Connect, which gives a file's bytes",
+    ),
 }
 
 _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
     (
         r"token was not specified|had invalid format|base64 decoding failed|deserialization failed",
         NotConfiguredError,
-        "what is set as the token of 1Password's service account is none",
-        "set OP_SERVICE_ACCOUNT_TOKEN to the token as it was shown once; it begins with ops_",
+        "the token of 1Password's service account is invalid",
+        "set OP_SERVICE_ACCOUNT_TOKEN to the whole token; it begins with ops_",
     ),
     (
         r"rate limit|too many requests|RateLimit",
         UnavailableError,
         "1Password asks to try again later: the account's rate limit is reached",
-        "wait, or use a Connect server, which has none",
+        "wait, or use a Connect server, which has no limit",
     ),
     (
         r"unauthori[sz]ed|authentication|invalid service account|\b401\b|deleted|expired",
         BackendAuthError,
         "1Password refused the service account's token",
-        "check that it is not revoked or expired, and of this account",
+        "check that it is not revoked or expired, and for this account",
     ),
     (
         r"forbidden|permission|\b403\b",
@@ -80,7 +84,7 @@ _BY_TEXT: Final[tuple[tuple[str, _ErrorKind, str, str], ...]] = (
         r"network|connect|timed? ?out|dns|unreachable|request|internet",
         UnavailableError,
         "1Password could not be reached",
-        "check the network; the SDK has a way out of its own, and takes neither sealpipe's CA nor its proxy",
+        "check the network; the SDK connects by itself, without sealpipe's CA and proxy settings",
     ),
 )
 
@@ -101,9 +105,7 @@ class SdkClient:
         try:
             return map_responses(asyncio.run(asyncio.wait_for(self._resolve(references), self._timeout)), references)
         except TimeoutError:
-            failure = UnavailableError(
-                f"1Password had not answered after {self._timeout:g} s", remedy="try again later"
-            )
+            failure = UnavailableError(f"1Password did not answer within {self._timeout:g} s", remedy="try again later")
         except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
             failure = map_exception(error)
         raise failure

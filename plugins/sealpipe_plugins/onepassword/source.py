@@ -54,7 +54,7 @@ def make_source(settings: OnePasswordSettings, context: Context) -> Source:
     if settings.service_account_token:
         return ServiceAccountSource(settings, context)
     raise NotConfiguredError(
-        f"{context.store}: there is no login to 1Password",
+        f"{context.store}: 1Password has no login",
         remedy="set OP_SERVICE_ACCOUNT_TOKEN, or OP_CONNECT_HOST and OP_CONNECT_TOKEN",
     )
 
@@ -76,7 +76,8 @@ class ConnectSource(Source):
         for name in ("attribute", "ssh-format"):
             if locator.param(name) is not None:
                 raise UnsupportedError(
-                    f"{locator}: a Connect server knows no {name}=", remedy="use a service account, or leave it out"
+                    f"{locator}: a Connect server does not support {name}=",
+                    remedy="use a service account, or leave it out",
                 )
         item = self._connect.get_item(path[0], path[1])
         item_parts = parse_item(item)
@@ -141,7 +142,7 @@ class ServiceAccountSource(Source):
 def _parse_path(locator: Locator, *, shortest: int) -> list[str]:
     path = locator.body.split("/")
     if not all(path) or not shortest <= len(path) <= 4:
-        raise ReferenceValueError(f"{locator} is no reference of 1Password", remedy=_PATH)
+        raise ReferenceValueError(f"{locator} is not a 1Password reference", remedy=_PATH)
     return path
 
 
@@ -149,7 +150,7 @@ def _make_reference(locator: Locator) -> str:
     path = _parse_path(locator, shortest=2)
     if len(path) == 2:
         raise UnsupportedError(
-            f"{locator} names a whole item, which a service account does not give here",
+            f"{locator} names a whole item, which a service account cannot read here",
             remedy=f"name a field: {_PATH}; or use a Connect server",
         )
     query = "&".join(f"{name}={value}" for name, value in locator.params)

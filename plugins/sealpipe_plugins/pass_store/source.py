@@ -93,13 +93,13 @@ class PassSource(Source):
             result = None
         if result is None:
             raise PluginError(
-                f"{locator} could not be read: pass had not ended after {self._timeout():g} s",
-                remedy="run `pass show` by hand, or set a longer timeout",
+                f"{locator} could not be read: pass did not finish within {self._timeout():g} s",
+                remedy="run `pass show` manually, or set a longer timeout",
             )
         if result.status and b"[GNUPG:] DECRYPTION_FAILED" in result.errors:
             raise self._decryption_error(locator, result.errors, environ)
         if result.status:
-            raise PluginError(f"{locator} could not be read: pass {result.outcome}", remedy="run `pass show` by hand")
+            raise PluginError(f"{locator} could not be read: pass {result.outcome}", remedy="run `pass show` manually")
         return result.out
 
     def _timeout(self) -> float:
@@ -117,9 +117,9 @@ class PassSource(Source):
             has_key = False
         if not has_key:
             return AccessDeniedError(
-                f"{locator} is encrypted for a key that is not here", remedy="import it, or set GNUPGHOME"
+                f"{locator} is encrypted for a key that is missing here", remedy="import it, or set GNUPGHOME"
             )
         return AccessDeniedError(
-            f"{locator} could not be decrypted: gpg wants the key's passphrase, and nobody is asked here",
+            f"{locator} could not be decrypted: gpg needs the key's passphrase, and sealpipe never prompts for it",
             remedy="unlock the key for gpg-agent first, or use a key without passphrase",
         )

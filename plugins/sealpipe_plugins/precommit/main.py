@@ -17,9 +17,9 @@ CLEAN, MATCHED, ERROR = 0, 1, 2
 USAGE = f"""\
 usage: sealpipe-hook NAME [--tag TAG ...] [--link-host HOST ...] [--] FILE ...
 
-Looks for what must not be committed, and tells file, line and rule; never what it found.
+Finds what must not be committed. Prints file, line and rule, never the match itself.
 NAME is one of {", ".join(HOOKS)}. --tag: only credentials of that service; --link-host: only links to that host
-(with no port, to any). A line that says `sealpipe: allow` is let pass.
+(with no port, to any). A line that contains `sealpipe: allow` is skipped.
 Options come before the files. What is there as a file is a file, even if its name is an option's.
 Exit code: 0 nothing found, 1 something found, 2 wrong usage or a file that cannot be read.
 """
@@ -68,7 +68,7 @@ def run(words: Sequence[str]) -> int:
     for name, what in advice.items():
         _print_line(f"{name}: {what}")
     if advice:
-        _print_line("a line that may stay says `sealpipe: allow`")
+        _print_line("to keep a line, add `sealpipe: allow` to it")
     return code
 
 
@@ -79,7 +79,7 @@ def parse_arguments(words: Sequence[str]) -> CommandLine:
     there is a file, and what follows a file is one, too.
     """
     if not words or words[0] not in HOOKS:
-        raise _UsageError("the first word is not the name of a hook")
+        raise _UsageError("the first argument is not the name of a hook")
     options: dict[str, list[str]] = {"--tag": [], "--link-host": []}
     remaining = list(words[1:])
     while remaining and remaining[0].startswith("-") and not _is_file(remaining[0]):
@@ -88,7 +88,7 @@ def parse_arguments(words: Sequence[str]) -> CommandLine:
             break
         name, equals, value = word.partition("=")
         if name not in options:
-            raise _UsageError("there is an option that it does not know")  # it may be a secret: it is not repeated
+            raise _UsageError("unknown option")  # it may be a secret: it is not repeated
         options[name].append(value if equals or not remaining else remaining.pop(0))
     if not all(re.fullmatch("[a-z][a-z0-9]{0,15}", tag) for tag in options["--tag"]):
         raise _UsageError("--tag is a short word in lower case")

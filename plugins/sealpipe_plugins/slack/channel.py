@@ -81,7 +81,8 @@ class SlackChannel(Channel):
         if self.settings.token is None:
             has_webhook = self.settings.has_webhooks()
             return Health(
-                ok=has_webhook, detail="webhooks are not asked" if has_webhook else "neither token nor webhook is set"
+                ok=has_webhook,
+                detail="webhooks cannot be checked" if has_webhook else "neither token nor webhook is set",
             )
         response = _require_ok(self._open_api().post("/auth.test", {}, writes=False))
         return Health(ok=True, detail=f"as {response.get('user', '?')} of {response.get('team', '?')}")
@@ -92,7 +93,7 @@ class SlackChannel(Channel):
         if to and not re.fullmatch(NAME_PATTERN, to):
             raise ReferenceValueError(
                 "the recipient is neither a channel (#ops) nor a member's id (@U024BE7LH) nor a webhook's name",
-                remedy="write one of these, and nothing else",
+                remedy="write only one of these",
             )
         return self.settings.open_endpoint(
             self.context,
@@ -105,8 +106,8 @@ class SlackChannel(Channel):
     def _open_api(self) -> Endpoint:
         if self.settings.token is None:
             raise NotConfiguredError(
-                "there is no bot's token for Slack",
-                remedy="set SLACK_BOT_TOKEN, or the setting token of the store; a webhook is meant by slack: alone",
+                "Slack has no bot token",
+                remedy="set SLACK_BOT_TOKEN, or the setting token of the store; slack: alone uses the unnamed webhook",
             )
         return make_api(self.settings, self.context, self.settings.token)
 
@@ -146,23 +147,23 @@ def _require_ok(reply: Reply) -> dict[str, Any]:
 
 
 def _not_slack_error() -> PluginError:
-    return UnknownOutcomeError("what answers in Slack's place is not Slack", remedy=CHECK_FIRST)
+    return UnknownOutcomeError("the server is not Slack", remedy=CHECK_FIRST)
 
 
 def _error_for_word(word: str, reply: Reply) -> PluginError:
     kind, reason, remedy = _BY_WORD.get(
-        word, (PluginError, "refused the message", "look the word up in Slack's documentation")
+        word, (PluginError, "refused the message", "look up the word in Slack's documentation")
     )
-    safe_word = word if re.fullmatch(r"[a-z_]{1,48}", word) else "a word that it does not have"
+    safe_word = word if re.fullmatch(r"[a-z_]{1,48}", word) else "an unknown word"
     if kind is UnavailableError:
         return UnavailableError(f"Slack {reason} ({safe_word})", remedy=remedy, retry_after=reply.retry_after)
     return kind(f"Slack {reason} ({safe_word})", remedy=remedy)
 
 
-_TOKEN: Final = (BackendAuthError, "refused the token", "check that it is a bot's, whole, and still installed")
-_WEBHOOK: Final = (SecretNotFoundError, "does not know this webhook any more", "make a new one and set it")
+_TOKEN: Final = (BackendAuthError, "refused the token", "check that it is a complete bot token of an installed app")
+_WEBHOOK: Final = (SecretNotFoundError, "no longer knows this webhook", "create a new one and set it")
 _LATER: Final = (UnavailableError, "asks to try again later", "")
-_UNKNOWN_OUTCOME: Final = (UnknownOutcomeError, "failed while it had the message", CHECK_FIRST)
+_UNKNOWN_OUTCOME: Final = (UnknownOutcomeError, "failed after the message was sent", CHECK_FIRST)
 _FORBIDDEN: Final = (AccessDeniedError, "does not allow this here", "ask an administrator of the workspace")
 _UNSUPPORTED: Final = (UnsupportedError, "cannot show this message", "shorten the message")
 
@@ -188,8 +189,8 @@ _BY_WORD: Final[dict[str, tuple[type[PluginError], str, str]]] = {
     "is_archived": (AccessDeniedError, "has archived that channel", "name another"),
     "channel_is_archived": (AccessDeniedError, "has archived that channel", "name another"),
     "missing_scope": (
-        AccessDeniedError, "gave this token fewer rights", "add the scope chat:write and install the app again"
+        AccessDeniedError, "did not give this token the scope", "add the scope chat:write and install the app again"
     ),
-    "cannot_dm_bot": (AccessDeniedError, "lets no bot write to a bot", "name a person"),
-    "messages_tab_disabled": (AccessDeniedError, "lets nobody write to this member by this app", "name another"),
+    "cannot_dm_bot": (AccessDeniedError, "does not allow a bot to write to a bot", "name a person"),
+    "messages_tab_disabled": (AccessDeniedError, "does not allow messages to this member", "name another"),
 }  # fmt: skip

@@ -75,22 +75,22 @@ class Sops:
         except program.ProgramTimeoutError:
             pass
         raise UnavailableError(
-            f"sops had not ended after {timeout:g} s",
-            remedy="check that its key service (KMS, Vault) can be reached, or give it a longer timeout",
+            f"sops did not finish within {timeout:g} s",
+            remedy="check that its key service (KMS, Vault) can be reached, or set a longer timeout",
         )
 
 
 _STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     1: (
         PluginError,
-        "is no file that sops has encrypted, or not in the format that its name says",
-        "check it with `sops filestatus`; where its name ends otherwise, add ?input=yaml, json, dotenv, ini or binary",
+        "is not encrypted by sops, or not in the format of its name",
+        "check it with `sops filestatus`; for another file name, add ?input=yaml, json, dotenv, ini or binary",
     ),
     2: (SecretNotFoundError, "cannot be read by sops", "check the path and who may read it"),
     4: (PluginError, "cannot be written in that format", "leave input= out, or correct it"),
     25: (PluginError, "was changed after it was encrypted, or is damaged", "take it from its repository again"),
-    51: (PluginError, "was changed after it was encrypted: its MAC does not fit", "encrypt it anew with sops"),
-    52: (PluginError, "was changed after it was encrypted: it has no MAC", "encrypt it anew with sops"),
+    51: (PluginError, "was changed after it was encrypted: its MAC does not match", "encrypt it again with sops"),
+    52: (PluginError, "was changed after it was encrypted: it has no MAC", "encrypt it again with sops"),
     100: (SecretNotFoundError, "is not there", "check the path"),
 }
 
@@ -100,37 +100,37 @@ _KEY_ERRORS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
         r"failed to open SOPS_AGE\w+ file",
         NotConfiguredError,
         "needs an age key, and the file that SOPS_AGE_KEY_FILE names cannot be read",
-        "let SOPS_AGE_KEY_FILE name the key file, readable for this user",
+        "set SOPS_AGE_KEY_FILE to a key file that this user can read",
     ),
     (
         r"failed to parse '?SOPS_AGE|unknown identity type|malformed secret key",
         NotConfiguredError,
-        "needs an age key, and what is set as one is none",
+        "needs an age key, and the one that is set is invalid",
         "it begins with AGE-SECRET-KEY-1: set SOPS_AGE_KEY_FILE to its file, or SOPS_AGE_KEY to the key",
     ),
     (
         r"AccessDenied|not authorized|PERMISSION_DENIED|StatusCode: 40[13]|Code: 403|forbidden",
         AccessDeniedError,
-        "is encrypted under a key service that refuses us",
-        "give this login the right to decrypt with that key",
+        "is encrypted with a key service that denies access",
+        "allow this login to decrypt with that key",
     ),
     (
         r"connection refused|no such host|i/o timeout|deadline exceeded|request send failed|Throttl|Code: (429|5)",
         UnavailableError,
-        "is encrypted under a key service that did not answer",
+        "is encrypted with a key service that did not answer",
         "check that it can be reached from here",
     ),
     (
         r"get credentials|no EC2 IMDS role|find default credentials|DefaultAzureCredential|missing client token",
         NotConfiguredError,
-        "is encrypted under a key service, and there is no login for it here",
+        "is encrypted with a key service that has no login here",
         "log in to it as sops expects (AWS_*, GOOGLE_APPLICATION_CREDENTIALS, AZURE_*, VAULT_TOKEN)",
     ),
     (
         r"did not match any of the recipients",
         AccessDeniedError,
-        "is encrypted for others: no key here can decrypt it",
-        "have it encrypted for this key, too: add it to .sops.yaml and run `sops updatekeys`",
+        "is encrypted for other keys than those here",
+        "have it encrypted for this key as well: add it to .sops.yaml and run `sops updatekeys`",
     ),
     (
         r"failed to load age identities",
@@ -153,7 +153,7 @@ def _map_failure(result: program.ProgramResult, file_name: str) -> PluginError:
         )
         kind, what, remedy = next(matching, fallback)
     return kind(
-        f"{file_name} {what}", remedy=remedy or f"run `sops decrypt` by hand: it says why{_stderr_note(result)}"
+        f"{file_name} {what}", remedy=remedy or f"run `sops decrypt` manually: it says why{_stderr_note(result)}"
     )
 
 
@@ -169,7 +169,7 @@ def refuse_several(path: str, file_name: str) -> None:
         for line in lines:
             if has_content and re.match(r"---(\s|$)", line):
                 raise ReferenceValueError(
-                    f"{file_name} holds several YAML documents, and a selector belongs to one",
-                    remedy="take the whole file with ?raw=1, or split it",
+                    f"{file_name} has several YAML documents, and a selector needs exactly one",
+                    remedy="use the whole file with ?raw=1, or split it",
                 )
             has_content = has_content or (bool(line.strip()) and not line.startswith(("#", "%", "---")))

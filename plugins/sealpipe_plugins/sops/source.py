@@ -71,7 +71,7 @@ def _check_path(locator: Locator) -> str:
         if stat.S_ISDIR(kind):
             raise PluginError(f"{locator} is a directory", remedy="name a file in it")
         if not stat.S_ISREG(kind):
-            raise PluginError(f"{locator} is no regular file: sops would wait for it", remedy="name a file")
+            raise PluginError(f"{locator} is not a regular file", remedy="name a file")
         with open_file(path, locator):
             return path
     except PermissionError:

@@ -51,7 +51,7 @@ class TeamsChannel(Channel):
         endpoint = self._open_endpoint(to)
         body = _make_card(message)
         if len(json.dumps(body)) > MAX_MESSAGE:
-            raise UnsupportedError("Teams takes no message as long as that (28 KB)", remedy="shorten it")
+            raise UnsupportedError("Teams rejects messages of more than 28 KB", remedy="shorten it")
         reply = require_success(endpoint.post("", body))
         # A connector answers 200 also where it failed, and says so in words.
         if reply.status == 200 and b"HTTP error 429" in reply.body:
@@ -63,7 +63,7 @@ class TeamsChannel(Channel):
     def check(self) -> Health:
         """Whether a webhook is set: there is nothing that one could be asked."""
         has_webhook = self.settings.has_webhooks()
-        return Health(ok=has_webhook, detail="webhooks are not asked" if has_webhook else "no webhook is set")
+        return Health(ok=has_webhook, detail="webhooks cannot be checked" if has_webhook else "no webhook is set")
 
     def _open_endpoint(self, to: str) -> Endpoint:
         if to and not re.fullmatch(NAME_PATTERN, to):

@@ -54,8 +54,8 @@ def decode_response(response: Response, method: str, url: str) -> Any:
     if 200 <= response.status < 300:
         if response.body and not isinstance(text, dict):
             raise NotConfiguredError(
-                "what answers at Vault's address is not Vault: its answer is not JSON",
-                remedy="check the setting addr, and whether a proxy answers in its place",
+                "the server at Vault's address is not Vault: its response is not JSON",
+                remedy="check the setting addr, and whether a proxy answers instead",
             )
         return text or {}
     error_list = text.get("errors") if isinstance(text, dict) else None

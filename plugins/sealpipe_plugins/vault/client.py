@@ -189,7 +189,7 @@ class Vault:
 def _mount_error(target: VaultPath) -> SecretNotFoundError:
     location = f"the namespace {target.namespace}" if target.namespace else "Vault"
     return SecretNotFoundError(
-        f"{target.reference}: {location} has no secrets engine there, or none that the token may know of",
+        f"{target.reference}: {location} has no secrets engine there, or none that the token may see",
         remedy="check the beginning of the path (`vault secrets list`), the namespace, and the token's policy",
     )
 
@@ -198,7 +198,7 @@ def _require_map(data: Any, target: VaultPath) -> dict[str, Any]:
     if isinstance(data, dict):
         return data
     raise SecretNotFoundError(
-        f"{target.reference}: Vault answers without any data", remedy="check the path: it may be a folder"
+        f"{target.reference}: Vault's response has no data", remedy="check the path: it may be a folder"
     )
 
 
@@ -211,10 +211,10 @@ def _parse_address(addr: str, context: Context) -> tuple[str, str]:
     except ValueError:
         host = port = None
     if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
-        raise NotConfiguredError(f"{reference} is no address", remedy="it looks like https://vault.example.com:8200")
+        raise NotConfiguredError(f"{reference} is not an address", remedy="write it as https://vault.example.com:8200")
     if in_clear(parts.scheme, host):
         raise NotConfiguredError(
             f"{reference} has http:// to another machine: token and secrets would travel in clear",
-            remedy="let it begin with https://; http:// is for this machine itself only",
+            remedy="use https://; http:// is only for loopback",
         )
     return (host if port is None else f"{host}:{port}"), parts.path.rstrip("/")

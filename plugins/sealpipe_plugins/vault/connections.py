@@ -72,7 +72,7 @@ class _Response(HTTPResponse):
             super().begin()
             head, reader.head = reader.head, None
             if not _HEAD.fullmatch(head):
-                raise HTTPException("an answer whose head is none")
+                raise HTTPException("an invalid response head")
 
 
 class Connection(HTTPConnection):
@@ -146,7 +146,7 @@ class ConnectionPool:
         except ValueError:
             # Before anything is sent: a namespace, or a token, that would break out of its header.
             raise NotConfiguredError(
-                "a namespace or a token has characters that none can have", remedy="check both"
+                "a namespace or a token contains invalid characters", remedy="check both"
             ) from None
         self._last_failure = time.monotonic(), failure
         raise failure
@@ -191,7 +191,7 @@ class ConnectionPool:
             )
         if isinstance(error, HTTPException | ConnectionResetError | BrokenPipeError):
             return UnavailableError(
-                f"{host_name} broke off the connection", remedy="check the address, and what stands before it"
+                f"{host_name} closed the connection", remedy="check the address, and a proxy in front of it"
             )
         failure = connect_error(error, "Vault", self._host)
         if "SEALPIPE_CA_FILE" in failure.remedy:

@@ -23,12 +23,12 @@ _Meaning = tuple[type[PluginError], str, str]
 _SEALED: Final = (UnavailableError, "Vault is sealed", "have it unsealed (vault operator unseal)")
 _SERVER_ERROR: Final = (
     UnavailableError,
-    "Vault has a fault, or what stands behind this path has one",
-    "look into Vault's own log",
+    "Vault has an error, or the system behind this path has one",
+    "see Vault's log",
 )
 
 _BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
-    400: (PluginError, "Vault takes the request for a wrong one", "try `vault read` with the same path"),
+    400: (PluginError, "Vault rejects the request as invalid", "try `vault read` with the same path"),
     405: (UnsupportedError, "Vault cannot read this path, only write it", "name a path that `vault read` can read"),
     407: (NotConfiguredError, "the proxy to Vault requires a login", "write user and password into HTTP_PROXY"),
     412: (UnavailableError, "Vault has not caught up with a write", ""),
@@ -37,36 +37,36 @@ _BY_STATUS: Final[Mapping[int, tuple[type[PluginError], str, str]]] = {
     473: (UnavailableError, "this Vault is a standby", "set addr to the active one"),
     500: _SERVER_ERROR,
     501: (NotConfiguredError, "Vault is not initialised", "initialise it (vault operator init)"),
-    502: (UnavailableError, "what stands before Vault, or behind this path, does not answer", ""),
+    502: (UnavailableError, "the proxy in front of Vault got no valid response", ""),
     503: (UnavailableError, "Vault is not available", "see `vault status`: it may be sealed, or without a leader"),
-    504: (UnavailableError, "what stands before Vault got no answer from it", ""),
+    504: (UnavailableError, "the proxy in front of Vault got no response from it", ""),
 }
 _TOO_LARGE: Final[_Meaning] = (
     UnsupportedError,
-    "it is larger than this Vault takes",
+    "it is too large for this Vault",
     "store it elsewhere: file:, aws-sm:",
 )
 _BY_WRITE: Final[Mapping[int, _Meaning]] = {
-    400: (PluginError, "Vault takes the write for a wrong one", "try `vault kv put` with the same path"),
+    400: (PluginError, "Vault rejects the write as invalid", "try `vault kv put` with the same path"),
     404: (
         SecretNotFoundError,
-        "there is nothing that takes a write at this path",
+        "nothing at this path accepts a write",
         "check the path, its mount and the namespace",
     ),
     405: (UnsupportedError, "Vault cannot write this path, only read it", "name a path in a key-value engine"),
 }
-_RENEW_LOGIN: Final = "check both, or make a new secret_id: it may be over or used up"
+_RENEW_LOGIN: Final = "check both, or create a new secret_id: it may have expired or be used up"
 _LOGINS: Final = (
-    ("expired", "what we log in with has expired", "take a new one"),
-    ("audience", "the token is not made for the audience that the role wants", "set audience to one of the role's"),
+    ("expired", "the credential for the login has expired", "use a new one"),
+    ("audience", "the token is not for the audience that the role requires", "set audience to one of the role's"),
     ("could not be found", "there is no such role", "check the setting role"),
     ("invalid role name", "there is no such role", "check the setting role"),
     ("missing role", "no role is named, and the method has no default", "set the setting role"),
-    ("claim", "the token's claims are not those that the role is bound to", "see the role's bound_claims"),
-    ("signature", "the token is not signed by whom the method trusts", "check the method's keys and issuer"),
-    ("secret id", "role_id and secret_id do not belong together, or the secret_id is used up", _RENEW_LOGIN),
-    ("secret_id", "role_id and secret_id do not belong together, or the secret_id is used up", _RENEW_LOGIN),
-    ("username or password", "user name and password do not belong together", "check both"),
+    ("claim", "the token's claims do not match the role's", "see the role's bound_claims"),
+    ("signature", "the token is not signed by an issuer that the method trusts", "check the method's keys and issuer"),
+    ("secret id", "role_id and secret_id do not match, or the secret_id is used up", _RENEW_LOGIN),
+    ("secret_id", "role_id and secret_id do not match, or the secret_id is used up", _RENEW_LOGIN),
+    ("username or password", "user name or password is wrong", "check both"),
     ("address", "the role does not allow this machine's address", "check the role's token_bound_cidrs"),
 )  # fmt: skip
 """Words of Vault's answer to a login, what they mean and what to do: the first that fits."""
@@ -112,7 +112,7 @@ def login_error(error: VaultError, store: str, method: str, path: str, namespace
             return BackendAuthError(f"Vault refused the login of {store} by {method}: {reason}", remedy=remedy)
     return BackendAuthError(
         f"Vault refused the login of {store} by {method}",
-        remedy=f"check that {method} is mounted at {mount} (the setting auth_path), the role, and what we log in with",
+        remedy=f"check that {method} is mounted at {mount} (the setting auth_path), the role and the credential",
     )
 
 
@@ -137,7 +137,7 @@ def not_found_error(error: VaultError, reference: str, version: str | None, path
     if path.startswith("data/"):
         return SecretNotFoundError(
             f"{reference}: there is no such key",
-            remedy="leave data/ out: it belongs to the API's path, not to the key's",
+            remedy="leave data/ out: it is part of the API's path only",
         )
     if version is not None:
         return SecretNotFoundError(
@@ -152,11 +152,11 @@ def _find_meaning(status: int, body: bytes, error: VaultError) -> tuple[type[Plu
     if 300 <= status < 400:
         return (
             NotConfiguredError,
-            "Vault points to another address, and we do not follow",
+            "Vault answered with a redirect, which is never followed",
             "set addr to the active Vault",
         )
     if status == 400 and b"HTTPS server" in body:
-        return NotConfiguredError, "Vault speaks TLS there", "let addr begin with https://"
+        return NotConfiguredError, "Vault speaks TLS there", "use https:// in addr"
     if status == 404:
         return SecretNotFoundError, "there is nothing at this path", "check the path, its mount and the namespace"
     if status == 503 and (has_words(error, "sealed") or get_member(error.json, "sealed") is True):

@@ -65,7 +65,7 @@ def log_in(name: str, settings: VaultSettings, context: Context, adapter: VaultA
     token = get_member(auth, "client_token")
     if not isinstance(token, str) or not token:
         raise NotConfiguredError(
-            f"Vault let us log in by {name} and gave no token: it wants a second factor", remedy="use another role"
+            f"the login by {name} gave no token: Vault requires a second factor", remedy="use another role"
         )
     lifetime = as_number(get_member(auth, "lease_duration"))
     return Login(
@@ -124,7 +124,7 @@ def _read_token(settings: VaultSettings, context: Context) -> Secret:
     if token is None:
         raise _missing_setting(context, "token", "VAULT_TOKEN")
     if not token.reveal().isascii() or not token.reveal().isprintable():
-        raise NotConfiguredError(f"the token of {context.store} has characters that no token has")
+        raise NotConfiguredError(f"the token of {context.store} contains invalid characters")
     return token
 
 
@@ -150,7 +150,7 @@ def _read_file(file: Path | None, setting: str, context: Context) -> Secret | No
     except OSError as error:
         reason = f"cannot be read: {os.strerror(error.errno or 0).lower()}"
     except (UnicodeDecodeError, RuntimeError):
-        reason = "is not text, or names a home that is not there"
+        reason = "is not text, or its home folder does not exist"
     raise NotConfiguredError(f"the {setting} of {context.store} {reason}", remedy=f"check the setting {setting}")
 
 

@@ -57,7 +57,7 @@ def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
             return True
         custom = current
     raise UnavailableError(
-        f"{target.vault_path.reference}: it is stored, and others change its metadata all the time",
+        f"{target.vault_path.reference}: it is stored, but others keep changing its metadata",
         remedy="run it again: it is not stored twice",
     )
 

@@ -26,9 +26,7 @@ def parse_path(locator: Locator, namespace: str) -> VaultPath:
     mount, version = locator.param("mount"), locator.param("version")
     path = _check_path(locator.body, locator, "the path")
     if mount is None and "/" not in path:
-        raise ReferenceValueError(
-            f"{locator} has no path in an engine", remedy="write vault:secret/app/db, the mount first"
-        )
+        raise ReferenceValueError(f"{locator} has no mount", remedy="write vault:secret/app/db, the mount first")
     if version is not None and not re.fullmatch(r"[1-9][0-9]{0,8}", version):
         raise ReferenceValueError(
             f"{locator}: a version is a number from 1", remedy="leave version= out for the newest"

@@ -126,9 +126,9 @@ class Session:
 
     def _invalid_token(self) -> BackendAuthError:
         return BackendAuthError(
-            f"Vault does not know the token of {self._context.store}: it has expired, was revoked, or is another "
-            "Vault's",
-            remedy="log in anew (vault login), or set role_id, or a role for the CI's own token",
+            f"Vault does not know the token of {self._context.store}: it has expired, was revoked, or is for "
+            "another Vault",
+            remedy="log in again (vault login), or set role_id, or a role for the CI's own token",
         )
 
     def _log_in(self) -> Login:

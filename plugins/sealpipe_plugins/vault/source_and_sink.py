@@ -27,8 +27,8 @@ from sealpipe_plugins.vault.settings import VaultSettings
 from sealpipe_plugins.vault.writing import KeyState, Kv1Target, open_target
 
 _DESCRIPTIONS: Final[Mapping[Mode, str]] = {
-    "create": "store {path} in Vault at {host}, where nothing may be yet",
-    "replace": "store {path} in Vault at {host}, in place of all keys that are there",
+    "create": "store {path} in Vault at {host} if it does not exist",
+    "replace": "store {path} in Vault at {host}, replacing all its keys",
     "merge": "store keys of {path} in Vault at {host}, and keep its other keys",
 }
 
@@ -112,7 +112,7 @@ class VaultSink(Sink):
         if not target.has_markers or has_marker((state.custom or {}).get(ENTRY, ""), marker):
             return
         if not add_mark(target, marker, state.custom or {}):
-            self.context.logger.info("%s: stored, without a mark of its submission", target.vault_path.reference)
+            self.context.logger.info("%s: stored, without the marker of its submission", target.vault_path.reference)
 
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
@@ -140,7 +140,7 @@ def _refuse_api_path(target: Kv1Target, state: KeyState, locator: Locator) -> No
     """Refuse a new key below data/: that belongs to the API's path, and nobody means it."""
     if target.has_markers and state.version == 0 and target.path.startswith(("data/", "metadata/")):
         raise ReferenceValueError(
-            f"{locator}: begins with data/ or metadata/ behind its mount, which belong to the API's path",
+            f"{locator}: begins with data/ or metadata/ after its mount, which are part of the API's path only",
             remedy="leave that part out",
         )
 

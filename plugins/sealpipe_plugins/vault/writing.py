@@ -67,7 +67,7 @@ class Kv1Target:
         if state is None:
             raise UnknownOutcomeError(
                 f"{self.vault_path.reference}: Vault did not answer the write, nor whether it was done",
-                remedy="run it again once Vault answers: what is there is not stored twice",
+                remedy="run it again when Vault answers: nothing is stored twice",
             )
         if state.data is not None and is_same_json(state.data, after):
             return state.version
@@ -86,12 +86,12 @@ class Kv1Target:
             if is_same_json(state.data, after):
                 return state
             raise PluginError(
-                f"{reference}: what Vault gives back is not what was stored",
-                remedy="somebody may have written at the same time, or Vault keeps some text otherwise: look at it",
+                f"{reference}: the value read back from Vault is not the one that was stored",
+                remedy="check for a concurrent write",
             )
         raise UnknownOutcomeError(
-            f"{reference}: Vault took the write and does not show it",
-            remedy="see whether it was deleted at once; run it again: what is there is not stored twice",
+            f"{reference}: Vault accepted the write but does not show it",
+            remedy="check whether it was deleted; run it again: nothing is stored twice",
         )
 
     def _read_version(self, _version: int) -> KeyState:
@@ -188,7 +188,7 @@ def open_target(vault: Vault, vault_path: VaultPath) -> Kv1Target:
         return (Kv2Target if mount.versioned else Kv1Target)(vault, vault_path, mount.path)
     if mount.kind == "cubbyhole":
         raise UnsupportedError(
-            f"{vault_path.reference}: a cubbyhole ends with its token, and nobody else can read it",
+            f"{vault_path.reference}: a cubbyhole is private to its token and ends with it",
             remedy="name a path in a key-value engine: see `vault secrets list`",
         )
     raise UnsupportedError(

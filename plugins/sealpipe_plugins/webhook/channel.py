@@ -60,7 +60,7 @@ class WebhookSettings(PluginSettings):
     @classmethod
     def _check_header(cls, header: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", header):
-            raise ValueError("no header can have that name")
+            raise ValueError("not a valid header name")
         return header
 
 
@@ -73,7 +73,7 @@ class WebhookChannel(Channel):
             raise NotConfiguredError(
                 "the channel webhook has no secret to sign with",
                 remedy="set SEALPIPE_PLUGIN_WEBHOOK__SECRET (for a named store SEALPIPE_STORE__NAME__SECRET), "
-                "or its setting unsigned where the receiver does not check who it is that calls",
+                "or its setting unsigned if the receiver does not verify the sender",
             )
 
     def validate(self, to: str) -> None:
@@ -88,10 +88,10 @@ class WebhookChannel(Channel):
         if "@" in parts.netloc or "#" in to or "\\" in to:
             raise ReferenceValueError("the address has a user, a fragment or a \\ in it", remedy="leave that out")
         if re.search(r"/(\.|%2e){1,2}(/|\?|$)", to, re.IGNORECASE):
-            raise ReferenceValueError("the address has . or .. for a part of its path", remedy="write the path out")
+            raise ReferenceValueError("the path of the address contains . or ..", remedy="write the path out")
         if in_clear(parts.scheme, host):
             raise ReferenceValueError(
-                "http:// would send it in clear", remedy="use https://; http:// is for loopback only"
+                "http:// would send it in clear", remedy="use https://; http:// is only for loopback"
             )
 
     def canonical(self, to: str) -> str:

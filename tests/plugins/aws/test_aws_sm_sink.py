@@ -248,7 +248,7 @@ class TestKilled:
 
     def test_where_it_was_not_written_it_is_to_be_tried_again(self, environ: dict[str, str], front: Front) -> None:
         deny(front, "CreateSecret", "InternalServiceError", 500)
-        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "is not written: the store failed")
+        refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "was not written: the store failed")
         deny(front, "CreateSecret", "ThrottlingException")
         refused(environ, "aws-sm:db", {"a": SECRET}, UnavailableError, "asks to try again later")
 
@@ -319,11 +319,11 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("target", "given", "kind", "words"),
         [
-            ("aws-sm:db", {"": SECRET, "a": SECRET}, ReferenceValueError, "a key beside the whole secret"),
-            ("aws-sm:", {"": SECRET}, ReferenceValueError, "names no secret"),
-            ("aws-sm:with blank", {"": SECRET}, ReferenceValueError, "names no secret"),
-            (f"aws-sm:{'x' * 513}", {"": SECRET}, ReferenceValueError, "names no secret"),
-            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, ReferenceValueError, "names no secret"),
+            ("aws-sm:db", {"": SECRET, "a": SECRET}, ReferenceValueError, "values with and without a key"),
+            ("aws-sm:", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
+            ("aws-sm:with blank", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
+            (f"aws-sm:{'x' * 513}", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
+            ("aws-sm:arn:aws:s3:::bucket", {"": SECRET}, ReferenceValueError, "is not a valid name of a secret"),
             ("aws-sm:db", {"": SECRET * 9000}, UnsupportedError, "65536 bytes"),
             ("aws-sm:db", {"a": "é" * 32768}, UnsupportedError, "65536 bytes"),
             ("aws-sm:db", {"": ""}, UnsupportedError, "no empty secret"),

@@ -180,11 +180,11 @@ class TestRefusals:
         [
             ("ThrottlingException", UnavailableError, "asks to try again later"),
             ("TooManyUpdates", UnavailableError, "asks to try again later"),
-            ("ParameterLimitExceeded", UnsupportedError, "as many as AWS allows"),
-            ("ParameterMaxVersionLimitExceeded", UnsupportedError, "as many as AWS allows"),
+            ("ParameterLimitExceeded", UnsupportedError, "AWS's limit for the account or path"),
+            ("ParameterMaxVersionLimitExceeded", UnsupportedError, "AWS's limit for the account or path"),
             ("ParameterPatternMismatchException", UnsupportedError, "its AllowedPattern does not match"),
             ("InvalidKeyId", AccessDeniedError, "cannot be encrypted: its KMS key"),
-            ("ValidationException", ReferenceValueError, "is nothing that AWS takes"),
+            ("ValidationException", ReferenceValueError, "is not valid for AWS"),
         ],
     )
     def test_every_refusal_reads_differently(
@@ -203,10 +203,12 @@ class TestRefusals:
 
     def test_more_than_the_tier_holds_is_refused(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         put(environ, "aws-ssm:/full", {"": "x" * 4096}, marker="m0")
-        refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, UnsupportedError, "AWS keeps 4096 bytes")
-        refused(environ, "aws-ssm:/full", {"": "x" * 4097}, UnsupportedError, "AWS keeps 4096 bytes", "replace")
+        refused(environ, "aws-ssm:/new", {"": SECRET * 1000}, UnsupportedError, "AWS stores at most 4096 bytes")
+        refused(
+            environ, "aws-ssm:/full", {"": "x" * 4097}, UnsupportedError, "AWS stores at most 4096 bytes", "replace"
+        )
         made(vendor, "/big", "old", Tier="Advanced")
-        refused(environ, "aws-ssm:/big", {"": "x" * 8193}, UnsupportedError, "AWS keeps 8192 bytes", "replace")
+        refused(environ, "aws-ssm:/big", {"": "x" * 8193}, UnsupportedError, "AWS stores at most 8192 bytes", "replace")
         assert "Overwrite" not in "".join(asked.body for asked in front.asked)
 
     def test_of_several_none_is_stored_where_one_is_more_than_its_tier_holds(
@@ -215,7 +217,7 @@ class TestRefusals:
         made(vendor, "/app/there", "old")
         for long in ("new", "there"):
             values = {"user": "deploy", long: "x" * 4097}
-            refused(environ, "aws-ssm:/app/", values, UnsupportedError, "AWS keeps 4096 bytes", "replace")
+            refused(environ, "aws-ssm:/app/", values, UnsupportedError, "AWS stores at most 4096 bytes", "replace")
         assert [asked.operation for asked in front.asked if asked.operation.startswith("Put")] == []
 
     @pytest.mark.parametrize(
@@ -225,19 +227,19 @@ class TestRefusals:
                 "aws-ssm:arn:aws:ssm:eu-west-1:1:parameter/a",
                 {"": SECRET},
                 ReferenceValueError,
-                "no parameter by its ARN",
+                "cannot write a parameter by its ARN",
             ),
-            ("aws-ssm:", {"": SECRET}, ReferenceValueError, "names no parameter"),
-            ("aws-ssm:/a:3", {"": SECRET}, ReferenceValueError, "names no parameter"),
-            ("aws-ssm:/a//b", {"": SECRET}, ReferenceValueError, "names no parameter"),
-            ("aws-ssm:a/b", {"": SECRET}, ReferenceValueError, "names no parameter"),
-            ("aws-ssm:/AWS/x", {"": SECRET}, ReferenceValueError, "names no parameter"),
-            ("aws-ssm:ssm-x", {"": SECRET}, ReferenceValueError, "names no parameter"),
-            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, ReferenceValueError, "names no parameter"),
+            ("aws-ssm:", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
+            ("aws-ssm:/a:3", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
+            ("aws-ssm:/a//b", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
+            ("aws-ssm:a/b", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
+            ("aws-ssm:/AWS/x", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
+            ("aws-ssm:ssm-x", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
+            (f"aws-ssm:{'/a' * 16}", {"": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
             ("aws-ssm:/a", {"x": SECRET, "y": SECRET}, ReferenceValueError, "is one parameter"),
             ("aws-ssm:/a/", {"": SECRET}, ReferenceValueError, "is a path"),
-            ("aws-ssm:/a/", {"b c": SECRET}, ReferenceValueError, "cannot be the name of a parameter"),
-            ("aws-ssm:/a/", {"/b": SECRET}, ReferenceValueError, "cannot be the name of a parameter"),
+            ("aws-ssm:/a/", {"b c": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
+            ("aws-ssm:/a/", {"/b": SECRET}, ReferenceValueError, "is not a valid name of a parameter"),
             ("aws-ssm:/a", {"": ""}, UnsupportedError, "no empty parameter"),
             ("aws-ssm:/a", {"": b"\xff"}, UnsupportedError, "holds text only"),
             ("aws-ssm:/a", {"": "{{ssm:/other}}"}, UnsupportedError, "no parameter with {{}}"),

@@ -103,7 +103,7 @@ class TestModes:
     def test_all_are_looked_at_before_one_is_written(self, hub: FakeGitHub, using: Storing) -> None:
         using.put("acme/app", B="there")
         error = using.fails(WriteConflictError, "acme/app", A=CANARY, B=CANARY)
-        assert error.message.startswith("B of the repository acme/app is there already")
+        assert error.message.startswith("B of the repository acme/app exists already")
         assert list(hub.vaults.places[REPO].opened) == ["B"]
 
     @pytest.mark.parametrize("mode", ["replace", "merge"])
@@ -237,7 +237,7 @@ class TestKeys:
                                      {"key_id": "1", "key": 7}])  # fmt: skip
     def test_what_is_no_key_seals_nothing(self, hub: FakeGitHub, using: Storing, key: Any) -> None:
         hub.instead.append(Reply(200, key))
-        assert "no key to seal" in using.fails(PluginError, "acme/app").message
+        assert "no public key" in using.fails(PluginError, "acme/app").message
         assert len(hub.asked) == 1
 
 
@@ -340,7 +340,7 @@ class TestTrouble:
         hub.instead = [None, None, drop_after]
         at(hub.base_url).fails(UnknownOutcomeError, "acme/app")
         error = at(hub.base_url).fails(WriteConflictError, "acme/app")
-        assert "GitHub does not say with which value" in error.message
+        assert "GitHub does not return its value" in error.message
 
     @pytest.mark.parametrize("how", ["503", "closed"])
     def test_a_github_that_is_in_trouble_is_unavailable(self, how: str) -> None:

@@ -98,7 +98,7 @@ class TestFailures:
         ("status", "kind", "words"),
         [
             (401, BackendAuthError, "does not accept the login"),
-            (403, AccessDeniedError, "allows this login no `get` of it"),
+            (403, AccessDeniedError, "denies `get` to this login"),
             (302, NotConfiguredError, "a redirect (302), which is never followed"),
             (429, UnavailableError, "asks to try again later (429)"),
             (500, UnavailableError, "failed (500)"),
@@ -131,7 +131,7 @@ class TestFailures:
 
     def test_something_that_is_no_kubernetes_is_told_as_that(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.refusals["/db"] = 200, {}
-        refused(environ, "k8s:prod/db", PluginError, "what answered is no Secret of Kubernetes")
+        refused(environ, "k8s:prod/db", PluginError, "the response is not a Secret of Kubernetes")
 
     def test_a_server_that_is_silent_ends_in_time(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -173,7 +173,7 @@ class TestWhichCluster:
         (account / "token").write_text("the-next-one")
         assert isinstance(answers(found, "k8s:db")[0], Document), "a token is read anew: the pod's is replaced"
         named = {**inside, **NAMED, f"{STORE}SERVICE_ACCOUNT": str(account)}
-        refused(named, "other:prod/db", NotConfiguredError, "nothing says which cluster other is")
+        refused(named, "other:prod/db", NotConfiguredError, "no cluster is configured for other")
 
     def test_a_kubeconfig_names_it_by_its_current_context(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
@@ -181,7 +181,7 @@ class TestWhichCluster:
         path = kubeconfig(tmp_path, secure, authority, {"token": TOKEN})
         assert values({"KUBECONFIG": str(path)}, "k8s:db#pw") == [b"x"]
         assert values({**NAMED, f"{STORE}KUBECONFIG": str(path)}, "other:db#pw") == [b"x"]
-        refused({**NAMED, "KUBECONFIG": str(path)}, "other:prod/db", NotConfiguredError, "nothing says which cluster")
+        refused({**NAMED, "KUBECONFIG": str(path)}, "other:prod/db", NotConfiguredError, "no cluster is configured")
 
     def test_the_users_own_kubeconfig_is_taken_as_kubectl_takes_it(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
@@ -192,7 +192,7 @@ class TestWhichCluster:
         assert values(home, "k8s:db#pw") == [b"x"]
         assert values({**home, **NAMED, f"{STORE}CONTEXT": "here"}, "other:db#pw") == [b"x"]
         refused({**home, **NAMED, f"{STORE}CONTEXT": "there"}, "other:db", NotConfiguredError, "no context 'there'")
-        refused({**home, **NAMED}, "other:prod/db", NotConfiguredError, "nothing says which cluster")
+        refused({**home, **NAMED}, "other:prod/db", NotConfiguredError, "no cluster is configured")
 
     def test_a_client_certificate_does_for_a_token(
         self, secure: Cluster, authority: trustme.CA, tmp_path: Path
@@ -230,7 +230,9 @@ class TestWhichCluster:
         self, user: dict[str, object], secure: Cluster, authority: trustme.CA, tmp_path: Path
     ) -> None:
         environ = {"KUBECONFIG": str(kubeconfig(tmp_path, secure, authority, user))}
-        error = refused(environ, "k8s:prod/db", UnsupportedError, f"has {next(iter(user))}, which sealpipe does not do")
+        error = refused(
+            environ, "k8s:prod/db", UnsupportedError, f"has {next(iter(user))}, which sealpipe does not support"
+        )
         assert "kubectl create token" in error.remedy
         assert values({**environ, f"{DEFAULT}TOKEN": TOKEN}, "k8s:db#pw") == [b"x"]
 
@@ -266,7 +268,7 @@ class TestWhichCluster:
             ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "TOKEN_FILE": "x"}, "both a token and a token_file"),
             ({"SERVER": "https://k8s.example", "TOKEN": TOKEN, "CA_FILE": "/none"}, "/none cannot be read"),
             ({"KUBECONFIG": "/none"}, "the kubeconfig /none cannot be read: No such file"),
-            ({}, "nothing says which cluster"),
+            ({}, "no cluster is configured"),
         ],
     )
     def test_wrong_settings_are_named(self, more: dict[str, str], words: str) -> None:

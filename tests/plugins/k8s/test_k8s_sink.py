@@ -217,19 +217,17 @@ class TestRefusals:
         if method == "PATCH":
             cluster.secret("prod", "db", {"old": b"1"})
         cluster.refused = lambda asked, _: 403 if asked == method else None
-        error = refused(
-            environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"allows this login no `{verb}`", "replace"
-        )
+        error = refused(environ, "k8s:prod/db", {"a": SECRET}, AccessDeniedError, f"denies `{verb}`", "replace")
         assert f"kubectl auth can-i {verb} secrets" in error.remedy
 
     @pytest.mark.parametrize(
         ("status", "kind", "words"),
         [
             (401, BackendAuthError, "does not accept the login"),
-            (413, UnsupportedError, "more than Kubernetes takes"),
-            (422, WriteConflictError, "does not take the Secret so (422)"),
+            (413, UnsupportedError, "too large for Kubernetes"),
+            (422, WriteConflictError, "rejected the Secret (422)"),
             (429, UnavailableError, "asks to try again later"),
-            (500, UnavailableError, "is not written: the store failed"),
+            (500, UnavailableError, "was not written: the store failed"),
             (418, PluginError, "answered 418"),
         ],
     )
@@ -254,7 +252,7 @@ class TestRefusals:
     def test_a_typed_secret_keeps_the_keys_that_it_must_have(self, cluster: Cluster, environ: dict[str, str]) -> None:
         cluster.secret("prod", "tls", {"tls.crt": b"c", "tls.key": b"k"}, type="kubernetes.io/tls")
         error = refused(
-            environ, "k8s:prod/tls", {"a": SECRET}, WriteConflictError, "of the type kubernetes.io/tls", "replace"
+            environ, "k8s:prod/tls", {"a": SECRET}, WriteConflictError, "its type kubernetes.io/tls", "replace"
         )
         assert "--mode merge" in error.remedy
         assert held(cluster, "tls") == {"tls.crt": b"c", "tls.key": b"k"}

@@ -102,7 +102,7 @@ REFUSED = {
     "a file that is written": ("B=a>b\n", 1),
     "ANSI quotes": ("B=$'a\\'b'\n", 1),
     "braces that go on": ("B=${A:-\nK=1\n}\n", 1),
-    "a word of the shell": ("A=1\nif\nB=1\n", 2),
+    "a shell keyword": ("A=1\nif\nB=1\n", 2),
     "no assignment": ("A=1\nsome words\n", 2),
     "a name that is none": ("A=1\n1B=2\n", 2),
     "a quoted name": ("'B'=2\n", 1),

@@ -87,7 +87,7 @@ def test_the_same_value_where_others_can_read_it_is_not_taken_for_stored(tmp_pat
     there = tmp_path / "there"
     there.write_text("v")
     there.chmod(0o644)
-    with pytest.raises(WriteConflictError, match="others may read it"):
+    with pytest.raises(WriteConflictError, match="other users can read it"):
         put("file", str(there), {"K": "v"}, "create")
     assert not put("file", str(there), {"K": "v"}, "replace").already
     assert mode_of(there) == 0o600
@@ -112,7 +112,7 @@ def test_a_body_that_names_a_folder_is_no_file(body: str) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
-    for body, said in ((f"{tmp_path}/no/file", "make the folder"), ("~/no/file", "~ is not expanded")):
+    for body, said in ((f"{tmp_path}/no/file", "create the folder"), ("~/no/file", "~ is not expanded")):
         with pytest.raises(SecretNotFoundError) as refused:
             put("file", body, {"K": "v"}, "create")
         assert said in refused.value.remedy
@@ -141,7 +141,7 @@ def test_a_folder_is_refused_where_others_write_or_that_is_a_link(tmp_path: Path
     shared.mkdir()
     for mode in (0o770, 0o777, 0o1777, 0o702):
         shared.chmod(mode)
-        with pytest.raises(WriteConflictError, match="others may write"):
+        with pytest.raises(WriteConflictError, match="other users can write"):
             put("dir", str(shared), {"K": "v"}, "merge")
     shared.chmod(0o755)
     link.symlink_to("shared")
@@ -231,7 +231,7 @@ def test_what_a_file_becomes_between_a_look_and_its_opening_is_refused(
         return about
 
     monkeypatch.setattr(os, look, then_swap)
-    with pytest.raises(WriteConflictError, match=r"is (a symbolic link|no plain file|a folder)"):
+    with pytest.raises(WriteConflictError, match=r"is (a symbolic link|not a regular file|a folder)"):
         put("file", str(path), {"": "new"}, "replace")
     assert swapped
     assert not path.is_file() or path.is_symlink()

@@ -119,7 +119,7 @@ def test_a_kill_at_any_call_leaves_the_old_or_the_new_and_the_next_run_finishes(
 
 
 FAULTS = {
-    "ENOSPC": ("write", "n", "PluginError: there is no room on the disk"),
+    "ENOSPC": ("write", "n", "PluginError: the disk has no room"),
     "EACCES": ("openat", "O_TMPFILE", "AccessDeniedError: "),
     "EROFS": ("openat", "O_TMPFILE", "PluginError: the file system of file:"),
     "EIO": ("fsync", "", "PluginError: file:"),

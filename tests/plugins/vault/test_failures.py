@@ -170,15 +170,19 @@ def half(exchange: Exchange) -> None:
 ANSWERS = {
     "a limit": (says(429, b"{}", {"Retry-After": "7"}), UnavailableError, "limit of requests"),
     "a standby": (says(473, b"{}"), UnavailableError, "is a standby"),
-    "a fault": (says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'), UnavailableError, "has a fault"),
-    "a gateway": (says(502, b"<html>"), UnavailableError, "does not answer"),
+    "a fault": (says(500, b'{"errors": ["dial tcp user:hunter2@db: refused"]}'), UnavailableError, "has an error"),
+    "a gateway": (says(502, b"<html>"), UnavailableError, "got no valid response"),
     "not initialised": (says(501, b"{}"), NotConfiguredError, "not initialised"),
-    "a redirect": (says(307, b"", {"Location": "https://elsewhere.example/"}), NotConfiguredError, "points to another"),
+    "a redirect": (
+        says(307, b"", {"Location": "https://elsewhere.example/"}),
+        NotConfiguredError,
+        "answered with a redirect",
+    ),
     "a web page": (says(200, b"<html>hunter2</html>"), NotConfiguredError, "is not Vault"),
     "nesting": (says(200, b"[" * 100_000), NotConfiguredError, "is not Vault"),
     "no data": (says(200, b"{}"), SecretNotFoundError, "has no secrets engine there"),
-    "half an answer": (half, UnavailableError, "broke off"),
-    "no answer": (faulty.reset_before, UnavailableError, "broke off"),
+    "half an answer": (half, UnavailableError, "closed the connection"),
+    "no answer": (faulty.reset_before, UnavailableError, "closed the connection"),
     "a drip": (faulty.holds_before, UnavailableError, "did not answer in time"),
 }
 
@@ -203,9 +207,9 @@ def test_nobody_listens_and_nobody_has_that_name(registry_of: Registries) -> Non
 
 
 ADDRESSES = {
-    "vault.example:8200": "is no address",
-    "https://user:pass@vault.example": "is no address",
-    "https://vault.example:port": "is no address",
+    "vault.example:8200": "is not an address",
+    "https://user:pass@vault.example": "is not an address",
+    "https://vault.example:port": "is not an address",
     "http://vault.example:8200": "would travel in clear",
 }
 

@@ -126,10 +126,10 @@ def test_kubernetes_hands_in_the_token_of_the_service_account(
 
 
 REFUSED: dict[str, Callable[[Signed], str]] = {
-    "not made for the audience": lambda signed: signed(aud="somebody else"),
-    "claims are not those": lambda signed: signed(project="p2"),
+    "not for the audience": lambda signed: signed(aud="somebody else"),
+    "claims do not match": lambda signed: signed(project="p2"),
     "has expired": lambda signed: signed(iat=1, nbf=1, exp=2),
-    "not signed by whom": lambda signed: signed(by=rsa.generate_private_key(public_exponent=65537, key_size=2048)),
+    "not signed by an issuer": lambda signed: signed(by=rsa.generate_private_key(public_exponent=65537, key_size=2048)),
 }
 
 
@@ -151,7 +151,7 @@ def test_a_login_that_is_refused_is_tried_once_for_all_references(
     registry_of: Registries, approle: Login, front: Front
 ) -> None:
     registry = registry_of({"VAULT_ADDR": front.addr, **approle, "VAULT_SECRET_ID": "wrong"})
-    with pytest.raises(BackendAuthError, match="do not belong together") as caught:
+    with pytest.raises(BackendAuthError, match="do not match") as caught:
         values(registry, *[f"vault:secret/app/{number}#x" for number in range(20)])
     assert len(front.asked) == 1
     assert "wrong" not in str(caught.value)
@@ -165,7 +165,7 @@ MISSING = {
     "lacks its token": {f"{P}AUTH": "token"},
     "token_file of vault cannot be read: no such file": {f"{P}TOKEN_FILE": "/nonexistent"},
     "secret_id_file of vault cannot be read": {"VAULT_ROLE_ID": "x", f"{P}SECRET_ID_FILE": "/nonexistent"},
-    "characters that no token has": {"VAULT_TOKEN": "two\r\nX-Header: lines"},
+    "contains invalid characters": {"VAULT_TOKEN": "two\r\nX-Header: lines"},
 }
 
 

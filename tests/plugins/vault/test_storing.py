@@ -287,7 +287,7 @@ def test_only_a_key_value_engine_is_stored_in(root: Registry, bao: Bao) -> None:
     ends = refusal(root, "cubbyhole/a", {"x": "1"})
     other = refusal(root, "keys/a", {"x": "1"})
     assert (type(ends), type(other)) == (UnsupportedError, UnsupportedError)
-    assert "ends with its token" in ends.message
+    assert "private to its token" in ends.message
     assert "not a key-value engine" in other.message
     assert isinstance(refusal(root, "nowhere/a", {"x": "1"}), SecretNotFoundError)
 
@@ -326,7 +326,7 @@ def test_what_would_be_done_is_told_in_words(registry_of: Registries) -> None:
     modes: tuple[Mode, ...] = ("create", "replace", "merge")
     told = [describe_write(registry, "vault", locator, mode) for mode in modes]
     assert told == [
-        "store kv/a/b in Vault at 127.0.0.1:9, where nothing may be yet (namespace team)",
-        "store kv/a/b in Vault at 127.0.0.1:9, in place of all keys that are there (namespace team)",
+        "store kv/a/b in Vault at 127.0.0.1:9 if it does not exist (namespace team)",
+        "store kv/a/b in Vault at 127.0.0.1:9, replacing all its keys (namespace team)",
         "store keys of kv/a/b in Vault at 127.0.0.1:9, and keep its other keys (namespace team)",
     ]

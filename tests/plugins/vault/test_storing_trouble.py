@@ -160,7 +160,7 @@ def test_what_nobody_can_tell_is_unclear(through: Registry, bao: Bao, front: Fro
     front.instead = dies
     found = refusal(through, body, {"x": "1"})
     assert isinstance(found, UnknownOutcomeError)
-    assert "not stored twice" in found.remedy
+    assert "nothing is stored twice" in found.remedy
 
 
 def test_a_standby_that_is_behind_is_waited_for(through: Registry, bao: Bao, front: Front) -> None:
@@ -189,7 +189,7 @@ def test_what_does_not_read_back_is_told(through: Registry, bao: Bao, front: Fro
     body = place()
     found = refusal(through, body, {"x": "s3cret"})
     assert type(found) is PluginError
-    assert "is not what was stored" in found.message
+    assert "is not the one that was stored" in found.message
     assert "s3cre" not in repr(vars(found))
     assert marks(bao, body) == []
 
@@ -306,11 +306,11 @@ def test_a_vault_that_cannot_answer_now_may_be_asked_again(registry_of: Registri
 
 
 REFUSED = {
-    413: (b'{"errors":["http: request body too large"]}', UnsupportedError, "larger than this Vault takes"),
-    500: (b'{"errors":["put failed due to value being too large"]}', UnsupportedError, "larger than this Vault takes"),
+    413: (b'{"errors":["http: request body too large"]}', UnsupportedError, "too large for this Vault"),
+    500: (b'{"errors":["put failed due to value being too large"]}', UnsupportedError, "too large for this Vault"),
     405: (b'{"errors":["unsupported operation"]}', UnsupportedError, "cannot write this path"),
     400: (b'{"errors":["Upgrading from non-versioned to versioned data."]}', UnavailableError, "still upgrading"),
-    422: (b'{"errors":["s3cret is not liked"]}', PluginError, "Vault takes the request for a wrong one"),
+    422: (b'{"errors":["s3cret is not liked"]}', PluginError, "Vault rejects the request as invalid"),
 }
 
 
