@@ -106,7 +106,7 @@ class PolicyError(UsageError):
 class StateError(UsageError):
     """The state folder cannot be read or written."""
 
-    default_remedy = "point SEALPIPE_STATE_DIR at a folder that you can write to, on a disk with room"
+    default_remedy = "point SEALPIPE_STATE_DIR at a folder that you can write to, on a disk with free space"
 
 
 class PayloadTooLargeError(UsageError):
@@ -156,7 +156,7 @@ class WebhookError(WireError):
 
 
 class WrongKeyError(WireError):
-    """A request is sealed to another key than those in hand."""
+    """Submissions are encrypted to a key that is not available."""
 
 
 class PointError(WireError):
@@ -280,7 +280,7 @@ class AuthenticationError(ServiceError):
 
     exit_code = 3
     default_remedy = (
-        "check that the key is not revoked, that both its parts are whole, that the base URL is the one it "
+        "check that the key is complete and not revoked, that the base URL is the one it "
         "belongs to, and that the plan has API access"
     )
 
@@ -289,7 +289,7 @@ class PermissionDeniedError(ServiceError):
     """The plan or the key's scopes do not allow it."""
 
     exit_code = 4
-    default_remedy = "waiting does not help: the plan or the key has to change"
+    default_remedy = "change the plan or the key; waiting does not help"
 
 
 class MissingScopeError(PermissionDeniedError):
@@ -332,7 +332,7 @@ class InvalidRequestError(ServiceError):
     """19, 44, 104: the service refused the request as invalid."""
 
     exit_code = 5
-    default_remedy = "mend what the service names and share anew"
+    default_remedy = "fix what the service names and try again"
 
 
 class ToolError(ServiceError):
@@ -346,7 +346,7 @@ class NotFoundError(ServiceError):
     """1, 70: not on this account, never there, or already ended; the service does not say which."""
 
     exit_code = 6
-    default_remedy = "check the short code, and that the credential belongs to the account that made it"
+    default_remedy = "check the short code, and that the credential belongs to the account that created it"
 
 
 class RateLimitError(ServiceError):
@@ -367,7 +367,7 @@ class IdempotencyConflictError(ServiceError):
     """105: the idempotency key stands for another body. Final: it is never sent under a new key."""
 
     exit_code = 8
-    default_remedy = "look at `sealpipe shares list` for a share made under this key, then share anew"
+    default_remedy = "check `sealpipe shares list` for a share created with this key, then share again"
 
 
 class OutcomeUnknownError(ServiceError):
@@ -387,7 +387,7 @@ class ProtocolError(ServiceError):
     """The answer breaks the protocol: not JSON, wrong types, a redirect, another encoding, too long."""
 
     exit_code = 12
-    default_remedy = "check that the base URL is the service's API and that no proxy answers in its place"
+    default_remedy = "check that the base URL is the service's API and that no proxy responds instead"
 
 
 class PublicKeyMismatchError(ProtocolError):
@@ -396,7 +396,7 @@ class PublicKeyMismatchError(ProtocolError):
     `short_code` is that request's.
     """
 
-    default_remedy = "tell nobody its link; look at who can speak in the service's name, and make a new request"
+    default_remedy = "do not send its link; find out who can respond in the service's name, and create a new request"
     short_code: str = ""
 
 
@@ -412,7 +412,7 @@ class UnreadableSubmissionError(CollectError):
     """Of what was submitted, some cannot be opened, or does not answer what was asked. The rest is delivered."""
 
     exit_code = 13
-    default_remedy = "ask whoever sent it to send it again; the ciphertext is kept"
+    default_remedy = "ask the submitter to send it again; the ciphertext is stored"
 
 
 class PendingError(CollectError):
@@ -426,18 +426,18 @@ class NoSubmissionError(CollectError):
     """The request has expired, and nobody had answered."""
 
     exit_code = 16
-    default_remedy = "make a new request"
+    default_remedy = "create a new request"
 
 
 class TooManySubmissionsError(CollectError):
     """There are more answers than `pick` allows. Nothing was stored: whoever has the link may answer."""
 
     exit_code = 17
-    default_remedy = "look at them, and choose: --pick newest, oldest, each, or the code of one"
+    default_remedy = "choose with --pick newest, oldest, each, or a submission's code"
 
 
 class SubmissionNotFoundError(CollectError):
-    """The request is over, and has answers, none of which is the one that `pick` names. Nothing was stored."""
+    """The request has ended, and none of its submissions is the one that `pick` names. Nothing was stored."""
 
     exit_code = 17
     default_remedy = TooManySubmissionsError.default_remedy

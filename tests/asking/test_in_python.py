@@ -96,7 +96,7 @@ def test_a_passcode_may_be_given_and_is_said_to_be_sent(job: Job, call: Caller, 
         (PROMPTS, {"seed_to": "file:seed"}, "no fresh seed to store"),
         (PROMPTS, {"restricted_domains": "acme.example"}, "restricted_domains is not a list of texts"),
         (PROMPTS, {"ip_whitelist": ["fe80::1%eth0"]}, "is no IP address"),
-        (PROMPTS, {"params": {"x": "text:y"}, "send": ["file:a"]}, "no channel has a place"),
+        (PROMPTS, {"params": {"x": "text:y"}, "send": ["file:a"]}, "no channel uses --param"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_sent(

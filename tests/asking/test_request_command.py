@@ -288,8 +288,8 @@ def test_in_a_gitlab_job_a_request_that_was_cut_off_can_be_resumed(
         ([*ASK, "--key", "new", "--seed-to", "vault:secret/x#a,b"], "the seed is one value"),
         ([*ASK, "--key", "new", "--seed-to", "vault:secret/{submission}#a"], "nothing fills {submission}"),
         ([*ASK, "--key", "new", "--seed-to", "nowhere:x"], "nowhere"),
-        ([*ASK, "--passcode-from", "file:passcode"], "ends in a line end"),
-        ([*ASK, "--passcode-from", "gen:pin"], "nobody would receive the generated passcode"),
+        ([*ASK, "--passcode-from", "file:passcode"], "ends with a line break"),
+        ([*ASK, "--passcode-from", "gen:pin"], "the generated passcode has no recipient"),
         ([*ASK, "--receipt", "no/such/r.json"], "does not exist"),
     ],
 )

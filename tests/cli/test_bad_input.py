@@ -112,7 +112,7 @@ REFERENCES = {
 
 PASSCODES = {
     "a passcode's file that ends in a newline": Bad(
-        [*FIELD, "--passcode-from", "file:newline"], "the passcode ends in a line end", "?trim=1"
+        [*FIELD, "--passcode-from", "file:newline"], "the passcode ends with a line break", "?trim=1"
     ),
     "an empty passcode": Bad([*FIELD, "--passcode-from", "env:EMPTY"], "EMPTY is set but empty", "", {"EMPTY": ""}, 14),
     "a passcode with a tab": Bad(

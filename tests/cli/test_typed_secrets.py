@@ -12,7 +12,7 @@ from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Terminal, opened
 
 PASSCODE = "hunter2"
-WARNED = "looks like a secret, and text: is for what is none"
+WARNED = "looks like a secret: do not use text:"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_passcode_that_is_typed_is_refused_before_anything(
 ) -> None:
     done = user.sealpipe(*words, "--passcode-from", f"text:{PASSCODE}", "--output", form)
     assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert "a passcode is a secret, and text: is for what is none" in done.err
+    assert "a passcode is a secret: do not use text:" in done.err
     assert "prompt:" in done.err
     assert PASSCODE not in done.err
 

@@ -230,7 +230,7 @@ BEFORE: dict[str, tuple[list[str], str]] = {
     "a mode that is none": (["--to", "file:x?mode=append#user"], "mode"),
     "a key that is not there": (["--key", "env:NO_SUCH_NAME"], "NO_SUCH_NAME"),
     "a key that is none": (["--key", "env:HOME"], "neither a seed"),
-    "a key that is typed": (["--key", "text:abc"], "a key is a secret, and text: is for what is none"),
+    "a key that is typed": (["--key", "text:abc"], "a key is a secret: do not use text:"),
 }
 
 
@@ -273,7 +273,7 @@ def test_several_codes_each_have_their_outcome_and_the_worst_is_the_exit_code(jo
     done = job.run("collect", fine.code, foreign.code, "--to", "file:taken-{request}#User name")
     assert done.code == 14
     assert f"taken-{make_plain_name(fine.code)}" in done.err
-    assert f"{foreign.code} is sealed to another key" in done.err
+    assert f"submissions to {foreign.code} are encrypted to a key that is not available" in done.err
 
 
 ERRORS: dict[int, SealpipeError] = {

@@ -140,7 +140,7 @@ PLACES = {
 def test_a_place_for_the_submission_is_demanded_before_anything_is_asked(job: Job, case: str) -> None:
     targets, how, number = PLACES[case]
     caller = Caller(job.api_key, "http://127.0.0.1:9/v1", job.service.link_base_url, asynchronous=False)
-    with pytest.raises(UsageError, match="takes one submission"):
+    with pytest.raises(UsageError, match="accepts one submission"):
         caller("collect_each", ["a", "b"][:number], to=targets, pick=how)
 
 

@@ -110,7 +110,7 @@ def test_link_and_passcode_are_told_apart_by_plugin_and_not_by_the_name_of_a_sto
     user.environ["SEALPIPE_STORE__LOFT__PLUGIN"] = "pigeon"
     done = share(user, "return Delivery()", "--passcode-generate", "--passcode-to", "loft:Coop")
     assert (done.code, flown(user)) == (2, 0)
-    assert "link and passcode would both go to loft:Coop" in done.err
+    assert "link and passcode would go to the same recipient, loft:Coop" in done.err
 
 
 def test_a_policy_sees_every_recipient_and_an_observer_writes_them_down(

@@ -463,7 +463,7 @@ def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], Non
     enforcing(ALLOWS_ALL)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
-        with pytest.raises(PolicyError, match="nobody who oversees this was asked"):
+        with pytest.raises(PolicyError, match="the policy was not asked about this action"):
             client.run(call(shares.expire("abc"), client.session.budget()))
         client.list_shares()
     assert [seen.method for seen in service.seen()] == ["GET"]

@@ -100,7 +100,7 @@ def test_the_same_bytes_under_the_same_key_are_a_replay_and_other_bytes_a_confli
 def test_an_answer_under_another_public_key_is_refused_and_says_why(proxied: Proxied, call_at: CallAt) -> None:
     other = encode_base64url(from_seed(bytes(32)).public_key)
     caller = dataclasses.replace(call_at(proxied(then=rewrites(public_key=other)).base_url), deadline=0.5)
-    with pytest.raises(ProtocolError, match="under another public key than the one sent"):
+    with pytest.raises(ProtocolError, match="with another public key than the one sent"):
         caller("create_request", **REQUEST)
 
 
@@ -149,7 +149,7 @@ def test_submissions_that_are_cut_short_do_not_pass_for_all_there_are(
 ) -> None:
     code = made(job)
     caller = dataclasses.replace(call_at(proxied(then=rewrites(count=2)).base_url), deadline=0.5)
-    with pytest.raises(ProtocolError, match="tells of 2 submissions and hands out 0"):
+    with pytest.raises(ProtocolError, match="counts 2 submissions, but returned 0"):
         caller("list_submissions", code)
 
 

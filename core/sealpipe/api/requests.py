@@ -126,8 +126,8 @@ def _created(answer: Response, sent: str) -> CreatedRequest:
     # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
     if told is not None and told != sent:
         swapped = PublicKeyMismatchError(
-            "the service has the request under another public key than the one sent: what is submitted could not "
-            "be opened with the key in hand",
+            "the service shows the request with another public key than the one sent: submissions to that key could "
+            "not be decrypted",
             status=answer.status,
         )
         swapped.short_code = codec.read_short_code(members)
@@ -158,7 +158,7 @@ def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]
     def decode(answer: Response) -> T:
         members = codec.parse_object(answer)
         if codec.read_short_code(members) != short_code:
-            raise ProtocolError("the service answered about another request than the one asked for")
+            raise ProtocolError("the response is about another request")
         return read(members, answer.headers)
 
     return decode
@@ -188,7 +188,7 @@ def _submissions(answer: Response) -> Submissions:
     skipped = codec.read_int(members, "skipped_not_end_to_end_encrypted")
     if count is not None and count > len(items) + (skipped or 0):
         # It is all in one answer; one that is cut must not pass for all there is.
-        raise ProtocolError(f"the service tells of {count} submissions and hands out {len(items)}")
+        raise ProtocolError(f"the service counts {count} submissions, but returned {len(items)}")
     known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
     return Submissions(items, count, skipped, codec.unknown_members(members, *known))
 
@@ -206,7 +206,7 @@ def _submission(row: Mapping[str, Any]) -> Submission:
 def _deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
     outcome = codec.read_text(members, "outcome")
     if outcome not in OUTCOMES:
-        raise ProtocolError("the service did not say what the DELETE did")
+        raise ProtocolError("the response to the DELETE does not say whether the request was expired or deleted")
     return DeletedRequest(
         codec.read_short_code(members), outcome, codec.unknown_members(members, "short_code", "outcome")
     )

@@ -21,7 +21,7 @@ PAGES = 10_000
 def check_page_limit(page: int) -> None:
     """ProtocolError where a list goes on for more pages than any has."""
     if page > PAGES:
-        raise ProtocolError(f"the service's list has more than {PAGES} pages: it is not read any further")
+        raise ProtocolError(f"the service's list has more than {PAGES} pages: sealpipe reads no further")
 
 
 class PageIterator(Protocol[T]):

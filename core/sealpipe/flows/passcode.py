@@ -40,7 +40,7 @@ def refuse_text(ref: Reference, what: str) -> None:
 def text_error(what: str) -> UsageError:
     """The error for a secret that comes from where only what is no secret does."""
     return UsageError(
-        f"{what} is a secret, and text: is for what is none: a shell keeps what is typed", remedy=ALTERNATIVES
+        f"{what} is a secret: do not use text:, because the shell's history stores it", remedy=ALTERNATIVES
     )
 
 
@@ -52,7 +52,7 @@ def warn_of_text(specs: Sequence[Field | FieldSpec]) -> Iterator[str]:
         if spec.ref.param("type") == "password" or names_secret(spec.label or ""):
             # Without a label of its own the field's label is its value.
             named = "a field of type password" if spec.label is None else f'the field "{spec.label}"'
-            said = "looks like a secret, and text: is for what is none: a shell keeps it"
+            said = "looks like a secret: do not use text:, because the shell's history stores it"
             yield f"warning: {named} {said}; {ALTERNATIVES}"
 
 
@@ -70,7 +70,7 @@ def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | 
     if isinstance(passcode, Reference):
         refuse_text(passcode, "a passcode")
         if remedy and passcode.name == _GENERATOR:
-            raise UsageError("nobody would receive the generated passcode", remedy=remedy)
+            raise UsageError("the generated passcode has no recipient", remedy=remedy)
         return passcode
     return check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
 
@@ -78,7 +78,7 @@ def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | 
 def generate_passcode(given: object) -> Reference:
     """The reference to a new passcode. UsageError where one is given, too."""
     if given is not None:
-        raise UsageError("a passcode was given, and a new one requested", remedy="keep one of them")
+        raise UsageError("--passcode-from and --passcode-generate exclude each other", remedy="use only one of them")
     return Reference(_GENERATOR, "passphrase")  # by its name: which source that is, the registry knows
 
 
@@ -91,7 +91,7 @@ def resolve_passcode(passcode: Secret | Reference, registry: Callable[[], Regist
     value = yield from resolve_secret(passcode, "a passcode", registry, cache)
     if value is None:
         # Going on without it would drop the protection that was asked for.
-        raise UsageError("the passcode is missing", remedy="take ?optional=1 off its reference, and set it")
+        raise UsageError("the passcode is missing", remedy="remove ?optional=1 from its reference, and set it")
     return check_passcode(value)
 
 
@@ -102,9 +102,9 @@ def check_passcode(passcode: Secret) -> Secret:
         raise UsageError("the passcode is empty", remedy="leave it out, or give one")
     if text.endswith(("\n", "\r")):
         raise UsageError(
-            "the passcode ends in a line end, which nobody can type",
+            "the passcode ends with a line break, which nobody can type",
             remedy="add ?trim=1 to its reference, or write the file without a final newline",
         )
     if not text.isprintable():
-        raise UsageError("the passcode holds a character that nobody can type", remedy="use printable characters")
+        raise UsageError("the passcode contains a character that nobody can type", remedy="use printable characters")
     return passcode

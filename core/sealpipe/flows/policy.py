@@ -190,7 +190,7 @@ def _clear(work: Flow[T]) -> Flow[T]:
 
 def _refuse_unchecked(step: Step) -> Step:
     if isinstance(step, Send) and step.operation.resend is not Resend.READ and not step.cleared:
-        raise PolicyError(f"nobody who oversees this was asked whether it may {step.operation.name}")
+        raise PolicyError(f"internal: the policy was not asked about this action ({step.operation.name})")
     return step
 
 

@@ -60,7 +60,7 @@ def load_keys(session: Session, key: OpensWith, receipt: Receipt | None = None) 
             found.append(OpeningKey(name, (yield Do(partial(_of, credential)))))
     if not found:
         raise UsageError(
-            "the credential has no custody secret, so nothing can be opened with it",
+            "the credential has no custody secret, so it cannot decrypt submissions",
             remedy="use the whole credential, all three parts; or name the request's own key with --key REF",
         )
     return tuple(found)
@@ -76,24 +76,24 @@ def check_key(short_code: str, told: str | None, receipt: Receipt | None, known:
     if receipt is not None and receipt.public_key not in ours:
         raise WrongKeyError(
             "wrong-key",
-            f"{short_code} was made under a key that is not in hand, by its receipt",
+            f"the receipt of {short_code} names a key that is not available",
             remedy="name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
         )
     if told is None:
         return
     if receipt is not None and told != receipt.public_key:
         swapped = PublicKeyMismatchError(
-            f"the service shows {short_code} under another public key than its receipt: what is submitted now could "
-            "not be opened",
-            remedy="have nobody answer it any more; what was submitted before opens with --key, once it has ended",
+            f"the service shows {short_code} with another public key than its receipt: submissions to that key could "
+            "not be decrypted",
+            remedy="do not use its link any more; earlier submissions open with --key once the request has ended",
         )
         swapped.short_code = short_code
         raise swapped
     if told not in ours:
         raise WrongKeyError(
             "wrong-key",
-            f"{short_code} is sealed to another key than those in hand",
-            remedy="name its key with --key REF; check that the credential is the one that made it",
+            f"submissions to {short_code} are encrypted to a key that is not available",
+            remedy="name its key with --key REF; check that the credential is the one that created it",
         )
 
 
@@ -125,12 +125,12 @@ def _load_given(session: Session, key: str | Secret | Reference) -> Flow[keys.Ke
         ref = parse(key, "the key") if isinstance(key, str) else key
         text = yield from resolve_secret(ref, "a key", session.registry)
     if text is None:
-        raise ReferenceSyntaxError("the key is not optional", remedy="take ?optional=1 off its reference")
+        raise ReferenceSyntaxError("the key is not optional", remedy="remove ?optional=1 from its reference")
     pair: keys.KeyPair = yield Do(partial(key_pair, text, session.credential.tag))
     return pair
 
 
 def _of(credential: Credential) -> keys.KeyPair:
     if credential.custody_secret is None:
-        raise UsageError("that credential has no custody secret", remedy="give it whole, all three parts")
+        raise UsageError("that credential has no custody secret", remedy="use the whole credential, all three parts")
     return keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag)

@@ -148,7 +148,7 @@ def name_fields(fields: Sequence[Field], prompts: Sequence[Prompt] | None) -> li
 
 def _write_to_folder(folder: Path, received: OpenedSubmission, prompts: Sequence[Prompt] | None) -> SinkWrite:
     if len(received.fields) > MOST_FILES:
-        raise MisfitError(f"it has {len(received.fields)} fields, and a folder takes {MOST_FILES}")
+        raise MisfitError(f"it has {len(received.fields)} fields, but a directory accepts at most {MOST_FILES}")
     names = name_fields(received.fields, prompts)
     rows = [
         {"file": name, "key": field.key, "type": field.type} for name, field in zip(names, received.fields, strict=True)

@@ -67,8 +67,8 @@ def check_pick(how: str) -> None:
     near = _SYNONYMS.get(word) or next(iter(get_close_matches(word, WORDS, 1, _NEAR)), None)
     if near and word.isascii() and word.isalpha():
         raise UsageError(
-            f"{how!r} is none of {', '.join(WORDS)}, and hardly the code of an answer",
-            remedy=f"did you mean {near}? An answer whose code looks so is named by its marker",
+            f"{how!r} is not one of {', '.join(WORDS)}, and does not look like a submission's code",
+            remedy=f"did you mean {near}? Name a submission with such a code by its marker",
         )
 
 
@@ -86,9 +86,9 @@ def _too_many_error(named: Sequence[OpenedSubmission], answers: int, short_code:
 
 
 def no_match_error(found: Sequence[OpenedSubmission], how: str, short_code: str) -> SubmissionNotFoundError:
-    """That a request is over, and what it has; `found` is not empty."""
+    """The error that a request has ended without a match, with what it has; `found` is not empty."""
     return SubmissionNotFoundError(
-        f"{short_code} is over, and {describe_no_match(len(found), how)}: "
+        f"{short_code} has ended, and {describe_no_match(len(found), how)}: "
         f"{_name_submissions(found)}; nothing was stored",
         short_code=short_code,
     )
@@ -163,21 +163,21 @@ class CollectOptions:
             remedy = "name a request: its short code, or its receipt's file"
             raise UsageError("there is nothing to collect", remedy=remedy)
         if self.after not in ("keep", "expire"):
-            raise UsageError("after is neither keep nor expire")
+            raise UsageError("after must be keep or expire")
         if not self.pick:
             remedy = "it is one of " + ", ".join(WORDS) + ", or a submission's short code"
             raise UsageError("pick is empty", remedy=remedy)
         check_pick(self.pick)
         seconds = 0.0 if self.wait is None else as_seconds(self.wait)
         if seconds < 0:
-            raise UsageError("wait is less than nothing", remedy="leave it out to look once")
+            raise UsageError("wait is negative", remedy="leave it out to poll once")
         targets = parse_targets(self.to, self.mode, PLACES)
         jobs = [_plan_job(each, targets) for each in requests]
         codes = [job.short_code for job in jobs]
         for code in codes:
             called(code)
             if codes.count(code) > 1:
-                raise UsageError(f"the request {code} is named twice", remedy="name each once")
+                raise UsageError(f"the request {code} is given twice", remedy="give each once")
         for target in targets:
             _check_places(target, several=len(codes) > 1, each=self.pick == "each")
         set_checked(
@@ -233,11 +233,11 @@ def _check_places(target: SinkTarget, *, several: bool, each: bool) -> None:
     """A place without `{submission}` takes exactly one: a second answer must not meet the first there."""
     if each and "submission" not in target.places:
         raise UsageError(
-            f"{target.shown} takes one submission, and each is asked for",
-            remedy="put {submission} into it, or choose one with --pick",
+            f"{target.shown} accepts one submission, but --pick each can give several",
+            remedy="add {submission} to the target, or choose one with --pick",
         )
     if several and not target.places:
         raise UsageError(
-            f"{target.shown} takes one submission, and several requests are named",
-            remedy="put {request} or {submission} into it",
+            f"{target.shown} accepts one submission, but there are several requests",
+            remedy="add {request} or {submission} to the target",
         )

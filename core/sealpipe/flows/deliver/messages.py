@@ -36,21 +36,21 @@ class MessageContext(NamedTuple):
 
 
 def parse_message_template(text: str) -> Template:
-    """A text for the message with the link. UsageError for a place that nothing fills, or not one `{link}`."""
+    """A text for the message with the link. UsageError for an unknown placeholder, or not exactly one `{link}`."""
     pattern = parse_template(text, "the message's text")
     counts = Counter(pattern.names)
     for name in counts:
         if name not in PLACEHOLDERS:
             raise UsageError(
-                f"the message's text has a place {{{name}}} that nothing fills",
+                f"the message's text has an unknown placeholder {{{name}}}",
                 remedy="known are " + " ".join(f"{{{place}}}" for place in PLACEHOLDERS) + "; a brace is written {{",
             )
     if counts["link"] != 1:
         raise UsageError(
-            f"the message's text has {counts['link']} places for the link", remedy="write {link} once, and once only"
+            f"the message's text contains {{link}} {counts['link']} times", remedy="write {link} exactly once"
         )
     if _CONTROL.search(text):
-        raise UsageError("the message's text holds a control character", remedy="it has to be plain text")
+        raise UsageError("the message's text contains a control character", remedy="use plain text")
     return pattern
 
 

@@ -70,7 +70,7 @@ def plan_delivery(
         raise UsageError("there is no passcode to send", remedy="add --passcode-generate or --passcode-from")
     if template is not None:
         if "link" not in to_somebody:
-            raise UsageError("there is a text for a message, and nobody to send it to", remedy="add --send CHANNEL")
+            raise UsageError("--message-template needs --send", remedy="add --send CHANNEL")
         parse_message_template(template)
     return DeliveryPlan(
         wanted, _parse_params(params, {name for each in wanted for name in each.pattern.names}), template
@@ -104,13 +104,11 @@ def _parse_params(params: Params, places: set[str]) -> dict[str, Reference]:
         raise UsageError("--param gives a value twice", remedy="give every value once")
     if missing := sorted(places - given.keys()):
         raise UsageError(
-            f"nothing says what {{{missing[0]}}} stands for",
+            f"--param {missing[0]} is missing: the target contains {{{missing[0]}}}",
             remedy=f"add --param {missing[0]}=REF, or write {{{{ for a brace",
         )
     if unused := [name for name in given if name not in places]:
-        raise UsageError(
-            f"no channel has a place for --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs"
-        )
+        raise UsageError(f"no channel uses --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs")
     return given
 
 
@@ -121,8 +119,8 @@ def _check_value(name: str, ref: Reference, value: str | None) -> str:
     if not value.isprintable():
         ending = value.rstrip("\r\n").isprintable()
         raise UsageError(
-            f"--param {name}: {ref} " + ("ends in a line end" if ending else "holds a control character"),
-            remedy="add ?trim=1 to its reference" if ending else "it has to be one line of printable text",
+            f"--param {name}: {ref} " + ("ends with a line break" if ending else "contains a control character"),
+            remedy="add ?trim=1 to its reference" if ending else "use one line of printable text",
         )
     return value
 
@@ -163,8 +161,8 @@ def _check_segments(target: Target, pattern: Template, values: Mapping[str, str]
     for name in pattern.names:
         if not _SEGMENT.fullmatch(values[name]):
             raise UsageError(
-                f"{target}: what --param {name} gives would change more than its own part of the target",
-                remedy="it may have letters, digits and . _ ~ - only; what is fixed is written out",
+                f"{target}: the value of --param {name} has characters that are not allowed in this target",
+                remedy="it may have letters, digits and . _ ~ - only; write fixed parts into the target itself",
             )
 
 
@@ -172,6 +170,6 @@ def _duplicate_error(first: Recipient, what: Content, target: Target) -> UsageEr
     if first.what == what:
         return UsageError(f"{target} names a recipient of the {what} twice", remedy="name each once")
     return UsageError(
-        f"link and passcode would both go to {target}: whoever reads there could open the share",
-        remedy="send the passcode another way, to another place",
+        f"link and passcode would go to the same recipient, {target}: anyone who reads both can open the share",
+        remedy="send the passcode through another channel or to another recipient",
     )

@@ -116,7 +116,7 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
     delivery = share.deliveries.items[number]
     try:
         if delivery.state == "sending" and not resend and not (yield Do(partial(_can_confirm, session, delivery))):
-            return UnknownOutcomeError("an earlier try was cut off: it may have arrived, and may not")
+            return UnknownOutcomeError("an earlier attempt was interrupted: the message may have arrived")
         budget = session.budget()
         for tries in range(1, TRIES + 1):
             try:
