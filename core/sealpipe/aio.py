@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, T
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.calls.table import Calls, make_method, sign_as_method
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
-from sealpipe.flows.journal import JournaledLink
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.http.aio import AsyncServiceNetwork
 from sealpipe.secret import strip_frames, strips_frames
 from sealpipe.setup import ClientSetup, open_fields, registry, well_called
+from sealpipe.state.entry import JournaledLink
 
 if TYPE_CHECKING:
     from sealpipe.flows.paging import PageIterator

@@ -8,7 +8,7 @@ import pytest
 
 from sealpipe import Client, CredentialError, SettingError, StateError
 from sealpipe.config import Config
-from sealpipe.state.directory import current_run, state_directory
+from sealpipe.state import current_run, state_directory
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 

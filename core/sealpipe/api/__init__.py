@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -42,8 +42,7 @@ class Response:
     flaw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """No whole answer. `sent` is False only where provably no byte of the request left.
 
     `retry_after` (seconds) tells that it was held back: the service had asked the whole client to wait.

@@ -98,7 +98,7 @@ def open_client(values: Mapping[str, Any]) -> Client:
 
 def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Outbox:
     """Open the outbox in the state directory, for this CI run."""
-    from sealpipe.state.directory import current_run
+    from sealpipe.state import current_run
     from sealpipe.state.outbox import Outbox
 
     return Outbox(state_folder(values, "outbox"), credential, current_run(os.environ))
@@ -106,9 +106,9 @@ def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Out
 
 def state_folder(values: Mapping[str, Any], name: str) -> Path:
     """Return a folder of the state directory. StateError where there is none."""
-    from sealpipe.state import directory
+    from sealpipe import state
 
-    return directory.state_directory(os.environ, values["state_dir"]) / name
+    return state.state_directory(os.environ, values["state_dir"]) / name
 
 
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:

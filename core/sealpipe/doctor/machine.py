@@ -22,8 +22,7 @@ from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.flows.session import open_credential
 from sealpipe.setting_values import check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe.state import files
-from sealpipe.state.directory import current_run, make_private_directory, state_directory
+from sealpipe.state import current_run, files, make_private_directory, state_directory
 from sealpipe.state.outbox import Outbox
 
 _REQUIRED = {

@@ -1,4 +1,7 @@
-"""What policies and observers see of a plan: names, never values (DESIGN section 5). No backend is asked."""
+"""What leaves: names for policies and observers, never values (DESIGN section 5), and the messages of an outbox entry.
+
+No backend is asked.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,12 @@ if TYPE_CHECKING:
 
     from sealpipe.flows.collect.options import CollectOptions
     from sealpipe.flows.deliver.recipients import DeliveryPlan, Recipient
+    from sealpipe.flows.deliver.send import Deliveries
     from sealpipe.flows.request.options import RequestOptions
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.options import ShareOptions
     from sealpipe.flows.share.seal import SealedShare
+    from sealpipe.state.entry import Entry
 
 
 def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> OutgoingAction:
@@ -148,3 +153,12 @@ def _identities(session: Session, kind: str, names: Iterable[str]) -> tuple[str,
         identity = identity or session.registry().identity
         found[identity(kind, name)] = None
     return tuple(found)
+
+
+def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deliveries | None:
+    """The messages of what an entry tells of, and how far each of them is; None for none."""
+    if not meta.get("recipients"):
+        return None
+    from sealpipe.flows.deliver.send import restore_deliveries  # most shares are sent nowhere
+
+    return restore_deliveries(meta, {} if entry is None else entry.deliveries)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from sealpipe.api.shares import without_wrap
 from sealpipe.errors import OutcomeUnknownError, PolicyError, StateError
 from sealpipe.flows import Do, Flow, outgoing, policy
-from sealpipe.flows.journal import load_deliveries
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.post import Posting, Share, build_link, post, warn_of_custody
 from sealpipe.plugin import OutgoingAction
@@ -107,6 +106,6 @@ def _answered(entry: Entry) -> Share:
         meta["title"],
         warn_of_custody(answer["custody"], answer["short_code"]),
         entry=entry,
-        deliveries=load_deliveries(meta, entry),
+        deliveries=outgoing.load_deliveries(meta, entry),
         expiry_known=answer.get("expiry_known", True),
     )

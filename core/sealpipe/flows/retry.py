@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.api.refusals import NOT_CARRIED_OUT, service_error
@@ -28,18 +27,22 @@ LEAST_TRY = 30.0
 """Seconds that one try may take: half the deadline, but no less, so that a hanging one leaves time for another."""
 
 
-@dataclass(slots=True)
 class Budget:
-    """What all tries of one command may take together. `clock` is monotonic, in seconds."""
+    """What all tries of one command may take together, from now on.
 
-    deadline: float = 60.0
-    clock: Callable[[], float] = time.monotonic
-    chance: Callable[[], float] | None = None
-    """A number from 0 to 1, in place of `random.random`."""
-    started: float = field(init=False)
+    `deadline` is in seconds, by a monotonic `clock`; `chance` gives numbers from 0 to 1 in place of `random.random`.
+    """
 
-    def __post_init__(self) -> None:
-        self.started = self.clock()
+    def __init__(
+        self,
+        deadline: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] | None = None,
+    ) -> None:
+        self.deadline = deadline
+        self.clock = clock
+        self.chance = chance
+        self.started = clock()
 
     def left(self) -> float:
         return self.deadline - (self.clock() - self.started)
@@ -54,13 +57,11 @@ class Budget:
         return (self.chance or random)() * min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (tries - 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Settled(Generic[T]):
+class _Settled(NamedTuple, Generic[T]):
     value: T
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
+class _Problem(NamedTuple):
     """Why a try did not settle the matter."""
 
     error: ServiceError
@@ -81,7 +82,8 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, most
             break  # the machine slept through it
         outcome = _judge(operation, (yield Send(operation, budget.one_try())))
         if isinstance(outcome, _Settled):
-            return outcome.value
+            value: T = outcome.value
+            return value
         unclear = unclear or outcome.unclear
         if not _answered(last) or _answered(outcome.error):
             last = outcome.error  # what the service said tells more than the silence after it

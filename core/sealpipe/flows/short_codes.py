@@ -77,9 +77,9 @@ def _exists(code: str, looks: Lookup) -> Flow[bool]:
 
 def _is_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
-        from sealpipe.state import directory
+        from sealpipe import state
 
-        if (yield Do(partial(directory.was_expired, keep, session.base_url, code))):
+        if (yield Do(partial(state.was_expired, keep, session.base_url, code))):
             return True
     try:
         yield from call(shares.get(code), session.budget())

@@ -43,7 +43,7 @@ class Redactor:
     def redact(self, result: Response | Failure) -> Response | Failure:
         """Return the same without the credentials. A body that they cannot be removed from is dropped, with a flaw."""
         if isinstance(result, Failure):
-            return replace(result, detail=self._text(result.detail))
+            return result._replace(detail=self._text(result.detail))
         headers = {name: self._text(value) for name, value in result.headers.items()}
         body = self._bytes(result.body)
         if body is None:

@@ -8,11 +8,18 @@
 
 The module with the hook is named by an entry point of the group `sealpipe`. It is imported for every listing
 and completion: it imports no SDK; the module of the factory does, and the settings' (`sealpipe.plugin.settings`).
+
+Descriptors are what there is to know of a plugin without importing it. `factory` and `settings` are import strings,
+`module:name`: the plugin's class, and the class of its settings (a `PluginSettings` of `sealpipe.plugin.settings`;
+empty: it is given None). `needs` are the requirements that must be installed; `extra` names the extra of sealpipe that
+installs them. `api` is the version of the contract.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sealpipe.api.refusals import retry_after
 from sealpipe.ci_systems import (
@@ -40,19 +47,6 @@ from sealpipe.errors import (
 from sealpipe.loopback import in_clear, is_loopback
 from sealpipe.permissions import file_flaw
 from sealpipe.plugin.context import CI, Context, Level, Network, Run
-from sealpipe.plugin.info import (
-    API,
-    ASKS,
-    BLIND,
-    CONFIRMS,
-    FRESH,
-    SEGMENTS,
-    ChannelInfo,
-    CIInfo,
-    Info,
-    SinkInfo,
-    SourceInfo,
-)
 from sealpipe.plugin.outgoing import Channel, Delivery, Message, OutgoingAction, VetoError
 from sealpipe.plugin.stores import (
     Document,
@@ -129,6 +123,103 @@ __all__ = [
     "runner_reads_stderr",
     "write_stderr",
 ]
+
+API: Final = 1
+"""The version of this contract."""
+
+FRESH: Final = "fresh"
+"""The capability of a source that makes its documents: each mention in a run is fetched by itself.
+
+Mentions that take different keys are parts of one document (the two halves of a key pair); those with the same
+parameter `name`, which such a source declares, are one document, too.
+"""
+
+ASKS: Final = "asks"
+"""The capability of a source that asks a person: before all others, one question after the other, without a deadline.
+
+It is called in the caller's thread, so that a signal ends its waiting.
+"""
+
+CONFIRMS: Final = "confirms"
+"""The capability of a channel that finds out by itself whether a message is there already, and sends none twice.
+
+What a kill left half done is then finished without asking anybody.
+"""
+
+BLIND: Final = "blind"
+"""The capability of a sink that cannot read back what it stored: nobody but the ledger knows of an earlier run."""
+
+SEGMENTS: Final = "segments"
+"""The capability of a channel whose target is a path or an address: a value filled in is one plain segment of it."""
+
+
+class SourceInfo(NamedTuple):
+    """A source. `params` are its own parameters of a reference, name and help; `capabilities` may hold FRESH, ASKS.
+
+    `format` (json, yaml, dotenv) is how its documents are read where a reference has none. `backend` names the
+    plugin whose settings it shares (empty: its own name), so that one store serves reading and writing.
+    """
+
+    name: str
+    summary: str
+    factory: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    params: Mapping[str, str] = MappingProxyType({})
+    capabilities: tuple[str, ...] = ()
+    format: str = ""
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+class SinkInfo(NamedTuple):
+    """A sink. `params` are its own parameters of a target."""
+
+    name: str
+    summary: str
+    factory: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    params: Mapping[str, str] = MappingProxyType({})
+    capabilities: tuple[str, ...] = ()
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+class ChannelInfo(NamedTuple):
+    """A channel. `to` says for people what comes after its colon."""
+
+    name: str
+    summary: str
+    factory: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    to: str = ""
+    capabilities: tuple[str, ...] = ()
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+class CIInfo(NamedTuple):
+    """A CI system. `sign` is the variable that is set wherever it runs."""
+
+    name: str
+    summary: str
+    factory: str
+    sign: str
+    settings: str = ""
+    needs: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    backend: str = ""
+    extra: str = ""
+    api: int = API
+
+
+Info = SourceInfo | SinkInfo | ChannelInfo | CIInfo
+
 
 if TYPE_CHECKING:
     import pluggy

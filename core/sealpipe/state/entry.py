@@ -1,16 +1,19 @@
-"""One entry of the outbox: a sealed journal of notes, the exact body, and what has happened since."""
+"""One entry of the outbox: a sealed journal of notes, the exact body, and what has happened since.
+
+And what shares and requests have in common: a link whose entry ends when the link is safe.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sealpipe.errors import Note, StateError
+from sealpipe.errors import Note, PluginError, PublicKeyMismatchError, ServiceError, StateError, UsageError
 from sealpipe.secret import Secret
 from sealpipe.state import files
 from sealpipe.state.journal import Journal, Record
@@ -112,6 +115,58 @@ class Entry:
             self.journal.append(_EVENT, _dump(event))
         except OSError as error:
             raise StateError(f"outbox entry {self.id} cannot be written: {error.strerror}") from None
+
+
+@dataclass(slots=True)
+class JournaledLink:
+    """Something whose link exists here and nowhere else, until somebody says that it is safe."""
+
+    entry: Entry | None = field(default=None, repr=False, kw_only=True)
+
+    def delivered(self) -> None:
+        """The link is safe where it belongs: ends the outbox entry. Raises StateError where that fails."""
+        entry, self.entry = self.entry, None
+        if entry is not None:
+            entry.end()
+
+    def keep(self) -> None:
+        """Leave the outbox entry to `resume`, now or in another process."""
+        entry, self.entry = self.entry, None
+        if entry is not None:
+            entry.close()
+
+
+@contextmanager
+def settle_entry(entry: Entry | None, *, unclear: bool) -> Iterator[None]:
+    """Send in this block. An error leaves the entry where the outcome is unclear, and ends it where nothing happened.
+
+    `unclear`: it was sent by an earlier process.
+    """
+    try:
+        yield
+    except PublicKeyMismatchError as error:
+        error.unclear = False  # it is there, and of no use: nothing is left to find out
+        discard_entry(entry)
+        raise
+    except ServiceError as error:
+        if entry is not None and error.unclear:
+            error.outbox_id = entry.id
+            error.remedy = f"run `sealpipe resume {entry.id}`: it sends the same bytes under the same key"
+        else:
+            discard_entry(entry)
+        raise
+    except (UsageError, PluginError):
+        # A setting of the network is wrong (a certificate file, a proxy), or a sink failed: nothing was sent.
+        if not unclear:
+            discard_entry(entry)
+        raise
+
+
+def discard_entry(entry: Entry | None) -> None:
+    """End an entry that nothing came of."""
+    if entry is not None:
+        with suppress(StateError):  # why it failed matters more than a file that could not be removed
+            entry.end()
 
 
 def initial_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:

@@ -9,16 +9,14 @@ import base64
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.secret import strips_frames
-from sealpipe.state import files
-from sealpipe.state.directory import make_private_directory
+from sealpipe.state import files, make_private_directory
 from sealpipe.state.entry import Entry, initial_records, replay
 from sealpipe.state.journal import Journal, read_header
 from sealpipe.times import format_time, parse_time
@@ -29,8 +27,7 @@ _ID = re.compile(r"[0-9a-f]{12}")
 _SALT_SIZE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySummary:
+class EntrySummary(NamedTuple):
     """What can be told of an entry without opening it. `damage` says why it cannot be opened; empty where it can.
 
     Of a damaged entry only the id is sure: it is the file's name.

@@ -21,7 +21,7 @@ from sealpipe.errors import (
     StateError,
 )
 from sealpipe.flows import Do, Flow, outgoing, policy
-from sealpipe.flows.journal import JournaledLink, load_deliveries, settle_entry
+from sealpipe.flows.outgoing import load_deliveries
 from sealpipe.flows.request.key import ChosenKey, choose_key, store_seed
 from sealpipe.flows.request.options import RequestOptions
 from sealpipe.flows.resolve import Cache
@@ -30,7 +30,7 @@ from sealpipe.flows.session import Session
 from sealpipe.plugin import OutgoingAction
 from sealpipe.prompts import Prompt
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry, keep_entry_on_error
+from sealpipe.state.entry import Entry, JournaledLink, keep_entry_on_error, settle_entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.state.receipt import Receipt, RequestKey
 from sealpipe.times import format_time, parse_time

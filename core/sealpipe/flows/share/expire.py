@@ -69,19 +69,19 @@ def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[
             raise
         return EndedShare(short_code, "already-expired")
     if keep is not None:
-        from sealpipe.state import directory
+        from sealpipe import state
 
         with suppress(StateError):  # it has ended, whatever becomes of the note
-            yield Do(partial(directory.note_expired, keep, session.base_url, short_code))
+            yield Do(partial(state.note_expired, keep, session.base_url, short_code))
     return EndedShare(short_code, "expired")
 
 
 def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budget) -> Flow[bool]:
     """Whether anything proves that there was such a share on this account. What cannot be asked proves nothing."""
     if keep is not None:
-        from sealpipe.state import directory
+        from sealpipe import state
 
-        if (yield Do(partial(directory.was_expired, keep, session.base_url, short_code))):
+        if (yield Do(partial(state.was_expired, keep, session.base_url, short_code))):
             return True
     with suppress(ServiceError):
         yield from call(shares.get(short_code), budget)

@@ -25,14 +25,13 @@ from sealpipe.errors import (
     UsageError,
 )
 from sealpipe.flows import Do, Flow, outgoing, policy
-from sealpipe.flows.journal import JournaledLink, discard_entry, load_deliveries, settle_entry
 from sealpipe.flows.retry import Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
 from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
-from sealpipe.state.entry import Entry, keep_entry_on_error
+from sealpipe.state.entry import Entry, JournaledLink, discard_entry, keep_entry_on_error, settle_entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.times import format_time
 from sealpipe.wire import link
@@ -148,7 +147,7 @@ def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[S
         (*posting.warnings, *warn_of_custody(created.custody, created.short_code)),
         posting.stored,
         entry=entry,
-        deliveries=load_deliveries(meta, entry),
+        deliveries=outgoing.load_deliveries(meta, entry),
         expiry_known=created.expiry_known,
     )
 
