@@ -1,4 +1,4 @@
-"""Comments that can be read back: made once, even where an answer was lost."""
+"""Comments on issues: created once, even if a response is lost, because they can be read back."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from sealpipe_plugins.http_errors import CHECK_FIRST
 T = TypeVar("T")
 
 PAGE: Final = 100
-"""How many comments are read at a time: as many as either system gives."""
+"""Comments in a page: the maximum of both systems."""
 
 PAGES: Final = 30
-"""How often, at the most."""
+"""Maximum number of pages."""
 
 _SEARCH_WINDOW: Final = timedelta(hours=24)
-"""How far back a comment is looked for: nothing older is ever sent again."""
+"""How far back comments are searched: nothing older is ever resent."""
 
 
 class Thread(Protocol):
-    """Where comments are made: an issue, or a request to merge."""
+    """The comments of an issue, a pull request or a merge request."""
 
     def find(self, body: str) -> str | None:
-        """The id of a comment of the last day with exactly this text; None where there is none."""
+        """Return the id of a comment of the last day with exactly this text, or None."""
         ...
 
     def create(self, body: str) -> str:
-        """Make one. Its id."""
+        """Create a comment and return its id."""
         ...
 
     def has_text(self, comment: str, body: str) -> bool:
-        """Whether that comment has this text."""
+        """Whether the comment has this text."""
         ...
 
 
 def deliver(thread: Thread, body: str) -> Delivery:
-    """Make a comment, unless it is there: its text is its own mark. Raises UnknownOutcomeError where it may still turn
-    up."""
+    """Create a comment unless one with the same text exists.
+
+    Raises UnknownOutcomeError if it may still appear.
+    """
     existing = thread.find(body)
     if existing is not None:
         return Delivery(existing, confirmed=True)
@@ -57,12 +59,12 @@ def deliver(thread: Thread, body: str) -> Delivery:
 
 
 def search_start() -> str:
-    """The time since which comments are looked for, as both systems write it."""
+    """Return the time from which comments are searched, in the format of both systems."""
     return (datetime.now(UTC) - _SEARCH_WINDOW).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_pages(read: Callable[[int], Reply]) -> Iterator[list[dict[str, Any]]]:
-    """The rows of each page, the first being 1, until one is not full."""
+    """Iterate over the rows of each page, from page 1, until a page is not full."""
     for page in range(1, PAGES + 1):
         identifier = read(page).json
         rows = identifier if isinstance(identifier, list) else []
@@ -72,7 +74,7 @@ def read_pages(read: Callable[[int], Reply]) -> Iterator[list[dict[str, Any]]]:
 
 
 def comment_id(reply: Reply) -> str:
-    """The number of what was made. UnknownOutcomeError where the answer has none."""
+    """Return the id of a created comment. UnknownOutcomeError if the response has none."""
     identifier = reply.member("id")
     if not isinstance(identifier, int):
         raise UnknownOutcomeError(f"the server is not {reply.system}", remedy=CHECK_FIRST)
@@ -80,7 +82,7 @@ def comment_id(reply: Reply) -> str:
 
 
 def _or_none(request: Callable[[], T]) -> T | None:
-    """What was read; None where reading failed: that changes nothing of what was written."""
+    """Return what was read, or None if reading failed: the comment exists either way."""
     try:
         return request()
     except PluginError:

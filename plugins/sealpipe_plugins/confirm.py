@@ -1,4 +1,4 @@
-"""The loop of every sink behind a network: look, write what is missing, and look again where the outcome is unclear."""
+"""The loop of every sink behind a network: read, write what is missing, read again if the outcome is unknown."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 from sealpipe.plugin import Locator, Mode, PluginError, UnavailableError, UnknownOutcomeError, merge_fields
 
 TRIES: Final = 12
-"""How often others may write in between before the core is asked to try again later."""
+"""Attempts while others write in between, before the core retries later."""
 MAX_BACKOFF: Final = 0.5
-"""Seconds before another try, at most: writers who met must not meet again."""
+"""Maximum seconds before another attempt; random, to separate competing writers."""
 
 
 class Snapshot(NamedTuple):
-    """What a target holds. `values` is None for nothing, `markers` the list kept beside them, `raw` the sink's own."""
+    """The state of a target: `values` (None: it does not exist), its list of `markers`, the sink's own `raw` data."""
 
     values: Mapping[str, bytes] | None
     version: str = ""
@@ -25,7 +25,7 @@ class Snapshot(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The target as it was seen last, the version that holds the values, and whether this call wrote it."""
+    """The last snapshot, the version that holds the values, and whether this call wrote it."""
 
     snapshot: Snapshot
     version: str
@@ -36,15 +36,14 @@ Read = Callable[[], Snapshot]
 Write = Callable[[Snapshot, Mapping[str, bytes], int], str | None]
 """Writes what the target must hold: the snapshot, the values, and the number of tries before.
 
-Returns the version; None where somebody else wrote in between, so that one has to look again. Raises
-UnknownOutcomeError where nobody knows whether it was written.
+Returns the version, or None if another writer was faster. Raises UnknownOutcomeError if the outcome is unknown.
 """
 
 
 def store_and_confirm(
     read: Read, write: Write, wanted: Mapping[str, bytes], target: object, mode: Mode, marker: str
 ) -> Outcome:
-    """Make a target, which errors name, hold the values, whoever else writes there. Raises PluginError."""
+    """Write the values to `target` (its name in errors), even if others write to it. Raises PluginError."""
     outcome_error: UnknownOutcomeError | None = None
     for tries in range(TRIES):
         if tries and outcome_error is None:
@@ -66,7 +65,7 @@ def store_and_confirm(
 
 
 def require_same(read_back_values: object, sent: object, locator: Locator) -> None:
-    """Raise PluginError where what was read back differs from what was sent."""
+    """Raise PluginError if the content read back differs from what was sent."""
     if read_back_values != sent:
         raise PluginError(f"{locator} did not read back as it was written", remedy="check what else writes to it")
 

@@ -1,4 +1,4 @@
-"""The client for a system's JSON over HTTPS. After a call it is known: done, certainly not done, or unclear."""
+"""The client for JSON over HTTPS. After a write it is known whether it was done, was not done, or is unknown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sealpipe.plugin import (
 from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error
 
 BODY_LIMIT: Final = 1024 * 1024
-"""Bytes of an answer that are read."""
+"""Maximum bytes of a response."""
 
 Headers = Mapping[str, "str | Secret"]
 
@@ -31,11 +31,11 @@ _JSON: Final = "application/json; charset=utf-8"
 
 
 class ResponseTooLongError(PluginError):
-    """The body of an answer is longer than its limit."""
+    """The body of a response is longer than its limit."""
 
 
 class Reply(NamedTuple):
-    """An answer of `system`. `writes` tells that the request must not happen twice."""
+    """A response of `system`. `writes` means that the request must not be repeated."""
 
     system: str
     status: int
@@ -45,30 +45,30 @@ class Reply(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """The decoded JSON; None where the body is none."""
+        """The decoded JSON; None if the body is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             return None
 
     def member(self, name: str) -> Any:
-        """A member of the JSON object; None where there is none."""
+        """Return a member of the JSON object, or None."""
         found = self.json
         return found.get(name) if isinstance(found, dict) else None
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds to wait, as the answer asks: digits or a date."""
+        """Seconds to wait, by the response's Retry-After (seconds or a date)."""
         return retry_after(self.headers.get("retry-after"))
 
 
 class Endpoint:
-    """A system's interface: `name` for people, its address, and what every request says in its headers.
+    """A system's API: its `name` in messages, its address, and the headers of every request.
 
-    The address is https, or http to loopback: NotConfiguredError names `setting` where it is not. With `hidden` the
-    address is itself a secret, as a webhook's is: only its host is shown, or logged by a library. `client` gives an
-    HTTP client of the plugin's own in place of the shared one. `timeout` is in seconds, for each step; `limit` is in
-    bytes of an answer. `unknown_outcome_remedy` is what to do where nobody knows whether a write was done.
+    The address is https, or http to loopback; otherwise NotConfiguredError names `setting`. With `hidden` the address
+    is itself a secret, as a webhook's is: only its host is shown or logged. `client` returns an HTTP client to use
+    instead of the shared one. `timeout` is in seconds, for each step; `limit` is in bytes of a response.
+    `unknown_outcome_remedy` is the remedy if the outcome of a write is unknown.
     """
 
     def __init__(
@@ -98,16 +98,18 @@ class Endpoint:
         self._check_tokens(self._headers)
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Reply:
-        """Read. Raises UnavailableError where no answer came."""
+        """Send a GET request. Raises UnavailableError if there is no response."""
         return self.request("GET", f"{path}?{urlencode(params)}" if params else path)
 
     def post(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
-        """Send JSON, once. Raises UnavailableError where nothing was sent, UnknownOutcomeError where a write was not
-        answered."""
+        """Send JSON, once.
+
+        Raises UnavailableError if nothing was sent, UnknownOutcomeError if a write got no response.
+        """
         return self.request("POST", path, json.dumps(members).encode(), writes=writes)
 
     def put(self, path: str, members: Mapping[str, Any], *, writes: bool = True) -> Reply:
-        """As `post`, by PUT. `writes` is False where sending it twice does what sending it once does."""
+        """As `post`, by PUT. `writes` is False if the request is idempotent."""
         return self.request("PUT", path, json.dumps(members).encode(), writes=writes)
 
     def request(
@@ -177,7 +179,7 @@ class Endpoint:
 
 
 def read_body(response: httpx.Response, limit: int) -> bytes:
-    """Read an answer to its end; the client's deadline bounds the time. Raises httpx.ReadError after `limit` bytes."""
+    """Read a whole body within the client's deadline. Raises httpx.ReadError after `limit` bytes."""
     body = bytearray()
     for chunk in response.iter_raw():
         body += chunk
@@ -191,7 +193,7 @@ class _BodyTooLongError(httpx.ReadError):
 
 
 class _HiddenURL(httpx.URL):
-    """An address that shows its host only: httpx logs the address of every request."""
+    """An address that shows its host only, because httpx logs the address of every request."""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc.decode('ascii')}/"
@@ -201,7 +203,7 @@ class _HiddenURL(httpx.URL):
 
 
 def _check_address(url: Secret, setting: str) -> str:
-    """Host and port of an address that may be used."""
+    """Return host and port of a valid address."""
     try:
         parts = urlsplit(url.reveal())
         host, port = parts.hostname, parts.port

@@ -1,4 +1,4 @@
-"""What an HTTP status or a failed connection means as an error. Quotes neither an answer nor an error's own text."""
+"""Maps HTTP statuses and failed connections to errors. Never quotes a response or an error's own text."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from sealpipe_plugins.http_api import Reply
 
 CHECK_FIRST: Final = "check there before you send it again"
-"""What to do where nobody knows whether a message was taken."""
+"""The remedy if the outcome of a message is unknown."""
 
 _RUN_AGAIN: Final = "run it again later"
 
 Refusal = tuple[type[PluginError], str, str]
-"""What a status means: kind, reason and remedy."""
+"""The meaning of a status: kind, reason and remedy."""
 Refusals = Mapping[int, Refusal]
 
 _DEFAULTS: Final[Refusals] = {
@@ -51,7 +51,7 @@ def explain_redirects(what: str, kind: type[PluginError] = SecretNotFoundError) 
 
 
 def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
-    """Return a reply of 2xx; raise what any other status means, by `refusals` first, then by the usual meaning."""
+    """Return a 2xx reply. Raise any other status by `refusals`, else by its usual meaning."""
     status, system = reply.status, reply.system
     if 200 <= status < 300:
         return reply
@@ -63,7 +63,7 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
             f"{system} asks to try again later ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after
         )
     if status >= 500 or status == 408:
-        # A gateway answers this, too, when the system behind it has done its work.
+        # A gateway may send this although the system behind it has done the request.
         if reply.writes:
             raise UnknownOutcomeError(f"{system} failed after the message was sent ({status})", remedy=CHECK_FIRST)
         raise UnavailableError(f"{system} failed ({status})", remedy=_RUN_AGAIN, retry_after=reply.retry_after)
@@ -77,7 +77,7 @@ def require_success(reply: Reply, refusals: Refusals | None = None) -> Reply:
 
 
 def connect_error(error: BaseException, system: str, host: str) -> PluginError:
-    """Say why nothing was sent. `host` is where it was going, with its port."""
+    """Return the error for a failed connection. `host` includes the port."""
     host_name = f"{system} at {host}"
     for cause in iter_causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,4 +1,4 @@
-"""The audit log's chain: each line has the mark of the one before it, so that none changes, goes or comes unseen.
+"""The audit log's chain: each line has the MAC of the one before it, so that every change shows.
 
     line  = {..., "seq": N, "prev": MARK, ["torn": SHA256,] "chain": KIND, "mac": MARK} LF
     mark  = HMAC-SHA256 under the key, or without one SHA-256, of the line's bytes without its `mac`; in hex
@@ -19,18 +19,18 @@ from typing import Any, Final, NamedTuple
 
 FIRST_PREV: Final = "0" * 64
 MAX_LINE: Final = 256 * 1024
-"""Bytes of a line at most: so much of a file's end holds the last line, whatever is in it."""
+"""Maximum bytes of a line: this much of a file's end always holds the last line."""
 
 _MAC: Final = re.compile(rb',"mac":"([0-9a-f]{64})"\}$')
 _KINDS: Final = {True: "hmac-sha256", False: "sha256"}
 _MAX_SEQ: Final = 2**63
-"""No log has so many lines: a longer number could not even be written down."""
+"""Upper bound of a line's number."""
 _MAX_ITEMS, _MAX_TEXT = 50, 200
-"""Entries of a list, characters of a text, where a line would be too long."""
+"""Items of a list and characters of a text, where a line would be too long."""
 
 
 class Link(NamedTuple):
-    """One line of a chain: its place, the mark before it, its own, and its bytes without that."""
+    """One line of a chain. `prev` and `mac` are the MACs of the line before and of this one; `body` lacks `mac`."""
 
     seq: int
     prev: str
@@ -40,24 +40,24 @@ class Link(NamedTuple):
 
     @property
     def head(self) -> str:
-        """What tells it from any other."""
+        """The line's `seq:mac`, which identifies it."""
         return f"{self.seq}:{self.mac}"
 
     def is_valid(self, key: bytes | None) -> bool:
-        """Whether the mark is that of these bytes, under this key."""
+        """Whether the MAC matches these bytes under this key."""
         kind = self.members.get("chain") == _KINDS[key is not None]
         return kind and hmac.compare_digest(compute_mac(self.body, key), self.mac)
 
 
 def compute_mac(body: bytes, key: bytes | None) -> str:
-    """The mark of a line, in hex."""
+    """Return the MAC of a line, in hex."""
     if key is None:
         return hashlib.sha256(body).hexdigest()
     return hmac.new(key, body, hashlib.sha256).hexdigest()
 
 
 def make_link(event: Mapping[str, Any], previous: Link | None, torn: bytes, key: bytes | None) -> tuple[Link, bytes]:
-    """The next line and its bytes. `torn` is what was cut off before it; empty for nothing."""
+    """Return the next line and its bytes. `torn` is a truncated line before it, or empty."""
     seq, prev = (1, FIRST_PREV) if previous is None else (previous.seq + 1, previous.mac)
     chain_members = {
         "seq": seq,
@@ -75,7 +75,7 @@ def make_link(event: Mapping[str, Any], previous: Link | None, torn: bytes, key:
 
 
 def parse_line(line: bytes) -> Link | None:
-    """The link that a line (without its end) is; None for what is none. Whether its mark holds is not looked at."""
+    """Parse a line without its line end; None if it is not a link. Does not verify the MAC."""
     match = _MAC.search(line)
     if match is None:
         return None
@@ -93,14 +93,14 @@ def parse_line(line: bytes) -> Link | None:
 
 
 def sha256_hex(data: bytes) -> str:
-    """Of what was cut off."""
+    """Return the SHA-256 digest of a truncated line."""
     return hashlib.sha256(data).hexdigest()
 
 
 def find_last(tail: bytes) -> tuple[Link | None, bytes]:
-    """The last link in the end of a file, and what comes after the last line's end: it was cut off.
+    """Return the last link in the end of a file, and the truncated line after it.
 
-    A whole line that lacks its end only is the last link, and nothing was cut off.
+    A complete line without a line end is the last link.
     """
     *lines, rest = tail.split(b"\n")
     complete_line = parse_line(rest) if rest else None
@@ -114,7 +114,7 @@ def _encode(members: Mapping[str, Any]) -> bytes:
 
 
 def _shorten(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event whose lists and texts are too long, as much as there is room for, and how much was left out."""
+    """Shorten an event's lists and texts, and add how many items were left out."""
     omitted = {
         name: len(value) - _MAX_ITEMS for name, value in event.items() if _is_list(value) and len(value) > _MAX_ITEMS
     }

@@ -1,8 +1,8 @@
-"""The audit log: one JSON line for each thing that happens, only ever added, each chained to the one before it.
+"""The audit log: one JSON line for each event, append-only, each chained to the one before it.
 
 [audit]
 file = "/var/log/sealpipe/audit.jsonl"
-required = true                        # nothing is done that could not be written down before
+required = true                        # an action that cannot be logged first is refused
 key = "file:/etc/sealpipe/audit.key"   # or env:NAME; at least 16 bytes
 """
 
@@ -24,9 +24,9 @@ from sealpipe_plugins.audit import chain
 _KNOWN: Final = ("file", "required", "key")
 _MIN_KEY, _MAX_KEY = 16, 4096
 _LOCK_TIMEOUT: Final = 10.0
-"""Seconds to wait for others who write to the same file."""
+"""Seconds to wait for other writers of the same file."""
 _OPEN_ATTEMPTS: Final = 5
-"""How often a file is opened anew that was put aside in between, as log rotation does."""
+"""How often the file is reopened if log rotation replaces it in between."""
 
 heads: dict[Path, str] = {}
 """The head of every file that this process has written to."""
@@ -34,7 +34,7 @@ heads: dict[Path, str] = {}
 
 @hookimpl
 def sealpipe_event(event: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Add a line. Raises PluginError where that fails and `required` is set."""
+    """Add a line. Raises PluginError if that fails and `required` is set."""
     file, required, key = _read_settings(config)
     try:
         heads[file] = _append_line(file, event, key)
@@ -61,7 +61,7 @@ def _read_settings(config: Mapping[str, Any]) -> tuple[Path, bool, bytes | None]
 
 
 def read_key(reference: object) -> bytes:
-    """The key that `file:/PATH` or `env:NAME` names, without one final newline. Raises NotConfiguredError."""
+    """Return the key of `file:/PATH` or `env:NAME`, without one final newline. Raises NotConfiguredError."""
     name, _, body = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     reason = "it is file:/PATH or env:NAME"
     if name == "env" and body:
@@ -94,26 +94,26 @@ def _check_key_length(key: bytes, where: str) -> bytes:
 
 
 def _append_line(file: Path, event: Mapping[str, Any], key: bytes | None) -> str:
-    """One line at the end, chained to the one before it, on disk before this returns; the head. Raises OSError."""
+    """Append one chained line, flush it to disk and return the head. Raises OSError."""
     with _open_locked(file) as descriptor:
         size = os.fstat(descriptor).st_size
         previous, torn = _read_last(descriptor, size)
         link, line = chain.make_link(event, previous, torn, key)
-        # What was cut off gets an end of its own, and so does a whole line that lacks just that.
+        # A truncated line, or a complete one without a line end, gets its line end first.
         separator = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
         try:
             if os.write(descriptor, separator + line) < len(separator + line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except OSError:
-            with suppress(OSError):  # a file that can only be added to keeps it: the next writer says so
+            with suppress(OSError):  # an append-only file keeps it, and the next writer notes it
                 os.ftruncate(descriptor, size)
             raise
         return link.head
 
 
 def _read_last(descriptor: int, size: int) -> tuple[chain.Link | None, bytes]:
-    """The last link, and what was cut off after it. Only the file's end is read."""
+    """Return the last link and the truncated line after it. Reads only the file's end."""
     length = min(size, 2 * chain.MAX_LINE)
     found, torn = chain.find_last(os.pread(descriptor, length, size - length))
     if found is None and length < size:
@@ -123,7 +123,7 @@ def _read_last(descriptor: int, size: int) -> tuple[chain.Link | None, bytes]:
 
 @contextmanager
 def _open_locked(file: Path) -> Iterator[int]:
-    """The file, open to be read and added to, and nobody else's meanwhile. Raises OSError."""
+    """Open the file for reading and appending, and lock it. Raises OSError."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     end = time.monotonic() + _LOCK_TIMEOUT
     for _ in range(_OPEN_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Reading an audit log from its first line to its last: what was changed, removed, added or cut off, and where."""
+"""Verify an audit log: find lines that were changed, removed, added or truncated."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import BinaryIO, Final
 from sealpipe_plugins.audit.chain import FIRST_PREV, MAX_LINE, Link, parse_line, sha256_hex
 
 _MAX_FINDINGS: Final = 1000
-"""Findings that are told one by one."""
+"""Maximum number of findings and of remarks."""
 
 
 @dataclass
 class Verification:
-    """What a log is like. `findings` are breaks of the chain, `remarks` what has an innocent reason; each with a line.
+    """The result. `findings` are breaks of the chain, `remarks` have a harmless cause; each with its line number.
 
-    `head` is the last line's `seq:mac`, empty where there is none.
+    `head` is the last line's `seq:mac`, empty if there is none.
     """
 
     lines: int = 0
@@ -27,7 +27,7 @@ class Verification:
 
 
 def verify(file: Path, key: bytes | None, head: str | None = None) -> Verification:
-    """Walk the whole chain. `head` is one that was told before: whether it is still in there. Raises OSError."""
+    """Verify the whole chain, and that it still contains `head`, if given. Raises OSError."""
     with file.open("rb") as stream:
         verifier = _Verifier(key, head)
         verifier.run(stream)
@@ -76,7 +76,7 @@ class _Verifier:
         self._has_head = self._has_head or link.head == self._head
 
     def _resolve_torn(self, number: int, link: Link) -> None:
-        """What came before that is no line: the next one notes it where it was cut off, else somebody put it there."""
+        """Compare a broken line with what the next link notes as truncated; anything else was inserted."""
         torn = link.members.get("torn")
         if torn is not None and self._broken_line is not None and self._broken_line[1] == torn:
             self._add_remark(self._broken_line[0], f"was truncated while it was written, as line {number} notes")
@@ -86,7 +86,7 @@ class _Verifier:
             self._add_finding(number, "notes a truncated line before it, which was removed")
 
     def _report_broken_line(self) -> None:
-        """What is no line, and of which the next one says nothing."""
+        """Report a broken line that the next link does not note."""
         if self._broken_line is not None:
             self._add_finding(self._broken_line[0], "is not a line of the chain: it was changed or added")
         self._broken_line = None

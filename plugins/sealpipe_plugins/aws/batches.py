@@ -29,8 +29,10 @@ def fetch_in_batches(
     single: Callable[[Locator], Document],
     threads: int,
 ) -> Results:
-    """Every locator's answer. `batch` leaves out what has to be asked for singly; none of the two raises others
-    than PluginError. At most `threads` calls run at once."""
+    """Return every locator's result, with at most `threads` calls at once.
+
+    `batch` leaves out what must be fetched singly. Both functions raise only PluginError.
+    """
     results: Results = {}
 
     def fetch_single(locator: Locator) -> Results:
@@ -47,7 +49,7 @@ def fetch_in_batches(
 
 
 def split(locators: Sequence[Locator], size: int) -> list[Sequence[Locator]]:
-    """In groups of at most `size`."""
+    """Split locators into groups of at most `size`."""
     return [locators[start : start + size] for start in range(0, len(locators), size)]
 
 

@@ -27,7 +27,7 @@ THREADS: Final = 4
 
 
 class Aws:
-    """One account, as the settings say. Nothing is asked before the first call."""
+    """One account, by its settings. Connects at the first call."""
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
         self._settings = settings
@@ -70,12 +70,12 @@ class Aws:
         raise failure
 
     def region(self, arn_or_name: str) -> str | None:
-        """The region that an ARN names; None for the settings' own."""
+        """Return the region in an ARN; None for that of the settings."""
         parts = arn_or_name.split(":")
         return parts[3] if parts[0] == "arn" and len(parts) > 5 and parts[3] else None
 
     def check(self) -> Health:
-        """Who AWS takes us for. Needs no permission."""
+        """Ask AWS for our identity, which needs no permission."""
         try:
             response = self.call_raw("sts", "get_caller_identity")
         except FAILURES as error:
@@ -85,7 +85,7 @@ class Aws:
         raise failure
 
     def close(self) -> None:
-        """Hang up, and forget the login."""
+        """Close the connections and forget the login."""
         with self._lock:
             clients, self._clients, self._session = list(self._clients.values()), {}, None
         for client in clients:
@@ -95,7 +95,7 @@ class Aws:
         return str(self._cached_client("sts", None).meta.region_name)
 
     def _ensure_login(self) -> None:
-        """Have credentials at hand: the SDK finds them by ways of its own, which know no deadline."""
+        """Find credentials within the deadline, which the SDK's own providers do not keep."""
         failure: PluginError
         try:
             run_with_timeout(self._context.deadline, self._log_in)
@@ -108,7 +108,7 @@ class Aws:
         raise failure
 
     def _log_in(self) -> None:
-        with silence_sdk(), self._login:  # not the other lock: who is late here keeps it
+        with silence_sdk(), self._login:  # its own lock, because a provider that hangs keeps it
             if self._session is None:
                 self._session = make_session(self._settings, self._context, self._make_client)
             credentials = self._session.get_credentials()
@@ -138,28 +138,28 @@ class Aws:
 
 
 class AwsPlugin:
-    """What every source and sink of AWS has: the account, who it is, and an end. Stands before Source or Sink."""
+    """Mixin of the sources and sinks of AWS: account, check and close. Comes before Source or Sink."""
 
     def __init__(self, settings: AwsSettings, context: Context) -> None:
         super().__init__(settings, context)  # type: ignore[call-arg]  # Source's, or Sink's
         self._aws = Aws(settings, context)
 
     def check(self) -> Health:
-        """Who AWS takes us for."""
+        """Ask AWS for our identity."""
         return self._aws.check()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._aws.close()
 
 
 def _permission(service: str, operation: str) -> str:
-    """The permission that a call needs, of the SDK's name for it."""
+    """Return the permission of a call, from the SDK's name for it."""
     return f"{service}:{''.join(word.capitalize() for word in operation.split('_'))}"
 
 
 def _check_endpoint(client: Any, settings: AwsSettings, context: Context) -> None:
-    """NotConfiguredError where the address that the SDK has settled on is not https, or loopback."""
+    """Raise NotConfiguredError if the address that the SDK uses is neither https nor loopback."""
     parts = urlsplit(client.meta.endpoint_url)
     if parts.hostname and not in_clear(parts.scheme, parts.hostname):
         return

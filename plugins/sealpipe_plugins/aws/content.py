@@ -35,8 +35,10 @@ Content = Mapping[str, Any]
 
 
 def next_content(content: Content, wanted: Mapping[str, bytes], mode: Mode, locator: Locator) -> Content:
-    """What the next version holds, after this one (empty: the first). Raises WriteConflictError where they do not go
-    together."""
+    """Return the content of the next version, from that of this one (empty: none).
+
+    Raises WriteConflictError if the values do not fit what is stored.
+    """
     if mode != "merge" or not content:
         return make_content(None, wanted, locator)
     existing, whole = get_text(content), "" in wanted
@@ -54,7 +56,7 @@ def next_content(content: Content, wanted: Mapping[str, bytes], mode: Mode, loca
 
 
 def read_values(content: Content, *, whole: bool) -> dict[str, bytes]:
-    """What a secret holds, seen as a whole or by its keys."""
+    """Return a secret's values: the whole under an empty key, or by its keys."""
     existing = get_text(content)
     found = None if whole or existing is None else find_members(existing)
     if found is None or existing is None:
@@ -64,12 +66,12 @@ def read_values(content: Content, *, whole: bool) -> dict[str, bytes]:
             else existing.encode("utf-8", "surrogatepass")
         }
     if len({member.name for member in found}) < len(found):
-        return {"": existing.encode("utf-8", "surrogatepass")}  # nobody can tell which of two is meant
+        return {"": existing.encode("utf-8", "surrogatepass")}  # ambiguous: two members of one name
     return {member.name: decode_member(existing, member) for member in found}
 
 
 def make_content(existing_text: str | None, wanted: Mapping[str, bytes], locator: Locator) -> Content:
-    """What AWS is given: the values alone, or set into the JSON object that was there."""
+    """Return what AWS is to store: the values alone, or set into the existing JSON object."""
     if "" in wanted:
         content: Content = _whole_content(wanted[""], locator)
     else:
@@ -108,7 +110,7 @@ _DECODER: Final = json.JSONDecoder()
 
 
 class Member(NamedTuple):
-    """A member: its name, and where its value stands in the text."""
+    """A member: its name, and the position of its value in the text."""
 
     name: str
     start: int
@@ -116,7 +118,7 @@ class Member(NamedTuple):
 
 
 def find_members(text: str) -> list[Member] | None:
-    """The members of an object, in order; None where the text is none."""
+    """Return the members of an object, in order; None if the text is not an object."""
     try:
         if not isinstance(_DECODER.decode(text), dict):
             return None
@@ -135,9 +137,9 @@ def find_members(text: str) -> list[Member] | None:
 
 
 def decode_member(text: str, member: Member) -> bytes:
-    """A member's value as one would read it: a string's text, a number as it is spelled.
+    """Return a member's value: a string's text, or a number as it is spelled.
 
-    What is neither (a list, an object, null) begins with a byte that no text has.
+    Any other value (a list, an object, null) begins with a byte that text never has.
     """
     raw = text[member.start : member.end]
     if raw.startswith('"'):
@@ -147,7 +149,7 @@ def decode_member(text: str, member: Member) -> bytes:
 
 
 def set_members(text: str, values: Mapping[str, str]) -> str:
-    """The text with these members: in their old places, new ones at the end."""
+    """Return the text with these members, each in its old position, new ones at the end."""
     found = find_members(text) or []
     spans = {member.name: member for member in found}
     end = found[-1].end if found else text.index("{") + 1

@@ -1,4 +1,4 @@
-"""What AWS and its SDK say when something fails, in the contract's words. Their own text is never shown."""
+"""Errors of AWS and its SDK as errors of the contract. Their own text is never shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]{0,63}")
 
 
 def map_error(error: Exception, subject: object, action: str, verb: Verb = READ) -> PluginError:
-    """One of FAILURES, about a reference; `action` is the permission that the call needs."""
+    """Map one of FAILURES to an error about `subject`; `action` is the permission that the call needs."""
     if isinstance(error, boto.ClientError):
         return _map_response(error.response, subject, action, verb)
     meaning = next((meaning for kind, meaning in SDK if isinstance(error, kind)), None)
@@ -42,12 +42,12 @@ def map_error(error: Exception, subject: object, action: str, verb: Verb = READ)
 
 
 def error_code(error: Exception) -> str:
-    """The code that AWS answered with; empty where it did not answer."""
+    """Return AWS's error code; empty if AWS did not answer."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, boto.ClientError) else ""
 
 
 def error_for_code(code: str, message: str, subject: object, action: str, verb: Verb = READ) -> PluginError:
-    """An error that AWS answers with, by its code."""
+    """Map an error of AWS by its code."""
     meaning = CODES.get(code)
     if code == "InvalidRequestException" and re.search("delet", message):
         meaning = DELETED

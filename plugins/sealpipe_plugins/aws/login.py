@@ -1,7 +1,7 @@
 """The settings of AWS, and the credentials by which it is called.
 
 The default store finds them as AWS's own tools do. A named store never does: it takes the keys, the profile,
-the source or the role that its settings name, so that AWS_ACCESS_KEY_ID of one account is not used for another.
+the source or the role that its settings name, so AWS_ACCESS_KEY_ID of one account is never used for another.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _WITHOUT_VARIABLES: Final[Mapping[str, Any]] = {
 
 
 class ClientFactory(Protocol):
-    """How a client is made of a session."""
+    """A function that makes a client of a session."""
 
     def __call__(self, session: Session, service: str, region: str | None = None, *, unsigned: bool = False) -> Any:
         """The client."""
 
 
 def make_session(settings: AwsSettings, context: Context, make_client: ClientFactory) -> Session:
-    """A session whose clients have the right credentials. Where there is a role, it is assumed at the first call."""
+    """Return a session whose clients have the right credentials. A role is assumed at the first call."""
     session = _base_session(settings, context)
     with_token = settings.role_arn is not None and settings.audience is not None
     credentials = None if with_token else _configured_credentials(session, settings, context)
@@ -97,7 +97,7 @@ def _check_profile(session: Session, profile: str, context: Context) -> None:
 
 
 def _configured_credentials(session: Session, settings: AwsSettings, context: Context) -> Any:
-    """The credentials that the settings name; None for what the SDK finds by itself."""
+    """Return the credentials in the settings; None to let the SDK find them."""
     key, secret, token = settings.access_key_id, settings.secret_access_key, settings.session_token
     if key is not None and secret is not None:
         return Credentials(key.reveal(), secret.reveal(), token.reveal() if token else None, method="sealpipe")
@@ -128,7 +128,7 @@ def _load_source(session: Session, source: str, context: Context) -> Any:
 
 
 class _StaticProvider:
-    """A provider that has them already."""
+    """A provider of fixed credentials."""
 
     METHOD = CANONICAL_NAME = "sealpipe"
 

@@ -42,7 +42,7 @@ class AwsSsmSink(AwsPlugin, Sink):
     """Parameters, by name."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """In words."""
+        """Describe the write."""
         _check_locator(locator)
         is_path = locator.body.endswith("/")
         verb = {"create": "create", "replace": "create or overwrite", "merge": "create or overwrite"}[mode]
@@ -50,25 +50,25 @@ class AwsSsmSink(AwsPlugin, Sink):
         return f"{verb} {what} in AWS Parameter Store, encrypted" + (", and no other" if is_path else "")
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store each, read the version back, and keep the marker in a tag."""
+        """Store each value, read the version back, and keep the marker in a tag."""
         parameters = [
             _Parameter(self, locator, name, data, mode, marker)
             for name, data in _values_by_name(locator, fields).items()
         ]
         if len(parameters) > 1:
-            for each in parameters:  # before the first is written, none may stand in the way
+            for each in parameters:  # all are checked before the first is written
                 each.check()
         receipts = [each.store() for each in parameters]
         version = ",".join(receipt.version for receipt in receipts)
         return WriteResult(locator, version, already=all(receipt.already for receipt in receipts))
 
     def call(self, operation: str, subject: object, verb: Verb = READ, **more: Any) -> dict[str, Any]:
-        """A call about a parameter."""
+        """Make a call about a parameter."""
         return self._aws.call("ssm", operation, subject, verb, **more)
 
 
 class _Parameter:
-    """One parameter while something is stored in it."""
+    """A write to one parameter."""
 
     def __init__(self, sink: AwsSsmSink, locator: Locator, name: str, data: bytes, mode: Mode, marker: str) -> None:
         self._call = partial(sink.call)
@@ -77,8 +77,7 @@ class _Parameter:
         self._is_new = False
 
     def check(self) -> None:
-        """WriteConflictError where the mode does not allow what is there, UnsupportedError where AWS would not take the
-        value."""
+        """Raise WriteConflictError if the mode forbids the write, UnsupportedError if AWS would refuse the value."""
         snapshot = self._read()
         if merge_fields(
             snapshot.values, self._wanted, mode=self._mode, marked=has_marker(snapshot.markers, self._marker)
@@ -86,7 +85,7 @@ class _Parameter:
             self._unchanged_settings(snapshot)
 
     def store(self) -> WriteResult:
-        """Bring it to hold the value."""
+        """Write the value, unless it is stored already."""
         outcome = store_and_confirm(self._read, self._write, self._wanted, self._locator, self._mode, self._marker)
         if not self._is_new and not has_marker(outcome.snapshot.markers, self._marker):
             markers = self._read_markers() if outcome.wrote else outcome.snapshot.markers
@@ -136,8 +135,7 @@ class _Parameter:
         return version
 
     def _unchanged_settings(self, snapshot: Snapshot) -> dict[str, str]:
-        """What AWS would set anew, were it not told: the KMS key, and the tier. UnsupportedError for a value too
-        long."""
+        """Return the KMS key and the tier, which AWS would reset. UnsupportedError if the value is too long."""
         if snapshot.values is None:
             self._check_size(STANDARD)
             return {}
@@ -172,7 +170,7 @@ class _Parameter:
 
 
 def _values_by_name(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
-    """The values by the whole names of their parameters."""
+    """Return the values by the full names of their parameters."""
     _check_locator(locator)
     wanted = values_by_key(fields, locator)
     if not locator.body.endswith("/"):

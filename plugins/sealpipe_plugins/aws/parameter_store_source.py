@@ -32,7 +32,7 @@ class AwsSsmSource(AwsPlugin, Source):
     """Parameters, by name or ARN."""
 
     def fetch(self, locator: Locator) -> Document:
-        """One parameter, or all below a path."""
+        """Fetch one parameter, or all below a path."""
         name = _request_name(locator)
         if locator.body.endswith("/"):
             return Document(self._fetch_path(locator))
@@ -41,11 +41,11 @@ class AwsSsmSource(AwsPlugin, Source):
         return _make_document(response.get("Parameter", {}), locator)
 
     def fetch_many(self, locators: Sequence[Locator]) -> Results:
-        """Ten a call. AWS refuses such a call whole where it does not allow one of them: then one by one."""
+        """Fetch ten in a call. AWS denies the whole call if it denies one of them: then fetch one by one."""
         regions: dict[str | None, dict[str, Locator]] = {}
         for locator in locators:
             if _single_name(locator) is not None:
-                # One version of each in a call: its answer is known by the name alone.
+                # One version of each in a call: the response names the parameter without its version.
                 regions.setdefault(self._aws.region(locator.body), {}).setdefault(_base_name(locator.body), locator)
         batches = [
             part for by_name in regions.values() for part in split(list(by_name.values()), BATCH) if len(part) > 1
@@ -100,13 +100,13 @@ def _make_document(parameter: Mapping[str, Any], locator: Locator) -> Document:
 
 
 def _base_name(name: str) -> str:
-    """Without a version or label. An ARN has five colons of its own."""
+    """Return the name without version or label. An ARN itself has five colons."""
     colons = 5 if name.startswith("arn:") else 0
     return ":".join(name.split(":")[: colons + 1])
 
 
 def _single_name(locator: Locator) -> str | None:
-    """What AWS is asked for; None where it is no single parameter, or no reference to one."""
+    """Return the requested name; None if it is not a valid single parameter."""
     try:
         return None if locator.body.endswith("/") else _request_name(locator)
     except ReferenceValueError:

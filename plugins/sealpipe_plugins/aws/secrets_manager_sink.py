@@ -32,11 +32,11 @@ from sealpipe_plugins.confirm import Snapshot, has_marker, require_same, store_a
 from sealpipe_plugins.sink_values import values_by_key
 
 STAGE: Final = "sealpipe"
-"""The stage of a version that is on its way to be the current one."""
+"""The stage of a version before it becomes the current one."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9/_+=.@-]{1,512}|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]+:secret:[^\s]+")
 _UUID_NAMESPACE: Final = uuid.UUID("6c1f4f4e-9d4b-5d0c-8f0e-0b6a2c1d7e35")
-"""Names tokens of ours; any number does that stays the same."""
+"""The namespace of our tokens (UUID version 5)."""
 _MISSING, _EXISTS = ("ResourceNotFoundException",), ("ResourceExistsException",)
 _MOVED = ("InvalidParameterException", "InvalidRequestException")
 
@@ -45,7 +45,7 @@ class AwsSmSink(AwsPlugin, Sink):
     """Secrets, by name or ARN."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """In words."""
+        """Describe the write."""
         _check_locator(locator)
         verb = {
             "create": "create the secret {} in AWS Secrets Manager",
@@ -62,7 +62,7 @@ class AwsSmSink(AwsPlugin, Sink):
             raise ReferenceValueError(
                 f"{locator}: values with and without a key cannot be mixed", remedy="give each value a key, or none"
             )
-        make_content(None, wanted, locator)  # what cannot be stored is told before anything is asked
+        make_content(None, wanted, locator)  # refuse an invalid value before the first call
         secret = _SecretUpdate(self, locator, wanted, mode, marker)
         outcome = store_and_confirm(secret.read, secret.write, wanted, locator, mode, marker)
         if not secret.is_new:
@@ -72,7 +72,7 @@ class AwsSmSink(AwsPlugin, Sink):
     def call(
         self, operation: str, locator: Locator, verb: Verb = READ, subject: str = "", **more: Any
     ) -> dict[str, Any]:
-        """A call about the secret."""
+        """Make a call about the secret."""
         if operation != "create_secret":
             more["SecretId"] = locator.body
         region = self._aws.region(locator.body)
@@ -124,12 +124,12 @@ class _SecretUpdate:
         self._read_back(token, new_content)
         if not self._promote(token, base):
             return None
-        with suppress(PluginError):  # it has done its work; where it stays, nothing depends on it
+        with suppress(PluginError):  # nothing depends on removing it
             self._call("update_secret_version_stage", VersionStage=STAGE, RemoveFromVersionId=token)
         return token
 
     def _promote(self, token: str, base: str) -> bool:
-        """Make it the current version; False where that is not the one it was made from any more."""
+        """Make it the current version; False if the current one has changed since."""
         request = {"VersionStage": "AWSCURRENT", "MoveToVersionId": token}
         if base:
             request["RemoveFromVersionId"] = base
@@ -145,7 +145,7 @@ class _SecretUpdate:
                 f"{self._locator} is not there", remedy="name a new secret by its name, not by an ARN"
             )
         new_content = make_content(None, self._wanted, self._locator)
-        # A token of this attempt alone: to one that comes again AWS says yes, and two would take the secret for theirs.
+        # A token per attempt: AWS accepts a repeated token, so two writers would both believe the secret is theirs.
         token, tags = str(uuid.uuid4()), tags_with("", self._marker)
         request = {"Name": self._locator.body, "ClientRequestToken": token, "Tags": tags, **new_content}
         if not self._call("create_secret", WRITE, expected=_EXISTS, tagging="tag_resource", **request):
@@ -161,8 +161,8 @@ class _SecretUpdate:
         require_same({name: response.get(name) for name in new_content}, dict(new_content), self._locator)
 
     def _token(self, base: str, tries: int) -> str:
-        # Of nothing that is secret: it is the version's id, which many may read. The version that a value is made
-        # from is in it, so that the same token never stands for two contents.
+        # The token is the version's id and is public, so nothing secret goes into it. The base version does, so that
+        # one token never stands for two contents.
         parts = [self._marker, self._mode, base, str(tries), *sorted(self._wanted)]
         return str(uuid.uuid5(_UUID_NAMESPACE, json.dumps(parts)))
 
@@ -179,7 +179,7 @@ def _check_locator(locator: Locator) -> None:
 
 
 def _versions_by_stage(described: Mapping[str, Any]) -> dict[str, str]:
-    """The version that each stage is at."""
+    """Return the version of each stage."""
     return {
         stage: version for version, stages in (described.get("VersionIdsToStages") or {}).items() for stage in stages
     }

@@ -38,7 +38,7 @@ class AwsSmSource(AwsPlugin, Source):
         self._use_batches = True
 
     def fetch(self, locator: Locator) -> Document:
-        """The secret's current value, or that of a version or stage."""
+        """Fetch the secret's current value, or that of a version or stage."""
         selectors = {"SecretId": _check_name(locator), "VersionId": locator.param("version")}
         selectors["VersionStage"] = locator.param("stage")
         request: dict[str, Any] = {name: value for name, value in selectors.items() if value is not None}
@@ -48,7 +48,7 @@ class AwsSmSource(AwsPlugin, Source):
         )
 
     def fetch_many(self, locators: Sequence[Locator]) -> Results:
-        """Twenty a call, where they are current values; where AWS does not allow that, one by one."""
+        """Fetch current values, twenty in a call; one by one if AWS does not allow batches."""
         regions: dict[str | None, list[Locator]] = {}
         for locator in locators:
             if locator.body and locator.param("version") is None and locator.param("stage") is None:
@@ -99,7 +99,7 @@ def _check_name(locator: Locator) -> str:
 
 
 def _known_names(value: Mapping[str, Any]) -> list[str]:
-    """What one may have called it: its name, its ARN, and the ARN without the six characters that AWS adds."""
+    """Return the names of a secret: name, ARN, and the ARN without the six characters that AWS appends."""
     arn = str(value.get("ARN", ""))
     return [str(value.get("Name", "")), arn, arn[:-7]]
 

@@ -1,4 +1,4 @@
-"""AWS's SDK on the way out that all plugins share: its own knows neither our deadline nor our gate.
+"""Sends requests of AWS's SDK over the shared network: its own client keeps neither our deadline nor our limits.
 
 The SDK asks its `before-send` handlers for the answer to a finished request before it sends it itself. Its logins
 (STS, SSO) ask them, too; the metadata of an instance or a container is read by a way of its own.
@@ -25,7 +25,7 @@ LIMIT: Final = 8 * 1024 * 1024
 
 
 def send_through(session: Session, context: Context, timeout: float) -> None:
-    """Let whatever clients this session makes send by the shared way. `timeout` is in seconds, for each step."""
+    """Make this session's clients send over the shared network. `timeout` is in seconds, for each step."""
     step_timeout = httpx.Timeout(timeout, connect=min(10.0, timeout))
 
     def send(request: AWSPreparedRequest, **_: object) -> AWSResponse:
@@ -35,7 +35,7 @@ def send_through(session: Session, context: Context, timeout: float) -> None:
 
 
 def _send(http: httpx.Client, request: AWSPreparedRequest, timeout: httpx.Timeout) -> AWSResponse:
-    """The answer. Raises the SDK's own errors where none came."""
+    """Return the response. Raises the SDK's own errors if there is none."""
     url = request.url
     try:
         with http.stream(
@@ -70,7 +70,7 @@ def _read_body(request: AWSPreparedRequest) -> bytes | None:
 
 
 class _Body:
-    """A body as the SDK reads one."""
+    """A response body with the interface that the SDK expects."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -99,7 +99,7 @@ _FILTER = _QuietFilter()
 
 @contextmanager
 def silence_sdk() -> Iterator[None]:
-    """Nothing below an error is logged by the SDK in this thread; what the program does with it elsewhere, is."""
+    """Suppress the SDK's log records below an error, in this thread only."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_FILTER)  # once: adding it again does nothing
     _thread_state.depth = getattr(_thread_state, "depth", 0) + 1

@@ -28,7 +28,7 @@ _HINTS: Final = {
 
 
 def parse_address(text: str) -> str:
-    """The address with its domain in ASCII. ReferenceValueError says what is wrong, never what was given."""
+    """Return the address with its domain in ASCII. ReferenceValueError names the problem, never the input."""
     for character in text:
         if not character.isprintable() or character.isspace():
             raise _address_error("white space or an invisible character")
@@ -46,7 +46,7 @@ def parse_address(text: str) -> str:
 
 
 def _mask_letters(local: str) -> str:
-    """With an x for each letter or digit beyond ASCII (RFC 6531); what has two ways of being written is no letter."""
+    """Replace each letter or digit beyond ASCII (RFC 6531) by an x; return nothing for text that is not normalised."""
     if unicodedata.normalize("NFKC", local) != local:
         return ""
     return "".join(

@@ -14,7 +14,7 @@ from sealpipe_plugins.wording import as_html, as_plain, subject_line
 
 
 class EmailChannel(Channel):
-    """By a mail server of the user's. Nothing that was sent can be read back."""
+    """Email through the user's mail server. A sent message cannot be read back."""
 
     settings: SmtpSettings
 
@@ -33,7 +33,7 @@ class EmailChannel(Channel):
         return parse_address(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """By SMTP. The id is the Message-ID."""
+        """Send by SMTP. The id of the delivery is the Message-ID."""
         recipient, sender = parse_address(to), self._sender.address
         message_id = make_msgid(domain=sender.rpartition("@")[2])
         reply_headers = [] if self._reply_to is None else [Header("Reply-To", self._reply_to)]
@@ -51,12 +51,12 @@ class EmailChannel(Channel):
         return Delivery(id=message_id)
 
     def check(self) -> Health:
-        """Connects and logs in."""
+        """Connect and log in."""
         return Health(ok=True, detail=self._server.check())
 
 
 def _parse_setting(text: str, setting: str) -> NamedAddress:
-    """An address of the settings, with a name or without."""
+    """Parse an address of the settings, with or without a name."""
     match = re.fullmatch(r'(?:"?([^<>"]*?)"? *<([^<>]+)>|(\S+))', text)
     try:
         if match is not None and text.isprintable():

@@ -1,4 +1,4 @@
-"""A mail as bytes, written so that no text in it can be read as anything but text, and read once more.
+"""Encodes a mail so that its text cannot become headers or markup, and parses the result to verify it.
 
 The headers are written here and not by `email.message`: it decodes the words of RFC 2047 when a header is assigned,
 and what they hold, line ends too, then stands in the message (CPython before 3.12.3 and 3.13). So a title such as
@@ -23,20 +23,20 @@ from sealpipe.plugin import PluginError, UnsupportedError
 
 
 class NamedAddress(NamedTuple):
-    """One address with the name beside it, or an empty one."""
+    """One address with its name, which may be empty."""
 
     name: str
     address: str
 
 
 class Token(NamedTuple):
-    """A value of ours that is written as it is: a date, an id."""
+    """A value that is written unchanged: a date, an id."""
 
     text: str
 
 
 class Header(NamedTuple):
-    """A header by its name, and what it says: an address, a token of ours, or text of one line."""
+    """A header: an address, a token, or one line of text."""
 
     name: str
     value: NamedAddress | Token | str
@@ -45,8 +45,8 @@ class Header(NamedTuple):
 def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
     """The mail: these headers, and a body as plain text and as HTML, with CRLF.
 
-    ASCII, but for the letters beyond it in an address (RFC 6532). Raises UnsupportedError where it would not be read as
-    it is meant: then nothing may be sent.
+    ASCII, but for the letters beyond it in an address (RFC 6532). Raises UnsupportedError if it would be read
+    differently: then nothing may be sent.
     """
     boundary = f"=_{secrets.token_hex(16)}"  # "=_" stands in no quoted-printable text
     encoded = [(name, _encode_value(value)) for name, value in headers]
@@ -66,7 +66,7 @@ def write_mail(headers: Sequence[Header], plain: str, html: str) -> bytes:
 
 
 def unsafe_mail_error(difference: str) -> PluginError:
-    """Of a mail that would arrive as another. It was not sent."""
+    """Return the error for a mail that would be read differently. It was not sent."""
     return UnsupportedError(
         f"the mail would arrive changed: {difference}", remedy="nothing was sent; give it a plainer title"
     )
@@ -146,7 +146,7 @@ def _encode_part(boundary: str, kind: str, text: str) -> str:
 def _find_difference(
     content: str, encoded: Sequence[tuple[str, str]], expected: Sequence[Header], bodies: tuple[str, str]
 ) -> str:
-    """What a reader of the finished mail finds other than it is meant; nothing where all is as it should be."""
+    """Parse the finished mail and return how it differs from what was meant; empty if it does not."""
     if re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n", content):
         return "it has a control character"
     if max(map(len, content.encode().split(b"\r\n"))) > _MAX_LINE:
@@ -186,12 +186,12 @@ def _matches(found: object, expected: NamedAddress | Token | str) -> bool:
 
 
 def _without_spaces(name: str) -> str:
-    """A name without its spaces: the standard library reads one more between two words of RFC 2047 in a name."""
+    """Remove spaces: the standard library adds one between two RFC 2047 words of a name."""
     return "".join(name.split())
 
 
 def _read_part(part: MIMEPart) -> tuple[str, str] | None:
-    """Kind and text of a part that has nothing but these."""
+    """Return kind and text of a part; None if it has anything else."""
     kind = part.get_content_subtype()
     if part.items() != [(name, value.format(kind=kind)) for name, value in _PART] or part.defects:
         return None

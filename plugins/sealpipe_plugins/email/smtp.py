@@ -1,4 +1,4 @@
-"""A mail server that takes messages by SMTP. Of its answers only the numbers are ever told."""
+"""A mail server, by SMTP. Only the codes of its responses are ever shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SmtpSettings(PluginSettings):
 
 
 class MailServer:
-    """The server of these settings. A connection serves one message."""
+    """The server of these settings. Each message has its own connection."""
 
     def __init__(self, settings: SmtpSettings, context: Context) -> None:
         self._settings = settings
@@ -72,7 +72,7 @@ class MailServer:
             )
 
     def send(self, sender: str, to: str, content: bytes, *, utf8: bool) -> None:
-        """Hand over a message: ASCII with CRLF, or UTF-8 headers where `utf8` says so. Raises PluginError."""
+        """Send a message: ASCII with CRLF, with UTF-8 headers if `utf8`. Raises PluginError."""
         with self._context.network.exchange():
             self._send(sender, to, content, utf8=utf8)
 
@@ -83,7 +83,7 @@ class MailServer:
             _expect(smtp.docmd("DATA"), (354,), self._server_name, "refuses the message")
             # Not smtplib's data(): that does not tell whether the final dot was sent.
             smtp.send(re.sub(rb"(?m)^\.", b"..", content))
-            is_complete = True  # from here on it may be taken, whatever is heard of it
+            is_complete = True  # from here on the server may accept it, whatever the response
             smtp.send(b".\r\n")
             _expect(smtp.getreply(), (250,), self._server_name, "refuses the message")
             with contextlib.suppress(OSError):
@@ -101,7 +101,7 @@ class MailServer:
         raise UnavailableError(f"{self._server_name} {problem} before it had the message")
 
     def check(self) -> str:
-        """Connect, log in, and go. Says how."""
+        """Connect and log in. Returns a description of the connection."""
         with self._context.network.exchange():
             smtp = self._connect()
             with contextlib.suppress(OSError):
@@ -111,7 +111,7 @@ class MailServer:
         return f"{self._settings.host}:{self._port}, {self._security}, {login}"
 
     def _connect(self) -> smtplib.SMTP:
-        """A connection, safe and logged in."""
+        """Return a secured connection that is logged in."""
         smtp: smtplib.SMTP | None = None
         failure: PluginError
         try:

@@ -1,4 +1,4 @@
-"""smtplib on a connection of the shared way out: every line of the conversation keeps the command's deadline."""
+"""smtplib over a socket of the shared network, so that every line keeps the command's deadline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, Any, Final
 from sealpipe.plugin import Network, NotConfiguredError, is_loopback
 
 _MAX_LINES: Final = 1000
-"""Of a conversation: more than any server has to say. One that never stops would fill the memory."""
+"""Maximum lines of a session, so that an endless response cannot fill the memory."""
 
 
 class SmtpConnection(smtplib.SMTP):
@@ -26,12 +26,12 @@ class SmtpConnection(smtplib.SMTP):
         self._scheme = "tls" if tls else "tcp"
         self._must_be_loopback = must_be_loopback
         self._own_name = ""
-        # A name is given, whichever: smtplib would look for its own, and that look-up knows no deadline.
+        # Without a name smtplib would look one up, without a deadline.
         super().__init__(host, port, "localhost", timeout)
         self.local_hostname = self._own_name
 
     def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:  # noqa: ARG002 - its signature
-        """As smtplib's own, by another socket."""
+        """Connect like smtplib, with a socket of the network."""
         address = f"[{host}]" if ":" in host else host
         self.sock = connection = self._network.connect(f"{self._scheme}://{address}:{port}", timeout=self.timeout)
         self.file, self._own_name = None, _client_name(connection)
@@ -45,14 +45,14 @@ class SmtpConnection(smtplib.SMTP):
         return self.getreply()
 
     def getreply(self) -> tuple[int, bytes]:
-        """As smtplib's own, of a server that comes to an end."""
+        """Read a response like smtplib, with a limit on lines."""
         if self.file is None and self.sock is not None:
             self.file = _LimitedReader(self.sock.makefile("rb"))
         return super().getreply()
 
 
 class _LimitedReader:
-    """So many lines of a server, and no more."""
+    """A reader with a limit on lines."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -69,7 +69,7 @@ class _LimitedReader:
 
 
 def _client_name(connection: socket.socket) -> str:
-    """How we are called: this machine's name where it has a domain, else its address (RFC 5321, 4.1.4)."""
+    """Return this machine's name if it has a domain, else its address (RFC 5321, section 4.1.4)."""
     name = socket.gethostname()
     if re.fullmatch(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+", name) and len(name) < 256:
         return name

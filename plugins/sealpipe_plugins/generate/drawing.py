@@ -1,7 +1,7 @@
-"""Drawing values, and counting exactly how many there are to draw from. All randomness is the operating system's.
+"""Draw random values and count exactly how many are possible. All randomness is the operating system's.
 
-Every value of a recipe is as likely as any other, so its entropy is the logarithm of their number. It is reckoned
-in whole numbers: never overstated, not by a rounding either.
+All values of a kind are equally likely, so the entropy is the logarithm of their number. It is computed in integers
+and rounded down, so it is never overstated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 WORD_COUNT: Final = 7776
-"""Five throws of a die."""
+"""Words in the list: five throws of a die."""
 
 
 @cache
@@ -41,16 +41,16 @@ ALL_SYMBOLS: Final = (*PLAIN, string.punctuation)
 """The same and the 32 symbols of ASCII: 94, every one that can be printed but the blank."""
 
 PUBLIC_PARTS: Final = ("public", "fingerprint")
-"""The parts of a key pair that are no secret."""
+"""The parts of a key pair that are not secret."""
 
 UUID_BITS: Final = 122
 """The bits of a version 4 UUID that are drawn (RFC 9562, section 5.4); the other six are fixed."""
 
 
 def draw_password(length: int, kinds: Sequence[str]) -> str:
-    """`length` characters, of every kind at least one: many systems ask for that.
+    """Return `length` characters with at least one of every kind, as many systems require.
 
-    One that misses a kind is drawn anew as a whole: so each that fits stays as likely as any other.
+    A password without one of the kinds is drawn again as a whole, so all remain equally likely.
     """
     alphabet = "".join(kinds)
     while True:
@@ -60,7 +60,7 @@ def draw_password(length: int, kinds: Sequence[str]) -> str:
 
 
 def count_passwords(length: int, kinds: Sequence[str]) -> int:
-    """How many there are: by inclusion and exclusion of the kinds that are missing."""
+    """Return how many passwords are possible, by inclusion and exclusion of missing kinds."""
     sizes = [len(kind) for kind in kinds]
     return sum(
         (-1) ** missing * (sum(sizes) - sum(left_out)) ** length
@@ -70,27 +70,27 @@ def count_passwords(length: int, kinds: Sequence[str]) -> int:
 
 
 def draw_passphrase(count: int, separator: str, word_list: Sequence[str]) -> str:
-    """Words, each drawn by itself. No word begins another, so any separator, even none, leaves them apart."""
+    """Return words drawn independently. No word is a prefix of another, so every separator is unambiguous."""
     return separator.join(secrets.choice(word_list) for _ in range(count))
 
 
 def draw_pin(length: int) -> str:
-    """Decimal digits."""
+    """Return decimal digits."""
     return "".join(secrets.choice(string.digits) for _ in range(length))
 
 
 def draw_hex(size: int) -> str:
-    """`size` bytes as two digits each."""
+    """Return `size` bytes in hex."""
     return secrets.token_hex(size)
 
 
 def draw_uuid() -> str:
-    """A version 4 UUID."""
+    """Return a version 4 UUID."""
     return str(uuid.uuid4())
 
 
 def entropy_bits(choices: int) -> int:
-    """The entropy of one out of so many, all as likely: the binary logarithm, rounded down to whole bits."""
+    """Return the entropy of one of `choices` equally likely values, rounded down to whole bits."""
     return max(choices.bit_length() - 1, 0)
 
 

@@ -1,6 +1,6 @@
 """`gen:password`, `gen:passphrase`, `gen:pin`, `gen:hex`, `gen:uuid`, `gen:ssh`: new secrets, drawn here.
 
-What is drawn exists in the share and nowhere else. Its document says how many bits of entropy it has.
+A secret drawn here exists only in the share. Its document states the bits of entropy.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from sealpipe_plugins.generate import drawing
 from sealpipe_plugins.generate.drawing import WORD_COUNT, read_words
 
 MIN_BITS: Final = 64
-"""Bits of entropy that a secret has at least. A PIN is short by its nature: a lock guards it, not its length."""
+"""Minimum bits of entropy, except for a PIN, which is protected by a limit on attempts."""
 
 Bounds = tuple[int, int, int]
-"""The default of a number, the least and the most."""
+"""Default, minimum and maximum of a number."""
 
 LENGTH: Final[Bounds] = (24, 1, 1024)
 WORDS: Final[Bounds] = (6, 1, 64)
@@ -27,10 +27,10 @@ MAX_SEPARATOR, MAX_COMMENT = 16, 200
 
 
 class GenSource(Source):
-    """New secrets. Each mention draws anew; `name=` makes several mentions one."""
+    """New secrets. Each reference gets its own; references with the same `name=` share one."""
 
     def fetch(self, locator: Locator) -> Document:
-        """A new value. ReferenceValueError names the parameter that is wrong, and what it takes."""
+        """Draw a new value. ReferenceValueError names an invalid parameter and its valid values."""
         kind = KINDS.get(locator.body)
         if kind is None:
             raise ReferenceValueError(
@@ -44,7 +44,7 @@ class GenSource(Source):
         return kind.make(locator)
 
     def check(self) -> Health:
-        """Whether the word list is whole."""
+        """Check that the word list is complete."""
         try:
             return Health(ok=True, detail=f"{len(read_words())} words for passphrases")
         except (OSError, ValueError):
@@ -95,7 +95,7 @@ def _make_ssh(locator: Locator) -> Document:
 
 
 class SecretKind(NamedTuple):
-    """How one kind is made, and the parameters that it takes."""
+    """How a kind of secret is made, and its parameters."""
 
     make: Callable[[Locator], Document]
     params: tuple[str, ...]
@@ -127,7 +127,7 @@ def _parse_text(locator: Locator, name: str, default: str, max_length: int) -> s
 
 
 def _refuse_weak(locator: Locator, name: str, number: int, choices: Callable[[int], int]) -> None:
-    """Refuse what could be guessed, and say what could not."""
+    """Refuse a secret with too little entropy, and name a number that has enough."""
     if drawing.entropy_bits(choices(number)) >= MIN_BITS:
         return
     enough = next(

@@ -1,8 +1,8 @@
-"""The system's keyring through the package `keyring`, without ever asking anybody anything.
+"""The system's keyring through the package `keyring`, without prompting.
 
-keyring itself opens a dialog, or a prompt on the terminal, where a keyring is locked: a pipeline would wait for ever.
-So a Secret Service is reached by `secretstorage` (the module secret_service), which keyring brings, and what can only
-ask is refused.
+keyring itself opens a dialog or a terminal prompt if a keyring is locked, and a pipeline would wait for ever. So a
+Secret Service is used through `secretstorage`, a dependency of keyring (module secret_service), and a backend that
+always prompts is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sealpipe_plugins.program import run_with_timeout
 T = TypeVar("T")
 
 _SECRET_SERVICE: Final = ("keyring.backends.SecretService", "keyring.backends.libsecret")
-"""Both are ways to one and the same service."""
+"""Two backends of the same service."""
 
 _PROMPTING: Final = {
     "keyring.backends.kwallet.DBusKeyring": "KWallet",
@@ -38,13 +38,13 @@ _PROMPTING: Final = {
     "keyrings.alt.file.EncryptedKeyring": "the encrypted file of keyrings.alt",
     "keyrings.cryptfile.cryptfile.CryptFileKeyring": "the encrypted file of keyrings.cryptfile",
 }
-"""Backends that cannot be read without asking, and cannot be kept from it."""
+"""Backends that always prompt."""
 
 _NO_BACKEND: Final = (
     "start a Secret Service (gnome-keyring under dbus-run-session), or name a backend in PYTHON_KEYRING_BACKEND"
 )
 _PLAIN_TEXT: Final = ("keyrings.alt.file.PlaintextKeyring", "keyrings.alt.pyfs.PlaintextKeyring")
-"""Backends that keep what they are given in a file that anybody's eyes could read."""
+"""Backends that store in plain text."""
 
 
 class KeyringSettings(PluginSettings):
@@ -56,23 +56,25 @@ class KeyringSettings(PluginSettings):
 
 
 class KeyringClient:
-    """The keyrings of this session, in the order in which they are asked."""
+    """The keyrings of this session, in the order in which they are searched."""
 
     def __init__(self, settings: KeyringSettings, deadline: float) -> None:
         self._name = settings.backend
         self._deadline = deadline
 
     def read(self, service: str, username: str) -> bytes | str | None:
-        """What is stored, exactly; None for nothing. Raises AccessDeniedError where it is locked."""
+        """Return the stored password, or None. Raises AccessDeniedError if the keyring is locked."""
         return self._in_time(lambda: self._find(service, username)[1])
 
     def store(self, service: str, username: str, value: bytes) -> None:
-        """Store it where it is found, else in the keyring that is asked first. Raises as `describe_writable`, and
-        UnknownOutcomeError."""
+        """Store it in the keyring that has the entry, else in the first one.
+
+        Raises as `describe_writable`, and UnknownOutcomeError.
+        """
         self._in_time(lambda: self._store(service, username, value), UnknownOutcomeError)
 
     def _in_time(self, work: Callable[[], T], timeout_error: type[PluginError] = UnavailableError) -> T:
-        """A keyring is somebody else's program, behind a socket of its own."""
+        """Run within the deadline: a keyring is another program, on a socket of its own."""
         try:
             return run_with_timeout(self._deadline, work)
         except TimeoutError:
@@ -112,13 +114,13 @@ class KeyringClient:
         raise failure
 
     def describe_writable(self) -> str:
-        """As `describe`, for who stores. Raises UnsupportedError, too, where it would be kept in plain text."""
+        """Describe the keyring for a write. Raises as `describe`, and UnsupportedError for a plain-text backend."""
         description = self.describe()
         self._in_time(lambda: _require_encrypted(self._usable_backends()[0]))
         return description
 
     def _find(self, service: str, username: str) -> tuple[KeyringBackend, bytes | str | None]:
-        """What is stored, with the keyring that has it; the first one with None where nobody has."""
+        """Return the keyring that has the entry, and the password; the first keyring and None if none has it."""
         backends = self._usable_backends()
         for each in backends:
             found = _read_password(each, service, username)
@@ -127,8 +129,7 @@ class KeyringClient:
         return backends[0], None
 
     def describe(self) -> str:
-        """What is asked, for people. Raises NotConfiguredError where there is nothing to ask, AccessDeniedError where
-        it is locked."""
+        """Describe the keyrings. Raises NotConfiguredError if there are none, AccessDeniedError if one is locked."""
         return self._in_time(self._describe)
 
     def _describe(self) -> str:
@@ -164,13 +165,13 @@ class KeyringClient:
             return core.load_keyring(self._name)
         except (ImportError, AttributeError, ValueError):
             reason = "there is no such keyring backend"
-        except RuntimeError:  # keyring's own way to say that it cannot be used
+        except RuntimeError:  # keyring raises this for a backend that cannot be used
             reason = "the keyring backend that is set cannot be used here"
         raise NotConfiguredError(f"{reason}: {self._name[:80]}", remedy=_NO_BACKEND)
 
 
 def _iter_backends(configured: KeyringBackend) -> Iterator[KeyringBackend]:
-    """A chainer's keyrings one by one."""
+    """Iterate over a backend, or over the members of a chainer."""
     if type(configured).__module__ == "keyring.backends.chainer":
         yield from cast("Any", configured).backends
     else:
@@ -182,7 +183,7 @@ def _qualified_name(backend: KeyringBackend) -> str:
 
 
 def _require_encrypted(backend: KeyringBackend) -> str:
-    """The name of a backend that may be given something."""
+    """Return the name of a backend; UnsupportedError if it stores in plain text."""
     name = _qualified_name(backend)
     if name in _PLAIN_TEXT:
         raise UnsupportedError(f"{name} stores everything in plain text", remedy=_NO_BACKEND)
@@ -198,11 +199,11 @@ def _read_password(backend: KeyringBackend, service: str, username: str) -> byte
 
 
 def parse_entry(locator: Locator) -> tuple[str, str]:
-    """Service and user name that a locator means. ReferenceValueError where one is missing."""
+    """Return service and user name of a locator. ReferenceValueError if one is missing."""
     username = locator.param("username")
     service = locator.body
     if username is None:
-        # The last slash: a service is often an address, a user name seldom has one.
+        # At the last slash: a service is often an address, a user name rarely has a slash.
         service, _, username = service.rpartition("/")
     if not service or not username:
         raise ReferenceValueError(

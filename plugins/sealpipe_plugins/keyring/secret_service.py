@@ -1,5 +1,4 @@
-"""The Secret Service, read and written as keyring's backend does it, but where that would ask this raises
-AccessDeniedError."""
+"""The Secret Service, with the format of keyring's backend, but AccessDeniedError instead of a prompt."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _CREATE_KEYRING: Final = "log in on a desktop once, or start it with gnome-keyri
 
 
 class SecretServiceEntry(NamedTuple):
-    """An entry, for a backend of keyring's."""
+    """An entry of a keyring backend."""
 
     backend: Any
     service: str
@@ -27,13 +26,13 @@ class SecretServiceEntry(NamedTuple):
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """What it is found by."""
+        """The attributes that identify it."""
         scheme = self.backend.schemes[self.backend.scheme]
         return {scheme["username"]: self.username, scheme["service"]: self.service}
 
 
 def read(entry: SecretServiceEntry) -> bytes | None:
-    """What is stored, exactly; None for nothing."""
+    """Return the stored bytes, or None."""
 
     def read_secret(collection: Any) -> bytes | None:
         item = _find_item(collection, entry)
@@ -46,8 +45,10 @@ def read(entry: SecretServiceEntry) -> bytes | None:
 
 
 def write(entry: SecretServiceEntry, value: bytes) -> None:
-    """Store it: in the entry that is there, or in a new one, as keyring makes them. NotConfiguredError without a
-    keyring."""
+    """Store the value in the existing entry, or in a new one in keyring's format.
+
+    Raises NotConfiguredError without a keyring.
+    """
 
     def write_secret(collection: Any) -> None:
         item = _find_item(collection, entry)

@@ -31,14 +31,14 @@ _DESCRIPTIONS: Final[Mapping[Mode, str]] = {
 
 
 class KeyringSource(Source):
-    """The keyring of this session. Never asks for anything."""
+    """The keyring of this session, without prompting."""
 
     def __init__(self, settings: KeyringSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._keyrings = KeyringClient(settings, context.deadline)
 
     def fetch(self, locator: Locator) -> Document:
-        """The password of a service and a user name."""
+        """Fetch the password of a service and a user name."""
         service, username = parse_entry(locator)
         found = self._keyrings.read(service, username)
         if found is None:
@@ -48,24 +48,24 @@ class KeyringSource(Source):
         return Document(found)
 
     def check(self) -> Health:
-        """Which keyring it is, and that it is open."""
+        """Check that the keyring is unlocked."""
         return Health(ok=True, detail=self._keyrings.describe())
 
 
 class KeyringSink(Sink):
-    """The keyring of this session. Never asks for anything. It has no place for a mark: equal content decides."""
+    """The keyring of this session, without prompting. It stores no marker: equal content counts as stored."""
 
     def __init__(self, settings: KeyringSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._keyrings = KeyringClient(settings, context.deadline)
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """As the base says."""
+        """Describe the write."""
         service, user = parse_entry(locator)
         return _DESCRIPTIONS[mode].format(service=service, user=user)
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
-        """As the base says; `marker` has no place here."""
+        """Store the value and read it back. The marker is not stored."""
         service, user = parse_entry(locator)
         if len(fields) != 1:
             raise ReferenceValueError(f"{locator} holds one value", remedy="name one entry for each value")
@@ -81,7 +81,7 @@ class KeyringSink(Sink):
         return WriteResult(locator)
 
     def check(self) -> Health:
-        """Which keyring it is, and that it is open and keeps nothing in plain text."""
+        """Check that the keyring is unlocked and encrypted."""
         return Health(ok=True, detail=self._keyrings.describe_writable())
 
     def _read(self, service: str, user: str) -> Mapping[str, bytes] | None:

@@ -1,4 +1,4 @@
-"""Which cluster, and by which right: from the settings, a kubeconfig, or the service account of the pod around us."""
+"""The cluster and the credentials for it: from the settings, a kubeconfig, or the pod's service account."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class K8sSettings(PluginSettings):
 
 
 class Access(NamedTuple):
-    """A cluster and how to enter it.
+    """A cluster and the credentials for it.
 
     `authorities` is PEM text (None: the system's are meant), `certificate` that of the client and its key as PEM.
-    A token file is read anew for each call: a pod's token is replaced every hour.
+    A token file is read again for each call, because a pod's token is replaced every hour.
     """
 
     server: str
@@ -50,7 +50,7 @@ class Access(NamedTuple):
 
 
 def resolve_access(settings: K8sSettings, context: Context) -> Access:
-    """What the settings mean here. Raises NotConfiguredError."""
+    """Return cluster and credentials by the settings. Raises NotConfiguredError."""
     found = _find_access(settings, context)
     if settings.ca_file is not None:
         found = found._replace(authorities=read_text(settings.ca_file, "the certificate authority's file").reveal())
@@ -67,7 +67,7 @@ def resolve_access(settings: K8sSettings, context: Context) -> Access:
 
 
 def read_text(path: Path, what: str) -> Secret:
-    """A file's text."""
+    """Read a text file. Raises NotConfiguredError."""
     try:
         return Secret(path.expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

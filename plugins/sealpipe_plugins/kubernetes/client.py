@@ -1,4 +1,4 @@
-"""The connection to a Kubernetes cluster: plain HTTP, by the certificate authority of its own."""
+"""The connection to a Kubernetes cluster, by HTTPS with the cluster's own certificate authority."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx
 
 BODY_LIMIT: Final = 8 * 1024 * 1024
-"""Bytes of an answer: a Secret is a MiB at most, and some come with their own copy in an annotation."""
+"""Maximum bytes of a response: a Secret has at most 1 MiB, and some have a copy in an annotation."""
 
 _RUN_AGAIN: Final = "run it again: it checks what is stored first"
 _REFUSALS: Final[Refusals] = {
@@ -33,7 +33,7 @@ _FAILED_WRITE: Final = (UnknownOutcomeError, "failed during the write", _RUN_AGA
 
 
 class Cluster:
-    """One cluster, as the settings say. Nothing is read or asked before the first call. Safe for several threads."""
+    """One cluster, by its settings. Connects at the first call. Thread-safe."""
 
     def __init__(self, settings: K8sSettings, context: Context) -> None:
         self._settings = settings
@@ -43,7 +43,7 @@ class Cluster:
 
     @property
     def namespace(self) -> str:
-        """Where a name without one is looked for."""
+        """The namespace of a name without one."""
         return self._connect().access.namespace or "default"
 
     @property
@@ -54,7 +54,7 @@ class Cluster:
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, writes: bool = False) -> Reply:
         """Make one call. Raises UnavailableError, NotConfiguredError for a wrong address, and BackendAuthError for 401.
 
-        `writes` tells that it changes something: UnknownOutcomeError where it is not known whether it did.
+        `writes` means that it changes something: UnknownOutcomeError if the outcome is unknown.
         """
         connection = self._connect()
         headers: dict[str, str | Secret] = {}
@@ -72,7 +72,7 @@ class Cluster:
         return reply
 
     def close(self) -> None:
-        """Close the connections, where they are not the shared ones."""
+        """Close the connections, unless they are shared."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:

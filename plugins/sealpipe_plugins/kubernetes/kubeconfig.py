@@ -1,4 +1,4 @@
-"""A kubeconfig, as far as it goes without running a program. What is not supported is named, not passed over."""
+"""A kubeconfig, except for plugins that run a program. What is not supported is an error, never ignored."""
 
 from __future__ import annotations
 

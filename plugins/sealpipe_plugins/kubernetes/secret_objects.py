@@ -28,12 +28,12 @@ def parse_target(locator: Locator) -> tuple[str, str]:
 
 
 def secret_path(namespace: str, name: str = "") -> str:
-    """Of a Secret; of all in a namespace."""
+    """Return the API path of a Secret, or of all in a namespace."""
     return f"/api/v1/namespaces/{namespace}/secrets" + (f"/{name}" if name else "")
 
 
 def decode_values(reply: Reply, locator: Locator) -> dict[str, bytes]:
-    """The values, exact to the byte. Raises PluginError."""
+    """Return the decoded values. Raises PluginError."""
     data = reply.member("data")
     if reply.member("kind") not in ("Secret", None) or not isinstance(data, dict | None):
         raise PluginError(f"{locator}: the response is not a Secret of Kubernetes", remedy="check the server's address")
@@ -47,7 +47,7 @@ def decode_values(reply: Reply, locator: Locator) -> dict[str, bytes]:
 
 
 def missing_namespace_error(cluster: Cluster, locator: Locator, namespace: str) -> SecretNotFoundError:
-    """The error where the namespace is not there."""
+    """Return the error for a missing namespace."""
     return SecretNotFoundError(
         f"{locator} is not there: the cluster at {cluster.host} has no namespace {namespace}",
         remedy="check the namespace and the cluster",
@@ -60,7 +60,7 @@ def permission_remedy(verb: str, resource: str, namespace: str) -> str:
 
 
 def check_permissions(cluster: Cluster, verbs: tuple[str, ...], action: str) -> Health:
-    """Whether the cluster knows us, and allows us these verbs for Secrets in the namespace. Reads none."""
+    """Check whether this login has these verbs for Secrets in the namespace. Reads no Secret."""
     namespace = cluster.namespace
     where = f"Secrets in the namespace {namespace} at {cluster.host}"
     denied = []

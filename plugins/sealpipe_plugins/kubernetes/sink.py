@@ -1,6 +1,6 @@
-"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes. It is a map; values are stored exact to the byte.
+"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes, a map of keys to bytes.
 
-Every change is a patch that names the version it was made from: where somebody got in between, it is made anew.
+Every change is a patch that names the version it was made from. If another writer was faster, it is made again.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from sealpipe_plugins.sink_values import values_by_key
 ANNOTATION: Final = "sealpipe.dev/submissions"
 """The annotation that holds the markers, newest last."""
 ANNOTATION_LIMIT: Final = 32 * 1024
-"""Characters of it: all annotations together may have 256 KiB."""
+"""Maximum characters of it: all annotations together may have 256 KiB."""
 MAX_SIZE: Final = 1024 * 1024
-"""Bytes of all values together."""
+"""Maximum bytes of all values together."""
 
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
@@ -57,7 +57,7 @@ class K8sSink(Sink):
         self._cluster = Cluster(settings, context)
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """In words."""
+        """Describe the write."""
         namespace, name = parse_target(locator)
         where = f"the Secret {name} in {f'the namespace {namespace}' if namespace else 'the namespace of the store'}"
         action = {
@@ -68,7 +68,7 @@ class K8sSink(Sink):
         return action[mode].format(where)
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store, read it back, and keep the marker in an annotation. Kubernetes counts no versions of the values."""
+        """Store the values with the marker in an annotation, and read them back. There is no version to return."""
         namespace, name = parse_target(locator)
         wanted = _wanted_values(locator, fields)
         secret = _K8sSecretUpdate(self._cluster, locator, namespace or self._cluster.namespace, name, marker)
@@ -78,16 +78,16 @@ class K8sSink(Sink):
         return WriteResult(locator, already=not outcome.wrote)
 
     def check(self) -> Health:
-        """Whether the cluster knows us, and lets us store Secrets in the namespace. Changes nothing."""
+        """Check whether this login may store Secrets in the namespace. Changes nothing."""
         return check_permissions(self._cluster, ("get", "create", "patch"), "store")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._cluster.close()
 
 
 class _K8sSecretUpdate:
-    """One Secret while something is stored in it."""
+    """A write to one Secret."""
 
     def __init__(self, cluster: Cluster, locator: Locator, namespace: str, name: str, marker: str) -> None:
         self._cluster, self._locator, self._namespace, self._name, self._marker = (
@@ -99,7 +99,7 @@ class _K8sSecretUpdate:
         )
 
     def read(self) -> Snapshot:
-        """The values, the annotation, and the object itself."""
+        """Read the values, the annotation and the object itself."""
         reply = self._cluster.call("GET", secret_path(self._namespace, self._name))
         if reply.status == 404:
             return Snapshot(None)
@@ -114,7 +114,7 @@ class _K8sSecretUpdate:
         return Snapshot(decode_values(reply, self._locator), str(meta.get("resourceVersion", "")), str(markers), secret)
 
     def write(self, snapshot: Snapshot, after: Mapping[str, bytes], tries: int) -> str | None:  # noqa: ARG002 - any number
-        """All in one: values and marker, if it still is what was seen."""
+        """Write values and marker in one patch, if the Secret has not changed since the snapshot."""
         if sum(len(data) for data in after.values()) > MAX_SIZE:
             raise UnsupportedError(
                 f"{self._locator}: Kubernetes stores at most {MAX_SIZE} bytes in a Secret",
@@ -132,7 +132,7 @@ class _K8sSecretUpdate:
         return self._confirm(self._patch(snapshot, {"data": {**removed, **changed}}), after)
 
     def ensure_marker(self, snapshot: Snapshot) -> None:
-        """Only the annotation, where it has not the marker yet."""
+        """Add the marker to the annotation if it is missing."""
         for _ in range(TRIES):
             if has_marker(snapshot.markers, self._marker) or snapshot.values is None:
                 return
@@ -170,7 +170,7 @@ class _K8sSecretUpdate:
         return reply
 
     def _confirm(self, reply: Reply | None, after: Mapping[str, bytes]) -> str | None:
-        """Reads it back. What somebody has changed since then is theirs: the answer to the write shows ours."""
+        """Read it back. If it has changed since, compare the response to the write instead."""
         if reply is None:
             return None
         version = _read_metadata(reply).get("resourceVersion")

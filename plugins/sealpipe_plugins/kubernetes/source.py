@@ -1,4 +1,4 @@
-"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes. It is a map, its values exact to the byte."""
+"""`k8s:NAMESPACE/NAME#key`: a Secret of Kubernetes, a map of keys to bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class K8sSource(Source):
         self._cluster = Cluster(settings, context)
 
     def fetch(self, locator: Locator) -> Document:
-        """All keys of a Secret."""
+        """Fetch all keys of a Secret."""
         namespace, name = parse_target(locator)
         namespace = namespace or self._cluster.namespace
         reply = self._cluster.call("GET", secret_path(namespace, name))
@@ -52,16 +52,16 @@ class K8sSource(Source):
         raise PluginError(f"{locator} cannot be read: Kubernetes answered {reply.status}")
 
     def check(self) -> Health:
-        """Whether the cluster knows us, and lets us read Secrets in the namespace. Reads none."""
+        """Check whether this login may read Secrets in the namespace. Reads none."""
         return check_permissions(self._cluster, ("get",), "read")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._cluster.close()
 
 
 def _missing_secret_error(cluster: Cluster, locator: Locator, namespace: str, name: str) -> SecretNotFoundError:
-    """Whether the Secret is not there, or its namespace. Kubernetes says the same of both."""
+    """Return the error for a missing Secret, or for a missing namespace, which Kubernetes does not distinguish."""
     status = cluster.call("GET", f"/api/v1/namespaces/{namespace}").status
     if status == 404:
         return missing_namespace_error(cluster, locator, namespace)

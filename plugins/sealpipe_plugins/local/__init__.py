@@ -1,1 +1,1 @@
-"""What this machine has: variables, files, standard input, programs, the terminal."""
+"""Sources, sinks and channels of this machine: variables, files, standard input, programs, the terminal."""

@@ -1,4 +1,4 @@
-"""Files of this machine that sinks write: looked at without following a link, and written whole."""
+"""Files that sinks write: read without following links, and replaced atomically."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from sealpipe.plugin import (
 _TRIES = 100
 _NO_NAMES = ("", ".", "..")
 _REPLACED_BY = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK}
-"""What it must have become since it was looked at, by what opening it says."""
+"""The type a path was replaced by, by the error of opening it."""
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class FileState(NamedTuple):
-    """A plain file: what it holds, and whether nobody else may read it."""
+    """A regular file: its content, and whether only this user can read it."""
 
     content: bytes
     private: bool
 
 
 Decide = Callable[[bytes | None], bytes | None]
-"""From what a file holds (None: there is none) to what it has to hold; None where nothing has to be written."""
+"""Maps a file's content (None: no file) to the content to write; None to write nothing."""
 
 
 def parse_path(locator: Locator) -> Path:
-    """The path of a target. ReferenceValueError where it cannot be a file's."""
+    """Return the path of a target. ReferenceValueError if it cannot be a file."""
     body = locator.body
     if not body.strip() or not body.isprintable() or body.rpartition("/")[2] in _NO_NAMES:
         raise ReferenceValueError(f"{locator.name}: names no file", remedy=f"write {locator.name}:PATH")
@@ -52,7 +52,7 @@ def parse_path(locator: Locator) -> Path:
 
 
 def fields_by_key(fields: Sequence[SinkField]) -> dict[str, SinkField]:
-    """The fields by their keys. ReferenceValueError where two have the same, or where there are none."""
+    """Return the fields by key. ReferenceValueError for a repeated key, or for no field."""
     by_key = {field.key: field for field in fields}
     if len(by_key) != len(fields) or not fields:
         raise ReferenceValueError("every value needs a key of its own", remedy="name each key once: #KEY=PROMPT")
@@ -60,18 +60,17 @@ def fields_by_key(fields: Sequence[SinkField]) -> dict[str, SinkField]:
 
 
 def encode_value(field: SinkField) -> bytes:
-    """A value's bytes. UnsupportedError for text that has none: a lone surrogate."""
+    """Return a value's bytes. UnsupportedError for a lone surrogate."""
     with suppress(UnicodeEncodeError):
         return field.value.reveal_bytes()
     raise UnsupportedError("a value has a lone surrogate and cannot be written as UTF-8", remedy="ask for it again")
 
 
 def read_state(locator: Locator, path: Path) -> FileState | None:
-    """What is there; None for nothing. WriteConflictError for a link, a folder, a device: none is ever written
-    through."""
+    """Read a file, or return None. WriteConflictError for a link, a folder or a device."""
     with translate_errors(locator):
         try:
-            # Looked at before it is opened: opening a device may do something.
+            # Checked before it is opened, because opening a device may have an effect.
             _require_regular(locator, os.lstat(path).st_mode)
             descriptor = _open(locator, path)
         except FileNotFoundError:
@@ -87,13 +86,13 @@ def read_state(locator: Locator, path: Path) -> FileState | None:
 
 
 def write_when_needed(context: Context, locator: Locator, path: Path, mode: Mode, decide: Decide) -> bool:
-    """Bring a file to what `decide` wants of it, whoever else writes; whether it was so already."""
+    """Write what `decide` returns, even if others write. Returns whether it was stored already."""
     for _ in range(_TRIES):
         existing = read_state(locator, path)
         content = decide(None if existing is None else existing.content)
         if content is None:
             if existing is None or existing.private:
-                _flush(path)  # a try that was cut off after the last step but one may have left it in the cache
+                _flush(path)  # an interrupted attempt may not have flushed it
                 return True
             if mode == "create":
                 raise WriteConflictError(
@@ -113,7 +112,7 @@ def _write(context: Context, path: Path, content: bytes, existing: FileState | N
     try:
         context.new_file(path, content)
     except FileExistsError:
-        return False  # somebody was faster: look again
+        return False  # another writer was faster: read again
     return True
 
 
@@ -154,7 +153,7 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def translate_errors(locator: Locator) -> Iterator[None]:
-    """What the system says against it, as the contract's errors."""
+    """Translate OSError into errors of the contract."""
     try:
         yield
         return

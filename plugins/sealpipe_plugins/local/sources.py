@@ -1,4 +1,4 @@
-"""What this process has at hand: `env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and `text:VALUE`.
+"""Sources that need no backend: `env:NAME`, `file:PATH`, `dotenv:PATH#KEY`, `stdin:` and `text:VALUE`.
 
 A path is relative to the working directory or absolute; a FIFO or `/dev/fd/3` will do.
 """
@@ -33,10 +33,10 @@ _STDIN_REMEDY = "pipe the value in: produce-it | sealpipe share -f LABEL=stdin:"
 
 
 class EnvSource(Source):
-    """The environment of this process."""
+    """Environment variables of this process."""
 
     def fetch(self, locator: Locator) -> Document:
-        """The variable's bytes. SecretNotFoundError where it is not set, or set to nothing."""
+        """Return the variable's bytes. SecretNotFoundError if it is not set or empty."""
         name = locator.body
         if not name or "=" in name:
             raise ReferenceValueError("env: needs the name of a variable", locator="env:", remedy="write env:NAME")
@@ -47,11 +47,11 @@ class EnvSource(Source):
             )
         value = self.context.environ.get(name)
         if value:
-            return Document(os.fsencode(value))  # the bytes that were set, whatever they are
+            return Document(os.fsencode(value))  # the bytes as they were set
         if value is not None:
             raise SecretNotFoundError(f"the environment variable {name} is set but empty", remedy=_SET_IT)
         if not _VARIABLE_NAME.fullmatch(name):
-            # Most likely `env:$NAME`: the shell has put the secret itself here.
+            # Probably `env:$NAME`, expanded by the shell: the name may be the secret.
             raise SecretNotFoundError(
                 "the environment variable that env: names is not set; its name is not shown because it may be a value",
                 locator="env:",
@@ -61,10 +61,10 @@ class EnvSource(Source):
 
 
 class TextSource(Source):
-    """The reference's own body."""
+    """Text in the reference itself."""
 
     def fetch(self, locator: Locator) -> Document:
-        """The body, as what is no secret."""
+        """Return the body, which is not secret."""
         return Document(locator.body, secret=False)
 
 
@@ -72,7 +72,7 @@ class FileSource(Source):
     """Files of this machine."""
 
     def fetch(self, locator: Locator) -> Document:
-        """The file's bytes, exactly."""
+        """Return the file's bytes."""
         if not locator.body:
             raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")
         reason = ""
@@ -102,16 +102,16 @@ def path_remedy(locator: Locator) -> str:
 
 
 class DotenvSource(FileSource):
-    """A file whose format need not be said."""
+    """Dotenv files."""
 
 
 class StdinSource(Source):
-    """What is piped into this process."""
+    """Standard input of this process."""
 
     is_consumed = False
 
     def fetch(self, locator: Locator) -> Document:
-        """The bytes, exactly. A terminal is refused: what is typed there is seen, and waits for ever."""
+        """Return the bytes. A terminal is refused: it would wait for ever and show what is typed."""
         if locator.body:
             raise ReferenceValueError("stdin: takes nothing after its colon", remedy="write stdin:")
         stream = self.context.stdin
@@ -127,7 +127,7 @@ class StdinSource(Source):
 
 
 def _refuse_process_file(stream: BinaryIO, locator: Locator) -> None:
-    """`< /proc/self/environ` is as little shared as `file:/proc/self/environ`."""
+    """Refuse `< /proc/self/environ`, like `file:/proc/self/environ`."""
     descriptor = -1
     with suppress(io.UnsupportedOperation, OSError, AttributeError):  # a stream in memory has none
         descriptor = stream.fileno()
@@ -136,7 +136,7 @@ def _refuse_process_file(stream: BinaryIO, locator: Locator) -> None:
 
 
 def read_whole(stream: BinaryIO, locator: Locator) -> bytes:
-    """All that is there. PayloadTooLargeError where that is more than can be sealed: the rest is not read."""
+    """Read a stream to its end. PayloadTooLargeError if it has more than can be sealed."""
     data = stream.read(PLAINTEXT_LIMIT + 1)
     if len(data) > PLAINTEXT_LIMIT:
         raise PayloadTooLargeError(f"{locator} has more than {PLAINTEXT_LIMIT // 1024 // 1024} MiB")

@@ -19,18 +19,18 @@ TERMINAL: Final = "/dev/tty"
 """The terminal that this process is started from."""
 
 _ENDING_SIGNALS: Final = (signal.SIGTSTP, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
-"""Signals that stop or end a process where nobody handles them: the terminal has to show again before that."""
+"""Signals that stop or end a process by default: echo must be restored before that."""
 _PASTE_WINDOW: Final = 0.05
-"""Seconds in which the second line of what was pasted has come."""
+"""Seconds in which the second line of a paste arrives."""
 _LOCK: Final = threading.Lock()
 _ELSEWHERE = "use another source: env:NAME, file:PATH, stdin: or a store"
 
 
 class PromptSource(Source):
-    """The terminal of this process. Each mention asks by itself."""
+    """The terminal of this process. Each reference prompts once."""
 
     def fetch(self, locator: Locator) -> Document:
-        """What was typed, without the line's end. UnsupportedError where nobody is there to ask."""
+        """Return what is typed, without the line end. UnsupportedError without a terminal, and in CI."""
         if ci_system(self.context.environ) is not None:
             raise UnsupportedError("prompt: needs a person at a terminal, and this is a CI job", remedy=_ELSEWHERE)
         try:
@@ -50,18 +50,18 @@ class PromptSource(Source):
 
 
 def _question(locator: Locator) -> str:
-    """The question. It is the user's own text; nothing in it may move the cursor."""
+    """Return the prompt without control characters."""
     return "".join(character for character in locator.body if character.isprintable()).strip() or "Secret"
 
 
 class InputTooLongError(Exception):
-    """More was typed than one line that a terminal takes whole."""
+    """The input is longer than a line of the terminal."""
 
 
 def read_secret_line(prompt: str) -> bytes:
-    """The line that a person types, without its end; empty where nothing was typed.
+    """Prompt and return the typed line without its end.
 
-    The terminal shows again afterwards, whatever happens. Raises OSError where there is none, InputTooLongError.
+    Echo is restored afterwards in any case. Raises OSError without a terminal, InputTooLongError.
     """
     with _LOCK:
         descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -74,7 +74,7 @@ def read_secret_line(prompt: str) -> bytes:
 
 
 class _Prompt:
-    """One question. Signals are ours while it lasts, in the main thread: in others Python lets nobody have them."""
+    """One prompt. It handles signals meanwhile, if it runs in the main thread."""
 
     def __init__(self, descriptor: int, prompt: str) -> None:
         self._descriptor = descriptor
@@ -86,7 +86,7 @@ class _Prompt:
         self._hidden[3] &= ~(termios.ECHO | termios.ECHONL)
 
     def ask(self) -> bytes:
-        """Ask, and read one line."""
+        """Prompt and read one line."""
         previous = {}
         try:
             if threading.current_thread() is threading.main_thread():
@@ -105,12 +105,12 @@ class _Prompt:
         os.write(self._descriptor, self._prompt)
 
     def _show(self) -> None:
-        """What was typed too much goes: the shell would take it for a command."""
+        """Restore echo and discard pending input, which a shell would run as a command."""
         termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._shown)
         os.write(self._descriptor, b"\n")
 
     def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Do what the signal does by itself; where that was to stop, ask again once we go on."""
+        """Restore the terminal, deliver the signal, and prompt again if the process continues."""
         self._show()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -137,9 +137,9 @@ class _Prompt:
 
 @contextmanager
 def _signals_as_bytes() -> Iterator[list[int]]:
-    """A descriptor that every signal makes readable; none outside of the main thread, where Python handles none.
+    """Yield a descriptor that every signal makes readable; nothing outside the main thread.
 
-    A signal in the moment before a plain read begins would be noticed only once that ends.
+    Otherwise a signal just before a blocking read would be noticed only after it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield []
@@ -157,5 +157,5 @@ def _signals_as_bytes() -> Iterator[list[int]]:
 
 
 def _max_line(descriptor: int) -> int:
-    """Bytes of a line from which on a terminal drops what is typed, without a word."""
+    """Return the length of a line above which a terminal silently drops input."""
     return 4095 if sys.platform == "linux" else os.fpathconf(descriptor, "PC_MAX_CANON") - 1
