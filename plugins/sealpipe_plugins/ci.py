@@ -70,29 +70,29 @@ RUN_VARIABLES: Final = (
     "BUILD_BUILDURI",  # Azure Pipelines
     "BUILD_ID",
 )
-"""What tells one run from another, in the systems that are met most."""
+"""Variables that identify a run, in common CI systems."""
 
 
 class PlainCI(CI):
-    """A job somewhere. What stands on stdout is the result, and may stand in its log."""
+    """A job of an unknown CI system."""
 
     def run(self) -> Run:
-        """What the first of `RUN_VARIABLES` says; an id all the same where there is none of them."""
+        """Identify the run by the first of `RUN_VARIABLES` that is set."""
         name = next((self.context.environ[name] for name in RUN_VARIABLES if self.context.environ.get(name)), "unknown")
         return Run("plain", name, url=name if name.startswith("https://") else "")
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Nothing: nobody knows how this system masks."""
+        """Do nothing: how this system masks is unknown."""
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
-        """UnsupportedError: what it hands on, it takes from stdout."""
+        """Raise UnsupportedError: the result is on stdout."""
         raise UnsupportedError("this CI system has no outputs", remedy="take it from stdout, or use --receipt")
 
     def summary(self, markdown: str) -> None:
-        """Nothing: no summary is known."""
+        """Do nothing: a summary is unknown here."""
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
-        """NotConfiguredError: no token is known."""
+        """Raise NotConfiguredError: there is no token."""
         raise NotConfiguredError(
             "no CI system here issues tokens", remedy="authenticate another way: with a token, or AppRole"
         )

@@ -48,7 +48,7 @@ class WebhookSettingsBase(PluginSettings):
     def open_endpoint(
         self, context: Context, system: str, name: str, *, unknown_remedy: str, missing_remedy: str
     ) -> Endpoint:
-        """Return the webhook of a name (empty: the one without). The last two are remedies where it is not set.
+        """Return the webhook of a name (empty: the one without). The last two are the remedies.
 
         Raises NotConfiguredError for an unknown name, ReferenceValueError for none.
         """

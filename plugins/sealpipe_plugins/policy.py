@@ -33,12 +33,12 @@ from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, file_
 from sealpipe.plugin.outgoing import ACTIONS
 
 REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
-"""What a machine's policy has to name."""
+"""Rules that a machine's policy must have."""
 
 # The durations of policies are parsed here: the contract that plugins import has no function for them.
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SLACK = timedelta(seconds=60)
-"""What passes between the plan and this check."""
+"""Time between the plan and this check."""
 
 Rule = Callable[[OutgoingAction, Any], None]
 
@@ -132,14 +132,14 @@ def _check_recipients(plan: OutgoingAction, allowed: list[str]) -> None:
 
 
 def _check_channels(plan: OutgoingAction, allowed: list[str]) -> None:
-    """Before anything is read, only the channels are known: those that no pattern can mean."""
+    """Check channels alone, which are known before anything is read."""
     for channel in plan.channels:
         if not any(_may_match_channel(channel, pattern) for pattern in allowed):
             raise VetoError(f"the channel {channel} is not allowed")
 
 
 def _may_match_channel(channel: str, pattern: str) -> bool:
-    """Whether some recipient of a channel may fit. A `*` may stand for more than the channel, its colon, too."""
+    """Whether a pattern may match a recipient of a channel. A `*` may also match the colon."""
     head, star, _ = pattern.partition(":")[0].partition("*")
     if "[" in head:
         return True
@@ -201,7 +201,7 @@ _RULES: Mapping[str, Rule] = {
     "most_submissions": _check_submissions,
 }
 _EARLY_RULES = ("actions", *REQUIRED_LISTS)
-"""What can be said before any source is read."""
+"""Rules that can be checked before any source is read."""
 _SHAPES: Mapping[str, Callable[[object], bool]] = {
     "actions": _is_action_list,
     "sources": _is_text_list,

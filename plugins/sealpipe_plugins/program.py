@@ -2,8 +2,8 @@
 
 A program is started without a shell and without anything of sealpipe's own in its environment.
 
-A program has no standard input and no terminal (a session of its own), so it asks nobody anything. What it writes to
-stderr may hold paths and data: callers look for what they know in it, and never show it.
+It has no standard input and no terminal (a session of its own), so it cannot prompt. Its stderr may contain paths and
+data: callers search it for known messages and never show it.
 """
 
 from __future__ import annotations
@@ -27,37 +27,36 @@ T = TypeVar("T")
 _MAX_STDERR: Final = 64 * 1024
 _CHUNK: Final = 64 * 1024
 _KILL_TIMEOUT: Final = 1.0
-"""Seconds that a killed program is waited for."""
+"""Seconds to wait for a killed program."""
 
 _running: set[subprocess.Popen[bytes]] = set()
 
 
 class ProgramResult(NamedTuple):
-    """How a program ended (a negative status: by that signal), what it gave, and what it said on stderr."""
+    """A program's exit status (negative: its signal), its output, and the beginning of its stderr."""
 
     status: int
     out: bytes
     errors: bytes
-    """Its beginning only."""
+    """Only its beginning."""
     errors_length: int
 
     @property
     def outcome(self) -> str:
-        """How it ended, for people."""
+        """How it ended, for messages."""
         if self.status >= 0:
             return f"ended with status {self.status}"
         return f"was killed by signal {-self.status}"
 
 
 class ProgramTimeoutError(Exception):
-    """It had not ended in time, and was killed. Callers say it in their own words."""
+    """The program did not finish in time and was killed. Callers raise their own error."""
 
 
 def find_program(program: str, environ: Mapping[str, str], remedy: str) -> str:
-    """The program's absolute path. NotConfiguredError where there is none.
+    """Return the program's absolute path, looked up on PATH. NotConfiguredError if it is not found.
 
-    A name is looked up on PATH; what an entry of PATH finds relative to the working directory is not taken: a
-    checkout would choose the program.
+    A relative entry of PATH is ignored: a checkout could choose the program.
     """
     path = shutil.which(program, path=environ.get("PATH", os.defpath)) if program else None
     if path is None or not path.startswith("/"):
@@ -66,19 +65,19 @@ def find_program(program: str, environ: Mapping[str, str], remedy: str) -> str:
 
 
 def effective_timeout(timeout: float, deadline: float, *, is_configured: bool) -> float:
-    """Seconds that a program may take: what the user `is_configured` for, else no more than the command's deadline."""
+    """Return a program's timeout: as configured by the user, else at most the command's deadline."""
     return timeout if is_configured else min(timeout, deadline)
 
 
 def run_program(argv: Sequence[str], name: str, *, environ: Mapping[str, str], timeout: float) -> ProgramResult:
     """Start a program and read what it writes to stdout, up to 16 MiB. `name` is what errors call it.
 
-    Raises ProgramTimeoutError after `timeout` seconds, PayloadTooLargeError, and NotConfiguredError where it cannot be
+    Raises ProgramTimeoutError after `timeout` seconds, PayloadTooLargeError, and NotConfiguredError if it cannot be
     started.
     """
     reason = ""
     try:
-        process = subprocess.Popen(  # noqa: S603 - no shell; callers hand over words, never a line
+        process = subprocess.Popen(  # noqa: S603 - no shell; argv is a list of words, never a shell line
             list(argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -100,7 +99,7 @@ def run_program(argv: Sequence[str], name: str, *, environ: Mapping[str, str], t
 
 
 def run_with_timeout(seconds: float, work: Callable[[], T]) -> T:
-    """Return what the work returns, or raise what it raises. TimeoutError where it takes longer: it is left to run."""
+    """Return or raise what `work` does. TimeoutError if it takes longer: its thread is left to run."""
     results: list[T] = []
     errors_raised: list[BaseException] = []
 
@@ -125,9 +124,9 @@ def _read_output(process: subprocess.Popen[bytes], name: str, end: float) -> Pro
     with selectors.DefaultSelector() as selector:
         for stream in (process.stdout, process.stderr):
             selector.register(_require_pipe(stream), selectors.EVENT_READ)
-        # Only stdout's end is waited for: a helper that stays (an agent) may keep stderr open.
+        # Waits only for the end of stdout: a background helper (an agent) may keep stderr open.
         while process.stdout in [key.fileobj for key in selector.get_map().values()]:
-            remaining = end - time.monotonic()  # looked at each time: one that never stops talking is late, too
+            remaining = end - time.monotonic()  # checked each time: endless output must not avoid the timeout
             ready = selector.select(remaining) if remaining > 0 else ()
             if not ready:
                 raise ProgramTimeoutError
@@ -160,12 +159,12 @@ def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of it, its own children too, and close the pipes."""
+    """Kill the program and its children, and close the pipes."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # its session: nobody else is in that group
+            os.killpg(process.pid, signal.SIGKILL)  # the group of its own session
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_KILL_TIMEOUT)  # one that became another user (sudo) is not ours to kill, and goes on
+            process.wait(_KILL_TIMEOUT)  # a program that became another user (sudo) cannot be killed
     for stream in (process.stdout, process.stderr):
         _require_pipe(stream).close()
     if process.returncode is not None:

@@ -1,4 +1,4 @@
-"""The values that a sink is given, in the form that its store takes."""
+"""Convert the values that a sink is given for its store."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def decode_text(value: bytes, locator: Locator) -> str:
 
 
 def variable_values(locator: Locator, fields: Sequence[SinkField], name: re.Pattern[str], rule: str) -> dict[str, str]:
-    """Return what becomes environment variables of jobs, by name. `rule` says for people what `name` matches.
+    """Return the values of environment variables, by name. `rule` is the remedy for a name that does not match.
 
-    Raises ReferenceValueError for an invalid name, UnsupportedError for a value that no variable can hold.
+    Raises ReferenceValueError for an invalid name, UnsupportedError for a value that a variable cannot hold.
     """
     found: dict[str, str] = {}
     for key, value in fields:

@@ -1,7 +1,6 @@
-"""A message's text in the forms that systems show: what is not the secret is escaped, the secret stays exact.
+"""A message's text in the formats of channels: all but the secret is escaped, the secret is exact.
 
-The text may hold anything, a title from a pull request for one: it makes no markup, mentions nobody and commands
-nothing.
+The text is untrusted (a title from a pull request, say): it cannot become markup, mentions or commands.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from sealpipe.plugin import Message
 
 
 class Segment(NamedTuple):
-    """A part of a line: words, or the secret itself."""
+    """A part of a line: text, or the secret itself."""
 
     text: str
     secret: bool
 
 
 def split_lines(message: Message) -> list[list[Segment]]:
-    """The text, line by line, each in pieces. A secret that the text lacks is on a line of its own at the end."""
+    """Split the text into lines of segments. If the text lacks the secret, a last line with it is added."""
     text, secret = message.text.reveal(), message.secret.reveal()
     if secret not in text:
         text = f"{text.rstrip()}\n\n{secret}"
@@ -39,23 +38,23 @@ def split_lines(message: Message) -> list[list[Segment]]:
 
 
 def is_link(secret: str) -> bool:
-    """Whether it can stand as a link, rather than be shown as it is."""
+    """Whether the secret is a link."""
     return re.fullmatch(r"https?://[^\s<>\"'|\\^`{}]+", secret) is not None
 
 
 def subject_line(message: Message) -> str:
-    """One line that is about the message, without the secret."""
+    """Return a subject of one line, without the secret."""
     words = " ".join(_strip_invisible(re.sub(r"\s", " ", message.subject)).split())[:200]
     return words if words and message.secret.reveal() not in words else "A message from sealpipe"
 
 
 def as_plain(message: Message) -> str:
-    """Plain text, one newline at its end."""
+    """Return plain text with one final newline."""
     return "\n".join("".join(segment.text for segment in line) for line in split_lines(message)) + "\n"
 
 
 def as_html(message: Message) -> str:
-    """A page: paragraphs, and a link to follow."""
+    """Return an HTML page: paragraphs and the link."""
     paragraphs: list[list[str]] = [[]]
     for line in split_lines(message):
         if line:
@@ -69,7 +68,7 @@ def as_html(message: Message) -> str:
 
 
 def as_markdown(message: Message) -> str:
-    """Markdown as GitHub and GitLab read it, in comments."""
+    """Return Markdown for comments of GitHub and GitLab."""
     # An indented line would be code, and no link.
     rows = ["".join(_segment_markdown(segment) for segment in line).lstrip() for line in split_lines(message)]
     # Two spaces break a line in both; GitHub's comments would without them.
@@ -77,7 +76,7 @@ def as_markdown(message: Message) -> str:
 
 
 def as_mrkdwn(message: Message) -> str:
-    """Text for Slack with its markup switched off: there is nothing but links."""
+    """Return Slack's mrkdwn without any markup but links."""
     return "\n".join("".join(_segment_mrkdwn(segment) for segment in line) for line in split_lines(message))
 
 
@@ -90,8 +89,7 @@ def _segment_html(segment: Segment) -> str:
 
 def _segment_markdown(segment: Segment) -> str:
     if not segment.secret:
-        # What they look for in the text that is shown (@somebody, #1, https://) no escape keeps from them: it is broken
-        # by a character that nobody sees.
+        # Mentions and autolinks (@name, #1, https://) cannot be escaped: an invisible character breaks them.
         text = _AUTOLINKED.sub(lambda match: f"{match[0]}\u2060", segment.text)
         return _LEADING.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
     if is_link(segment.text):
@@ -107,7 +105,7 @@ def _segment_mrkdwn(segment: Segment) -> str:
 
 
 def _strip_invisible(text: str) -> str:
-    """Without control characters, and those that turn the direction of what follows."""
+    """Remove control characters and those that change the text direction."""
     return _INVISIBLE.sub("", text.replace("\t", " "))
 
 

@@ -167,10 +167,10 @@ class TestBadParameters:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("gen:password?length=9", "length=11 is the least (64 bits)"),
-            ("gen:password?length=10&symbols=0", "length=11 is the least (64 bits)"),
-            ("gen:password?length=3", "length=11 is the least (64 bits)"),
-            ("gen:passphrase?words=4", "words=5 is the least (64 bits)"),
+            ("gen:password?length=9", "length=11 or more is safe (64 bits)"),
+            ("gen:password?length=10&symbols=0", "length=11 or more is safe (64 bits)"),
+            ("gen:password?length=3", "length=11 or more is safe (64 bits)"),
+            ("gen:passphrase?words=4", "words=5 or more is safe (64 bits)"),
             ("gen:password?length=0", "length= is a whole number, 1 to 1024"),
             ("gen:password?length=1025", "length= is a whole number, 1 to 1024"),
             ("gen:password?length=-24", "length= is a whole number, 1 to 1024"),

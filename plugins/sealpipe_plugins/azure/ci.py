@@ -1,4 +1,4 @@
-"""Azure Pipelines: masks, and what is shown beside the log."""
+"""Azure Pipelines: masks and annotations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from sealpipe.plugin import CI, SET_SECRET, Level, NotConfiguredError, Run, Runn
 from sealpipe_plugins.ci import write_masks, write_text
 
 _LEVELS: dict[Level, str] = {"error": "error", "warning": "warning", "notice": "warning"}
-"""What the agent knows."""
+"""The agent's levels."""
 
 
 class AzureCI(CI):
     """A job of Azure Pipelines, by its predefined variables. Its agent reads commands from both streams."""
 
     def run(self) -> Run:
-        """Collection, project, build and job."""
+        """Identify the run by collection, project, build and job."""
         env = self.context.environ
         collection, project = env.get("SYSTEM_COLLECTIONURI", ""), env.get("SYSTEM_TEAMPROJECT", "")
         build, job = env.get("BUILD_BUILDID", ""), env.get("SYSTEM_JOBID", "")
@@ -23,22 +23,22 @@ class AzureCI(CI):
         return Run("azure", f"{collection}{project}/{build}/{job}", env.get("BUILD_REQUESTEDFOR", ""), url)
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Commands on stderr, one a line; only where the agent reads that."""
+        """Write mask commands to stderr, if the agent reads it."""
         write_masks(self, SET_SECRET, values)
 
     def set_output(self, name: str, value: str) -> None:  # noqa: ARG002 - the contract's signature
-        """UnsupportedError: a variable for later steps is the pipeline's to set."""
+        """Raise UnsupportedError: later steps get variables from the pipeline itself."""
         raise UnsupportedError("outputs are not set in Azure Pipelines", remedy="take it from stdout, or use --receipt")
 
     def summary(self, markdown: str) -> None:
-        """Nothing: a summary there is a file that is uploaded."""
+        """Do nothing: a summary in Azure Pipelines is an uploaded file."""
 
     def annotate(self, level: Level, message: str) -> None:
-        """An issue: the run's page shows it."""
+        """Log an issue, which the run's page shows."""
         write_text(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).line(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
-        """NotConfiguredError: its tokens are for a service connection, which is not known here."""
+        """Raise NotConfiguredError: Azure's tokens belong to a service connection, which is unknown here."""
         raise NotConfiguredError(
             "Azure Pipelines issues no token that sealpipe can use",
             remedy="authenticate another way: with a token, or AppRole",

@@ -13,7 +13,7 @@ from sealpipe_plugins.http_errors import Refusals, require_success
 
 
 class GitHubSettings(PluginSettings):
-    """`api_url` is https://HOST/api/v3 for a server of one's own. `public` allows comments that all the world reads."""
+    """`api_url` is https://HOST/api/v3 for GitHub Enterprise Server. `public` allows public repositories."""
 
     token: Secret | None = None
     api_url: str = "https://api.github.com"
@@ -42,15 +42,15 @@ class GitHub:
         self.get("/rate_limit")
 
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:
-        """Read."""
+        """Send a GET request."""
         return _require_success(self._endpoint.get(path), refusals)
 
     def post(self, path: str, members: dict[str, str], refusals: Refusals | None = None) -> Reply:
-        """Make something, once."""
+        """Send a POST request, once."""
         return _require_success(self._endpoint.post(path, members), refusals)
 
     def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None, *, once: bool) -> Reply:
-        """Make or change something. With `once`, what may have been done and may not is UnknownOutcomeError."""
+        """Send a PUT request. With `once`, an unknown outcome is UnknownOutcomeError."""
         return _require_success(self._endpoint.put(path, members, writes=once), refusals)
 
 

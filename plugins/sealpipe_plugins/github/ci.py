@@ -1,4 +1,4 @@
-"""GitHub Actions: masks, outputs, the summary, and the token by which a job proves which run it is."""
+"""GitHub Actions: masks, outputs, summary, annotations and the job's OIDC token."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PERMISSION = "give the job `permissions: id-token: write` (a pull request from 
 
 
 class GitHubCI(CI):
-    """A job of GitHub Actions, by the variables that its runner sets."""
+    """A job of GitHub Actions."""
 
     def run(self) -> Run:
-        """Repository, run, attempt and job."""
+        """Identify the run by repository, run, attempt and job."""
         env = self.context.environ
         parts = [
             env.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB")
@@ -40,26 +40,26 @@ class GitHubCI(CI):
         return Run("github", "/".join(parts), env.get("GITHUB_ACTOR", ""), url)
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Commands on stderr, one a line; only where the runner reads that: in a file they would be the leak."""
+        """Write mask commands to stderr, if the runner reads it."""
         write_masks(self, ADD_MASK, values)
 
     def set_output(self, name: str, value: str) -> None:
-        """Into GITHUB_OUTPUT, behind a delimiter that the value cannot hold."""
+        """Append to GITHUB_OUTPUT, with a random delimiter."""
         delimiter = f"sealpipe-{secrets.token_hex(16)}"
         if delimiter in value or "\n" in name or "=" in name:
             raise PluginError("this output cannot be written", remedy="use letters, digits and _ in its name")
         self._append("GITHUB_OUTPUT", f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
 
     def summary(self, markdown: str) -> None:
-        """Into GITHUB_STEP_SUMMARY."""
+        """Append to GITHUB_STEP_SUMMARY."""
         self._append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n")
 
     def annotate(self, level: Level, message: str) -> None:
-        """A command on stderr: the run's page shows it."""
+        """Write an annotation command to stderr, which the run's page shows."""
         write_text(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).line(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """From the runner's token endpoint, for this audience."""
+        """Request a token from the runner's token endpoint."""
         env = self.context.environ
         url, bearer = env.get("ACTIONS_ID_TOKEN_REQUEST_URL"), env.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
         if not url or not bearer:

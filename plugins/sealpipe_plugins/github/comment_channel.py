@@ -24,7 +24,7 @@ _TO: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}#)[A-Za-z0-9
 
 
 class GitHubChannel(Channel):
-    """A link in a comment is for all who can read it: in a public repository that is everybody."""
+    """Comments on issues and pull requests. In a public repository anyone can read them."""
 
     settings: GitHubSettings
 
@@ -33,11 +33,11 @@ class GitHubChannel(Channel):
         self._github = GitHub(settings, context)
 
     def validate(self, to: str) -> None:
-        """Owner, repository and number."""
+        """Check owner, repository and number."""
         _parse_target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Make the comment and read it back. AccessDeniedError in a public repository."""
+        """Create the comment and read it back. AccessDeniedError in a public repository."""
         repo, issue = _parse_target(to)
         repository = self._github.get(f"/repos/{repo}", _explain_refusals(f"repository {repo}"))
         if repository.member("private") is not True and not self.settings.public:

@@ -1,6 +1,6 @@
 """`github-secret:OWNER/REPO#NAME`, `github-secret:OWNER/REPO/ENVIRONMENT#NAME`, `github-secret:ORGANISATION#NAME`.
 
-Secrets of GitHub Actions. GitHub gives no value back: what a run before this one stored, only the ledger knows.
+Secrets of GitHub Actions. GitHub never returns a value: only the ledger knows what an earlier run stored.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class GitHubSecretSink(Sink):
     def __init__(self, settings: GitHubSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._github = GitHub(settings, context)
-        # What a call that then failed had stored, so that the core's next try does not take it for another's.
+        # What an earlier, failed call stored, so that the core's retry does not see it as a conflict.
         self._stored_before: set[tuple[str, str, str]] = set()
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """Which secrets, and what becomes of one that is there."""
+        """Describe the write."""
         owner, visibility = _parse_owner(locator), _parse_visibility(locator)
         existing = "where there are none of that name" if mode == "create" else "in place of any of that name"
         audience = f" (a new one for {_VISIBILITIES[visibility]})" if owner.is_organisation else ""
         return f"store secrets of {owner.what} at GitHub, {existing}{audience}; its others stay"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Seal and store. `version` is when GitHub says that it was changed; `known` is False."""
+        """Seal and store. `version` is GitHub's time of the change; `known` is False."""
         owner, visibility = _parse_owner(locator), _parse_visibility(locator)
         wanted = _wanted_values(locator, fields)
         secrets = ActionsSecrets(self._github, owner)
@@ -110,7 +110,7 @@ _VISIBILITIES: Final = {"private": "its private repositories", "all": "all its r
 
 
 def _confirm(secrets: ActionsSecrets, name: str) -> str:
-    """When GitHub says that it was changed; empty where it does not say. It has said already that it is stored."""
+    """Return GitHub's time of the change; empty if unknown. GitHub has accepted the write already."""
     try:
         secret = secrets.read(name)
     except PluginError:

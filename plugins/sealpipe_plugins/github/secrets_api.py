@@ -1,4 +1,4 @@
-"""The Actions secrets of a repository, an environment or an organisation. GitHub gives no value of one back."""
+"""The Actions secrets of a repository, an environment or an organisation. GitHub never returns a value."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from sealpipe_plugins.http_errors import Refusals, explain_redirects
 
 PAGE: Final = 100
 PAGES: Final = 50
-"""How many of the repositories that an organisation's secret is for are read: 5,000."""
+"""Maximum pages of an organisation secret's repositories: 5,000 in all."""
 
 
 class SecretOwner(NamedTuple):
-    """Whose secrets. `path` is below the API's address, `what` is for people, `needs` is the token's permission."""
+    """The owner of secrets. `path` is the API path, `what` is for messages, `needs` is the token's permission."""
 
     path: str
     what: str
@@ -37,13 +37,13 @@ class SecretOwner(NamedTuple):
 
 
 class SealingKey(NamedTuple):
-    """The key that an owner's secrets are sealed to."""
+    """The public key of an owner's secrets."""
 
     id: str
     public: bytes
 
     def seal(self, value: bytes) -> str:
-        """libsodium's sealed box (crypto_box_seal) in base64."""
+        """Return libsodium's sealed box (crypto_box_seal) in base64."""
         return base64.b64encode(SealedBox(PublicKey(self.public)).encrypt(value)).decode()
 
 
@@ -56,8 +56,7 @@ class ActionsSecrets:
         self._key = self.newest_key()
 
     def newest_key(self) -> SealingKey:
-        """The key as GitHub has it now. SecretNotFoundError for an owner that is not there, or that the token cannot
-        see."""
+        """Fetch the current key. SecretNotFoundError for an owner that the token cannot see."""
         reply = self._github.get(f"{self.owner.path}/public-key", _explain_refusals(self.owner))
         number, text = reply.member("key_id"), reply.member("key")
         try:
@@ -71,7 +70,7 @@ class ActionsSecrets:
         return SealingKey(str(number), public)
 
     def read(self, name: str) -> Mapping[str, Any] | None:
-        """What GitHub tells of a secret; None where there is none."""
+        """Read a secret's metadata, or return None."""
         try:
             found = self._github.get(f"{self.owner.path}/{name}", _explain_refusals(self.owner)).json
         except SecretNotFoundError:
@@ -81,7 +80,7 @@ class ActionsSecrets:
         return found
 
     def visibility_members(self, name: str, found: Mapping[str, Any] | None, default: str) -> dict[str, Any]:
-        """The members that leave a secret of an organisation to the repositories that it is for now."""
+        """Return the members that keep the repositories of an organisation's secret unchanged."""
         if not self.owner.is_organisation:
             return {}
         visibility = default if found is None else str(found.get("visibility"))
@@ -90,12 +89,12 @@ class ActionsSecrets:
         )
 
     def write(self, name: str, value: bytes, extra_members: Mapping[str, Any], *, once: bool) -> bool:
-        """Store a value. Whether there was none before. With `once`, what may have been done is UnknownOutcomeError."""
+        """Store a value. Returns whether it is new. With `once`, an unknown outcome is UnknownOutcomeError."""
         try:
             return self._put(name, value, extra_members, once=once)
         except UnsupportedError as error:
             rejection = error
-        # Where the owner's key was changed after it was asked for, nothing was stored.
+        # If the owner's key has changed since it was fetched, nothing was stored.
         previous, self._key = self._key, self.newest_key()
         if self._key == previous:
             raise rejection

@@ -1,4 +1,4 @@
-"""GitLab, at gitlab.com or anywhere."""
+"""The REST API of GitLab, at gitlab.com or self-managed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sealpipe_plugins.http_errors import Refusals, require_success
 
 
 class GitLabSettings(PluginSettings):
-    """`api_url` is `url` with /api/v4 unless set. `internal` notes are read by members from Reporter on; `public`
-    allows notes in a project that all the world reads."""
+    """`api_url` is `url` with /api/v4 unless set. `internal` notes are visible to members from Reporter on;
+    `public` allows notes in public projects."""
 
     token: Secret | None = None
     url: str = "https://gitlab.com"
@@ -49,13 +49,13 @@ class GitLab:
         return str(self.get("/version").member("version"))
 
     def get(self, path: str, refusals: Refusals | None = None) -> Reply:
-        """Read."""
+        """Send a GET request."""
         return require_success(self._endpoint.get(path), refusals)
 
     def post(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None) -> Reply:
-        """Make something, once."""
+        """Send a POST request, once."""
         return require_success(self._endpoint.post(path, members), refusals)
 
     def put(self, path: str, members: Mapping[str, Any], refusals: Refusals | None = None) -> Reply:
-        """Change something."""
+        """Send a PUT request."""
         return require_success(self._endpoint.put(path, members), refusals)

@@ -1,4 +1,4 @@
-"""GitLab CI: nothing can be masked there while a job runs, and tokens are declared before it starts."""
+"""GitLab CI. A running job cannot add masks, and its OIDC tokens are declared before it starts."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=@~%-]*")
 
 
 class GitLabCI(CI):
-    """A job of GitLab CI, by its predefined variables."""
+    """A job of GitLab CI."""
 
     def run(self) -> Run:
-        """Project and job."""
+        """Identify the run by project and job."""
         env = self.context.environ
         name = f"{env.get('CI_PROJECT_PATH', '')}/{env.get('CI_JOB_ID', '')}"
         return Run("gitlab", name, env.get("GITLAB_USER_LOGIN", ""), env.get("CI_JOB_URL", ""))
 
     def mask(self, values: Iterable[Secret]) -> None:
-        """Nothing: GitLab masks what was a masked variable when the job began. Hence nothing secret is printed."""
+        """Do nothing: GitLab masks only variables that were masked when the job began."""
 
     def set_output(self, name: str, value: str) -> None:
-        """Into the dotenv report, where the job names one: in clear, for every later job. An empty value is no line."""
+        """Write to the job's dotenv report, if set: in clear, for every later job. An empty value removes the line."""
         if self.settings.dotenv is None:
             raise UnsupportedError(
                 "GitLab passes values on only in a dotenv report", remedy="set dotenv to the file of one"
@@ -67,10 +67,10 @@ class GitLabCI(CI):
         self.settings.dotenv.write_text(text, encoding="ascii")
 
     def summary(self, markdown: str) -> None:
-        """Nothing: GitLab has no summary of a run."""
+        """Do nothing: GitLab has no summary of a run."""
 
     def oidc_token(self, audience: str | None = None) -> Secret:
-        """The token that the job declares. NotConfiguredError where there is none, or it is for another audience."""
+        """Return the token that the job declares. NotConfiguredError if it is missing or for another audience."""
         name = self.settings.id_token_variable
         token = self.context.environ.get(name)
         if not token:

@@ -28,7 +28,7 @@ _KINDS: Final = {"!": "merge_requests", "#": "issues"}
 
 
 class GitLabChannel(Channel):
-    """A link in a note is for all who can read it: in a public project that is everybody."""
+    """Notes on merge requests and issues. In a public project anyone can read them."""
 
     settings: GitLabSettings
 
@@ -37,11 +37,11 @@ class GitLabChannel(Channel):
         self._gitlab = GitLab(settings, context)
 
     def validate(self, to: str) -> None:
-        """Project, kind and number."""
+        """Check project, kind and number."""
         _parse_target(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Make the note and read it back. AccessDeniedError in a public project."""
+        """Create the note and read it back. AccessDeniedError in a public project."""
         project, kind, iid = _parse_target(to)
         path = f"/projects/{quote(project, safe='')}"
         project_reply = self._gitlab.get(path, _explain_refusals(f"project {project}"))

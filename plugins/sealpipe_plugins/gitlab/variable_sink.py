@@ -1,6 +1,6 @@
 """`gitlab-variable:GROUP/PROJECT#KEY`, and `gitlab-variable:groups/GROUP#KEY` for a group's.
 
-No group of GitLab's can be called `groups`, and the pages of a group have that word before its path, too. The marker
+No group can be called `groups`, and GitLab's pages of a group have the same prefix. The marker
 stands at the end of a variable's description, in brackets.
 """
 
@@ -34,7 +34,7 @@ class GitLabVariableSink(Sink):
         self._gitlab = GitLab(settings, context)
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """Which variables, and how."""
+        """Describe the write."""
         owner, scope, flags = _parse_owner(locator), _parse_scope(locator), _parse_flags(locator)
         existing = "where there are none of that key" if mode == "create" else "in place of any of that key"
         environment = "" if scope == "*" else f" for the environment {scope}"
@@ -45,7 +45,7 @@ class GitLabVariableSink(Sink):
         return f"store variables of {owner.what}{environment} at GitLab, {flag_text}, {existing}; its others stay"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """Store with the marker, in one call each, and read back."""
+        """Store each variable with the marker in one call, and read it back."""
         variables, flags = Variables(self._gitlab, _parse_owner(locator), _parse_scope(locator)), _parse_flags(locator)
         wanted = variable_values(locator, fields, _KEY, _RULE)
         writes = [VariableWrite(key, value, mode, marker, flags) for key, value in wanted.items()]

@@ -1,4 +1,4 @@
-"""One variable of GitLab: what has to be written, and that it is there in the end."""
+"""Write one variable of GitLab and confirm it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MASKABLE: Final = re.compile(r"[^ \t\r\n\f\v]{8,}")
 
 
 class VariableWrite(NamedTuple):
-    """What is to be stored, how: `flags` are those that the target names."""
+    """A write of one variable: `flags` are those in the reference."""
 
     key: str
     value: str
@@ -41,7 +41,7 @@ class VariableWrite(NamedTuple):
 def members_to_write(
     variables: Variables, job: VariableWrite, existing: Variable | None
 ) -> tuple[dict[str, Any], bool]:
-    """What has to be written, nothing where that is nothing; and whether the value was there before.
+    """Return the members to write, which may be none, and whether the value was stored before.
 
     Raises WriteConflictError, and UnsupportedError for a value that GitLab could not mask or hand to a job.
     """
@@ -89,7 +89,7 @@ def store_variable(variables: Variables, job: VariableWrite, existing: Variable 
             rejection = error
         else:
             return ""
-        # GitLab refuses so, too, what somebody made or deleted since it was looked at.
+        # GitLab also refuses a variable that was created or deleted since it was read.
         if (variables.read(job.key) is None) == (snapshot.raw is None):
             raise rejection
         return None

@@ -18,7 +18,7 @@ _MARKED: Final = re.compile(r"(?P<own>.*?) ?\[sealpipe:(?P<marks>(?: [A-Za-z0-9.
 
 
 class VariableOwner(NamedTuple):
-    """Whose variables. `path` is below the API's address, `what` is for people, `role` is the one that writes them."""
+    """The owner of variables. `path` is the API path, `what` is for messages, `role` may write them."""
 
     path: str
     what: str
@@ -26,7 +26,7 @@ class VariableOwner(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """One that is there. `value` is None where GitLab hides it, `description` where it has no place for one."""
+    """A variable. `value` is None if GitLab hides it, `description` if GitLab has none."""
 
     value: str | None
     masked: bool
@@ -39,7 +39,7 @@ class Variable(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """What a job gets, as far as it is known: otherwise bytes that are no value of anybody's."""
+        """What a job gets; if unknown, bytes that never equal a value."""
         if self.value is None:
             return b"\0hidden"
         return b"\0expanded" if "$" in self.value and not self.raw else self.value.encode("utf-8", "surrogatepass")
@@ -50,12 +50,12 @@ class Variable(NamedTuple):
         return _split_description(self.description or "")[1]
 
     def description_with(self, marker: str) -> str | None:
-        """Its description with a marker more: the oldest go where there is no room. None where there is no place."""
+        """Return the description with one more marker; None if there is no description."""
         return None if self.description is None else add_mark(self.description, marker)
 
 
 def add_mark(text: str, marker: str) -> str:
-    """A description with a marker more, behind what people wrote; without, where they left no room for it."""
+    """Append a marker to a description, dropping the oldest ones; unchanged if there is no room."""
     own_text, marks = _split_description(text)
     marks = [*(mark for mark in marks if mark != marker), marker]
     while marks:
@@ -82,7 +82,7 @@ class Variables:
         self._filter = f"?filter%5Benvironment_scope%5D={quote(scope, safe='')}"
 
     def read(self, key: str) -> Variable | None:
-        """What is there. None for nothing, and for an owner that is not there: writing tells of that."""
+        """Read a variable, or return None. A missing owner is an error of the write only."""
         try:
             variable = self._gitlab.get(f"{self._path}/{key}{self._filter}", _explain_refusals(self.owner, key)).json
         except SecretNotFoundError:
@@ -96,7 +96,7 @@ class Variables:
         return Variable(value, masked, protected, raw, _read_description(variable))
 
     def add(self, key: str, members: Mapping[str, Any]) -> None:
-        """Make one. Raises UnsupportedError where GitLab refuses it, one that is there meanwhile included."""
+        """Create a variable. Raises UnsupportedError if GitLab refuses it, also because it exists by now."""
         all_members = {"key": key, "environment_scope": self.scope, **members}
         reply = self._gitlab.post(self._path, all_members, _explain_refusals(self.owner, key))
         if (reply.member("environment_scope") or "*") != self.scope:
@@ -106,7 +106,7 @@ class Variables:
             )
 
     def change(self, key: str, members: Mapping[str, Any]) -> None:
-        """Change one that is there. Raises SecretNotFoundError where it is there no more."""
+        """Change a variable. Raises SecretNotFoundError if it no longer exists."""
         self._gitlab.put(f"{self._path}/{key}{self._filter}", members, _explain_refusals(self.owner, key))
 
 

@@ -1,7 +1,7 @@
-"""Dotenv files as their readers understand them: shells, python-dotenv, Node's readers, Docker's `--env-file`.
+"""Dotenv files for all their readers: shells, python-dotenv, Node's readers, Docker's `--env-file`.
 
-Docker knows no quotes, and the others disagree about what is in them. So a value is written in one of three ways
-(`QUOTES`), each with exactly the characters that its readers take alike, found by asking them (tests/plugins/local).
+Docker has no quotes, and the others parse quoted text differently. So a value is written in one of three ways
+(`QUOTES`), each with exactly the characters that its readers parse the same, as tests/plugins/local measures.
 python-dotenv parses the files here; its own set_key() writes what the other readers understand differently.
 """
 
@@ -24,7 +24,7 @@ NEVER_READ_BACK = frozenset({
     "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "OPTIND", "PIPESTATUS", "PPID", "RANDOM", "SECONDS", "SHELLOPTS",
     "SRANDOM", "UID", "_",
 })  # fmt: skip
-"""Variables that a shell keeps for itself: what a file sets them to is refused, changed, or told on stderr."""
+"""Variables that a shell reserves: setting them fails, is changed, or prints an error."""
 
 # No # although all four read it: Node's and Ruby's readers cut there. ~ is a home in front and after a colon. U+FEFF, a
 # byte order mark, is a blank to JavaScript.
@@ -39,7 +39,7 @@ QUOTES: Mapping[str, tuple[str, re.Pattern[str]]] = {
     "single": ("'", _SINGLE),
     "double": ('"', _DOUBLE),
 }
-"""How a value may be written: the quote around it, and what it may hold. Docker reads `none` only."""
+"""How a value may be written: its quote and its valid characters. Docker reads `none` only."""
 
 _GLOB_CHARACTERS = frozenset("{*?[~")  # in a word of the command `export` a shell expands more than in an assignment
 
@@ -54,7 +54,7 @@ _SHELL_WORDS = frozenset({
 
 
 class DotenvSyntaxError(Exception):
-    """A file that cannot be changed safely: `line`, from 1, and why. Never a part of the text."""
+    """A file that cannot be changed safely: `line`, from 1, and `reason`, which never quotes the text."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(line, reason)
@@ -77,12 +77,12 @@ class Assignment(NamedTuple):
 
 
 def is_plain(value: str) -> bool:
-    """Whether all readers get this value from `KEY=value`."""
+    """Whether all readers parse `KEY=value` to this value."""
     return find_unwritable(value, "none") is None
 
 
 def find_unwritable(value: str, quote: str) -> str | None:
-    """The first character that cannot be written so (`${` is one, too); None where all can."""
+    """Return the first character that cannot be written with this quote (or `${`), or None."""
     match = QUOTES[quote][1].match(value)
     end = match.end() if match else 0
     if end == len(value):
@@ -93,9 +93,9 @@ def find_unwritable(value: str, quote: str) -> str | None:
 
 
 def parse(data: bytes, values_to_set: Mapping[str, str]) -> list[Assignment]:
-    """A file, as whole assignments. Raises DotenvSyntaxError where readers disagree about where one ends.
+    """Parse a file into assignments. Raises DotenvSyntaxError if readers disagree about where one ends.
 
-    That is so, too, where a line in the midst of a value looks to Docker as if it set a wanted key.
+    Also if Docker would read a line within a value as an assignment of a key to set.
     """
     try:
         text: str | None = data.decode("utf-8")
@@ -125,7 +125,7 @@ def parse(data: bytes, values_to_set: Mapping[str, str]) -> list[Assignment]:
 
 
 def merge(assignments: list[Assignment], values_to_set: Mapping[str, str]) -> Iterator[str]:
-    """The file's text with other values, as they are spelled, or more. Every other line stays as it is.
+    """Iterate over the file's text with these values set or added. Every other line stays unchanged.
 
     Raises DotenvSyntaxError.
     """
@@ -150,7 +150,7 @@ def merge(assignments: list[Assignment], values_to_set: Mapping[str, str]) -> It
 
 
 def read_values(assignments: list[Assignment]) -> dict[str, bytes]:
-    """What each key is set to, as it is spelled; all of it where a file sets one in several ways."""
+    """Return each key's value as written; all of them if a file sets a key several times."""
     spellings: dict[str, list[str]] = {}
     for assignment in assignments:
         if assignment.key:
@@ -186,7 +186,7 @@ def _parse_assignment(text: str, line: int, key: str | None, values_to_set: Mapp
 
 
 def _blank_lines(lead: str) -> str:
-    """The whole lines of what stands before an assignment."""
+    """Return the complete lines before an assignment."""
     return lead[: lead.rfind("\n") + 1]
 
 
@@ -205,7 +205,7 @@ _STEP = re.compile(
 
 
 def _is_ambiguous(raw: str, *, exported: bool) -> bool:
-    """Whether a shell is not done at the end of the value's last line, begins something else there, or may stop."""
+    """Whether a shell would read past the value's last line, start another command, or stop."""
     position, in_later_word = 0, False
     while position < len(raw):
         step = _STEP.match(raw, position)

@@ -1,4 +1,4 @@
-"""`dotenv:PATH`: values as lines of a 0600 dotenv file that every reader understands alike."""
+"""`dotenv:PATH`: values as lines of a 0600 dotenv file that all readers parse the same."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from sealpipe.plugin import (
 )
 from sealpipe_plugins.local import dotenv_lines, files
 
-_UNPARSABLE: Mapping[str, bytes] = {"": b""}  # a key that no file has: something else is there
+_UNPARSABLE: Mapping[str, bytes] = {"": b""}  # a key that no file has: the file has other content
 
 
 class DotenvSink(Sink):
-    """Dotenv files of this machine. A value that some reader would get wrong is refused."""
+    """Dotenv files of this machine. A value that readers would parse differently is refused."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """What would be written."""
+        """Describe the write."""
         path = files.parse_path(locator)
         return {
             "create": f"write the new dotenv file {path}",
@@ -34,7 +34,7 @@ class DotenvSink(Sink):
         }[mode]
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
-        """Write the whole file anew, and read it back."""
+        """Write the whole file and read it back."""
         path = files.parse_path(locator)
         quote = _parse_quote(locator)
         values = {key: _spell_value(key, field, quote) for key, field in files.fields_by_key(fields).items()}
@@ -61,7 +61,7 @@ def _parse_quote(locator: Locator) -> str:
 
 
 def _spell_value(key: str, field: SinkField, quote: str) -> str:
-    """A value as it is spelled in a file. ReferenceValueError for the key, UnsupportedError for the value."""
+    """Return a value as written in a file. ReferenceValueError for the key, UnsupportedError for the value."""
     if not key:
         raise ReferenceValueError("each line needs a key", remedy="name the key to store it under: #KEY=PROMPT")
     if not dotenv_lines.KEY.fullmatch(key):
@@ -73,7 +73,7 @@ def _spell_value(key: str, field: SinkField, quote: str) -> str:
     try:
         value: str | None = files.encode_value(field).decode("utf-8")
     except UnicodeDecodeError:
-        value = None  # the error holds the value: it must not stand behind ours
+        value = None  # that error contains the value and must not be chained
     if value is None:
         raise UnsupportedError(f"the value for {key} is not text", remedy=_ELSEWHERE)
     character = dotenv_lines.find_unwritable(value, quote)
@@ -97,7 +97,7 @@ _NAMES = {"${": "${ (dollar sign and brace)", "\n": "a line end", "\t": "a tab",
 
 
 def _describe_character(character: str) -> str:
-    """A character by its name: all that is told of a value."""
+    """Return a character's name, the only part of a value that is shown."""
     if character in _NAMES:
         return _NAMES[character]
     name = unicodedata.name(character, "")
@@ -107,7 +107,7 @@ def _describe_character(character: str) -> str:
 
 
 def _suggest_quotes(value: str, quote: str) -> str:
-    """The quotes that would do, if any."""
+    """Return a remedy that names quotes that work, if any."""
     quotes = [
         each for each in ("single", "double") if each != quote and dotenv_lines.find_unwritable(value, each) is None
     ]
@@ -117,7 +117,7 @@ def _suggest_quotes(value: str, quote: str) -> str:
 
 
 def _new_content(locator: Locator, existing: bytes | None, values: Mapping[str, str], mode: Mode) -> bytes | None:
-    """What the file has to hold; None where nothing has to change. Raises WriteConflictError, UnsupportedError."""
+    """Return the new content; None if nothing changes. Raises WriteConflictError, UnsupportedError."""
     wanted = {key: value.encode() for key, value in values.items()}
     assignments, old_values = _parse_file(locator, existing, values, mode)
     if merge_fields(old_values, wanted, mode=mode, marked=False) is None:

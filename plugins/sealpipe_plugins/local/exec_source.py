@@ -1,7 +1,6 @@
-"""`exec:NAME?arg=VALUE`: what a program of this machine writes to stdout, exactly.
+"""`exec:NAME?arg=VALUE`: the standard output of a command from the user's config file.
 
-A reference chooses among the commands of the user's config file, and fills in one word where the command has a place
-for it; it never says what is started. There is no shell anywhere.
+A reference names a command and may fill in one word of it, but cannot define what is started. No shell is used.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _CONFIGURE: Final = 'write [plugins.{store}.commands.NAME] with argv = ["/path/o
 
 
 class ExecSource(Source):
-    """The programs that the user's config file names."""
+    """The commands in the user's config file."""
 
     concurrency = 4
 
@@ -71,7 +70,7 @@ class ExecSource(Source):
                 )
 
     def fetch(self, locator: Locator) -> Document:
-        """The bytes that the command writes."""
+        """Run the command and return its output."""
         name, command = self._find_command(locator)
         environ = self.context.child_environ()
         argv = _fill_arguments(command, name, locator)
@@ -85,7 +84,7 @@ class ExecSource(Source):
         except program.ProgramTimeoutError:
             result = None
         if result is None:
-            # Not UnavailableError, which is tried again: nobody says that this command may be started twice.
+            # Not UnavailableError, which is retried: the command may not be safe to run twice.
             raise PluginError(
                 f"the command {name} did not finish within {timeout:g} s and was killed",
                 remedy="it gets no standard input and no terminal: if it needs none, set a longer timeout for it",
@@ -98,7 +97,7 @@ class ExecSource(Source):
         return Document(result.out)
 
     def check(self) -> Health:
-        """Whether every command's program is there. Starts none."""
+        """Check that every command's program exists. Starts none."""
         missing = []
         for name, command in sorted(self.settings.commands.items()):
             try:
@@ -118,7 +117,7 @@ class ExecSource(Source):
                 locator=f"{locator.name}:",
                 remedy=self._remedy,
             )
-        # Not shown: where somebody writes a whole command line here, there may be anything in it.
+        # Not shown: it may be a whole command line with a secret in it.
         raise ReferenceValueError(
             f"{locator.name}: the config file has no such command",
             locator=f"{locator.name}:",
@@ -127,7 +126,7 @@ class ExecSource(Source):
 
 
 def _fill_arguments(command: Command, name: str, locator: Locator) -> list[str]:
-    """The words to start. `arg=` is data: it stays within its word, and is no option unless the config allows it."""
+    """Return argv. `arg=` is data: it stays within its word, and cannot be an option unless the config allows it."""
     argv, value = list(command.argv), locator.param("arg")
     takes_one = any(PLACEHOLDER in word for word in argv)
     if value is None and takes_one:

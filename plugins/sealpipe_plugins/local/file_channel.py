@@ -17,10 +17,10 @@ from sealpipe.plugin import (
 
 
 class FileChannel(Channel):
-    """New files of this machine. It reads back what it wrote, so that nothing is written twice."""
+    """New files of this machine, read back so that nothing is written twice."""
 
     def validate(self, to: str) -> None:
-        """ReferenceValueError where no new file can be made there."""
+        """Raise ReferenceValueError if no new file can be created there."""
         if not to.strip() or not to.isprintable() or to.endswith(("/", "/.", "/..")) or to in (".", ".."):
             raise ReferenceValueError("the path names no file", remedy="write file:PATH")
         path = Path(self.canonical(to))
@@ -32,11 +32,11 @@ class FileChannel(Channel):
             raise ReferenceValueError("its folder cannot be written", remedy="name a file in a folder of this user's")
 
     def canonical(self, to: str) -> str:
-        """The absolute path."""
+        """Return the absolute path."""
         return os.path.abspath(to)  # noqa: PTH100 - Path.resolve() would follow a link at the path's end
 
     def send(self, message: Message, to: str) -> Delivery:
-        """Write it; what a cut-off try has written already is left as it is."""
+        """Write the file, unless an interrupted attempt has written it."""
         path, content = Path(to), message.secret.reveal_bytes() + b"\n"
         reason = ""
         try:

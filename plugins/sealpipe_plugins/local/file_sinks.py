@@ -27,15 +27,15 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileSink(Sink):
-    """Files of this machine. They have no place for a marker: equal content does."""
+    """Files of this machine. They store no marker: equal content counts as stored."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """What would be written."""
+        """Describe the write."""
         path = files.parse_path(locator)
         return f"write the new file {path}" if mode == "create" else f"write {path}, replacing what is there"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
-        """Write it, and read it back."""
+        """Write the file and read it back."""
         path = files.parse_path(locator)
         if len(fields) != 1:
             raise ReferenceValueError(f"{locator} holds one value", remedy="name one prompt, or use dir: or dotenv:")
@@ -48,16 +48,16 @@ class FileSink(Sink):
 
 
 class DirSink(Sink):
-    """Folders of this machine, of this user alone. Nothing in them is ever removed."""
+    """Private folders of this machine. No file in them is ever removed."""
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """What would be written."""
+        """Describe the write."""
         folder = _parse_folder(locator)
         existing_note = "if none exists" if mode == "create" else "replacing those of the same names"
         return f"write files into the folder {folder}, each named by its key, {existing_note}"
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:  # noqa: ARG002
-        """Look at every file first, then write; read them back."""
+        """Check every file first, then write and read back."""
         folder = _parse_folder(locator)
         contents = {key: files.encode_value(field) for key, field in files.fields_by_key(fields).items()}
         for key in contents:
@@ -78,13 +78,13 @@ class DirSink(Sink):
 
 
 def new_content(existing: bytes | None, content: bytes, mode: Mode) -> bytes | None:
-    """What a file of one value has to hold; None where it holds it. Raises WriteConflictError."""
+    """Return the content to write; None if it is stored already. Raises WriteConflictError."""
     after = merge_fields(None if existing is None else {"": existing}, {"": content}, mode=mode, marked=False)
     return None if after is None else after[""]
 
 
 def confirm_content(locator: Locator, file: files.FileState | None, content: bytes) -> None:
-    """WriteConflictError where what was written is not what is there now."""
+    """Raise WriteConflictError if the file does not have the content that was written."""
     if file is None or file.content != content:
         raise WriteConflictError(
             f"{locator} was changed by another while it was written", remedy="check what else writes to it"
@@ -115,7 +115,7 @@ def _check_key(key: str) -> None:
 
 @contextmanager
 def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
-    """The folder, made where it is missing, by a path that stays its own whatever is put in its place meanwhile."""
+    """Create the folder if missing, and yield a path that stays valid even if the folder is replaced."""
     with files.translate_errors(locator):
         for each in reversed((folder, *folder.parents)):
             _make_folder(each)
@@ -134,20 +134,20 @@ def _open_folder(locator: Locator, folder: Path) -> Iterator[Path]:
             raise WriteConflictError(
                 f"other users can write to {locator}", remedy="chmod go-w the folder, or name a new one"
             )
-        # Elsewhere than on Linux it is the path, and a folder that was put there meanwhile would be written to.
+        # Only Linux has such a path; elsewhere a folder that replaced this one would be written to.
         yield _DESCRIPTOR_PATHS / str(descriptor) if _DESCRIPTOR_PATHS.exists() else folder
     finally:
         os.close(descriptor)
 
 
 def _make_folder(folder: Path) -> None:
-    """Make one folder, for this user alone whatever the umask, and have its name on disk."""
+    """Create one private folder, whatever the umask, and flush its name to disk."""
     if os.path.lexists(folder):
         return
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        return  # another process made it meanwhile: it is looked at as one that was there
+        return  # another process created it: it is checked like an existing one
     folder.chmod(0o700)
     parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

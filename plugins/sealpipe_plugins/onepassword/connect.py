@@ -1,6 +1,6 @@
 """A Connect server of 1Password, by its public REST interface (version 1): vaults, items and files, read only.
 
-Ids come from the server and go into paths: what has not the form of one is not used. Nothing of an answer is told.
+Ids of the server are validated before they are used in paths. No part of a response is shown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REFUSALS: Final[Refusals] = {
 
 
 class Connect:
-    """A Connect server. What was answered is kept for the run: references to one item cost one request."""
+    """A Connect server. Responses are cached for the run: references to one item cost one request."""
 
     def __init__(self, context: Context, host: str, token: Secret) -> None:
         self._endpoint = Endpoint(
@@ -69,7 +69,7 @@ class Connect:
         return self._get(path).body
 
     def check(self) -> str:
-        """What the server says of itself, and how many vaults the token may see."""
+        """Return the server's version and the number of visible vaults."""
         version = _require_object(self._get_json("/health")).get("version")
         safe_version = version if isinstance(version, str) and re.fullmatch(r"[0-9.]{1,20}", version) else "unknown"
         return f"{_NAME} {safe_version}, {len(self._list_vaults())} vaults"
@@ -91,7 +91,7 @@ class Connect:
                 return _require_object(self._get_json(f"{path}/{title}"))
             except SecretNotFoundError:
                 pass  # a title may look like an id
-        # What the filter's language would have to escape is compared here instead; so is all else once more.
+        # Titles with quotes cannot be filtered by the server; all titles are compared again here.
         plain = not {'"', "\\"} & set(title)
         params = {"filter": f'title eq "{title}"'} if plain else None
         ids = [
@@ -104,7 +104,7 @@ class Connect:
     def _get_once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
-        with lock:  # of two threads that want the same, one asks
+        with lock:  # only one thread requests it
             if key not in self._known:
                 self._known[key] = make()
             value: T = self._known[key]

@@ -1,6 +1,6 @@
 """1Password's own SDK, for a service account. Its core is native code that speaks to 1password.com by itself.
 
-Its exceptions hold texts from elsewhere: what is known in them is said in our words, the rest by no word at all.
+Texts of its exceptions are untrusted: known ones are mapped to our messages, others are never shown.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class SdkClient:
     """A service account. Each call logs in anew: the SDK's client belongs to one event loop."""
 
     def __init__(self, token: Secret, version: str, timeout: float) -> None:
-        # What is missing is told where the source is made.
+        # A missing package is reported where the source is made.
         self._client = import_module("onepassword.client").Client
         self._token = token
         self._version = version

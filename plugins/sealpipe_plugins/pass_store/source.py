@@ -59,13 +59,13 @@ class PassSource(Source):
         return Document(content if raw == "1" else content.partition(b"\n")[0])
 
     def check(self) -> Health:
-        """Whether the program and the store are there. Decrypts nothing."""
+        """Check that the program and the store exist. Decrypts nothing."""
         program.find_program(self.settings.program, self.context.child_environ(), _INSTALL)
         is_store = (self._folder / ".gpg-id").is_file()
         return Health(ok=is_store, detail=f"{self._folder}" if is_store else f"{self._folder} is no password store")
 
     def _require_entry(self, locator: Locator) -> None:
-        """pass would list a folder as if that were an entry, and take `..` and options for what they are."""
+        """Check that the entry exists: pass itself would list a folder, and accept `..` and options."""
         path = locator.body
         parts = path.split("/")
         if not path or path.startswith(("-", "/")) or ".." in parts or "" in parts:
@@ -107,7 +107,7 @@ class PassSource(Source):
         return program.effective_timeout(self.settings.timeout, self.context.deadline, is_configured=is_configured)
 
     def _decryption_error(self, locator: Locator, errors: bytes, environ: Mapping[str, str]) -> AccessDeniedError:
-        """gpg says "no secret key" for a locked one, too: so it is asked whether there is one."""
+        """Return the error for a missing or a locked key, which gpg does not distinguish when decrypting."""
         ids = [key_id.decode() for key_id in re.findall(rb"ENC_TO ([0-9A-F]{8,40}) ", errors)]
         gpg = program.find_program("gpg", environ, _INSTALL)
         argv = [gpg, "--batch", "--list-secret-keys", "--", *ids]

@@ -1,7 +1,7 @@
-"""What must not be committed, as one table of expressions. Read by the hooks, and by the file for gitleaks.
+"""The patterns that must not be committed, for the hooks and for gitleaks.
 
-Each is over bytes. What is found is short and begins at a literal that is quickly found; from there a rule looks back,
-over a bounded stretch. So all of it takes time in proportion to what is read, whatever that is.
+They match bytes. A match is short and starts at a literal that is fast to search; before it a rule checks a bounded
+length. So the time is linear in the size of the input.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SLASH: Final = r"(?:/|\\/|%2[Ff]|\\u002[Ff])"
 """As it stands in a link, in JSON, and in another address."""
 _HASH: Final = r"(?:#|%23|\\u0023|&#35;|&#x23;)"
 _CONTINUATION: Final = "[_-]{0,4}[A-Za-z0-9]|[_-]{5}"
-"""What shows that it goes on, and is something else: a few lines and dashes alone are of the text around it."""
+"""Characters after a match that show a longer token; single underscores and dashes do not."""
 _END: Final = "[_-]{0,4}(?:[^A-Za-z0-9_-]|$)"
-"""The same the other way round."""
+"""The opposite: the end of a token."""
 _FRONT: Final = "(?:^|[^A-Za-z0-9]|%[0-9A-Fa-f]{2})"
 """What a credential's tag stands behind: in an address it may be an encoded sign."""
 _CREDENTIAL: Final = "_sk_live_[A-Za-z0-9_-]{16}\\.[A-Za-z0-9_-]{43}"

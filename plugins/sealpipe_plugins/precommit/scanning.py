@@ -1,4 +1,4 @@
-"""A file against the rules: where they match, and never what."""
+"""Scan a file by the rules. Returns positions, never the match itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from sealpipe_plugins.precommit.rules import CompiledRule, Rule
 
 PRAGMA: Final = b"sealpipe: allow"
-"""What a line says that may hold a match."""
+"""The pragma of a line that may match."""
 _CHUNK: Final = 32 * 1024 * 1024
 _OVERLAP: Final = 8 * 1024
 """Bytes that two chunks have in common: more than any match is long, with what a rule looks at before it."""
@@ -88,7 +88,7 @@ def _matching_lines(content: bytes, each: CompiledRule) -> Iterator[int]:
 
 
 def _read_chunk(descriptor: int) -> bytes:
-    """As much as a chunk holds."""
+    """Read up to one chunk."""
     parts: list[bytes] = []
     # As much as there is: room for a whole chunk would be cleared by the kernel for every small file.
     left = min(_CHUNK, max(1, os.fstat(descriptor).st_size - os.lseek(descriptor, 0, os.SEEK_CUR)))
@@ -124,7 +124,7 @@ def _strip_git_comments(message: bytes) -> bytes:
 
 
 def _scan_chunks(file: str, content: bytes, descriptor: int, rules: Sequence[CompiledRule]) -> Iterator[Match]:
-    """A large file, in pieces that overlap."""
+    """Scan a large file in overlapping chunks."""
     before, reported = 0, set()
     while True:
         for line, rule in find_matches(content, rules):

@@ -48,12 +48,12 @@ _TO: Final = re.compile(r"#[\w-]{1,80}|@?[UW][A-Z0-9]{5,20}|[CGD][A-Z0-9]{5,20}"
 
 
 class SlackChannel(Channel):
-    """Slack. It is asked to make no previews, which would open the link."""
+    """Slack, with previews switched off, because they would open the link."""
 
     settings: SlackSettings
 
     def validate(self, to: str) -> None:
-        """A channel, a member, or a webhook that is set."""
+        """Check for a channel, a member, or a configured webhook."""
         self._open_endpoint(to)
 
     def canonical(self, to: str) -> str:
@@ -63,7 +63,7 @@ class SlackChannel(Channel):
         return self.settings.first_name(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """By chat.postMessage, or by a webhook, which tells no id."""
+        """Send by chat.postMessage, or by a webhook, which returns no id."""
         endpoint, body = self._open_endpoint(to), _make_body(message)
         if not _TO.fullmatch(to):
             reply = endpoint.post("", body)
@@ -77,7 +77,7 @@ class SlackChannel(Channel):
         return Delivery(id=f"{response.get('channel', '')}/{response.get('ts', '')}")
 
     def check(self) -> Health:
-        """Asks who the token belongs to; a webhook cannot be asked anything."""
+        """Check the token; a webhook cannot be checked."""
         if self.settings.token is None:
             has_webhook = self.settings.has_webhooks()
             return Health(
@@ -113,7 +113,7 @@ class SlackChannel(Channel):
 
 
 def _make_body(message: Message) -> dict[str, Any]:
-    """As blocks, in which nothing is markup; and as text, for notifications and for what reads no blocks."""
+    """Return the message as blocks without markup, and as text for notifications."""
     elements: list[dict[str, Any]] = []
     for number, line in enumerate(split_lines(message)):
         if number:
@@ -135,7 +135,7 @@ def _make_body(message: Message) -> dict[str, Any]:
 
 
 def _require_ok(reply: Reply) -> dict[str, Any]:
-    """Slack's answer, where it says ok. It answers 200 to most of what it refuses."""
+    """Return an ok response. Slack also answers 200 to most errors."""
     response = reply.json
     error = response.get("error") if isinstance(response, dict) else None
     if isinstance(error, str) and response.get("ok") is False and reply.status < 500:

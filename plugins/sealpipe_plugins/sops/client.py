@@ -1,7 +1,7 @@
-"""The program `sops`: what it is told, and what its answers mean.
+"""The program `sops`: its arguments, exit statuses and errors.
 
-SOPS tells by its exit status how far it came (its cmd/sops/codes); why no key could decrypt stands on stderr only,
-wrapped at 60 columns.
+The exit status has the kind of error (sops: cmd/sops/codes). Why no key could decrypt is on stderr only, wrapped at 60
+columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SopsSettings(PluginSettings):
 
 
 class Sops:
-    """SOPS, as this environment has it: its keys come from SOPS_AGE_KEY_FILE and whatever else sops itself reads."""
+    """SOPS in this environment: it finds its keys itself (SOPS_AGE_KEY_FILE and others)."""
 
     def __init__(self, settings: SopsSettings, context: Context) -> None:
         self._settings = settings
@@ -60,7 +60,7 @@ class Sops:
         raise _map_failure(result, file_name)
 
     def version(self) -> str:
-        """What it says of itself."""
+        """Return its version."""
         result = self._run("--version", "--disable-version-check")
         found = re.search(rb"[0-9]+(?:\.[0-9]+)+", result.out)
         return f"sops {found[0].decode()}" if result.status == 0 and found else "sops, of an unknown version"
@@ -162,8 +162,7 @@ def _stderr_note(result: program.ProgramResult) -> str:
 
 
 def refuse_several(path: str, file_name: str) -> None:
-    """ReferenceValueError where a YAML file holds several documents: as JSON, sops gives the first one and says
-    nothing."""
+    """Raise ReferenceValueError for several YAML documents: as JSON, sops silently returns the first one."""
     has_content = False
     with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path of the user's, as it is
         for line in lines:

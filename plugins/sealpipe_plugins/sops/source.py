@@ -55,12 +55,12 @@ class SopsSource(Source):
         )
 
     def check(self) -> Health:
-        """Whether the program is there."""
+        """Check that the program is installed."""
         return Health(ok=True, detail=self._sops.version())
 
 
 def _check_path(locator: Locator) -> str:
-    """The path, as sops cannot take it for anything else. Tells what is missing before sops is started."""
+    """Return the path in a form that cannot be an option. Checks it before sops is started."""
     path = locator.body
     if not path:
         raise ReferenceValueError(f"{locator.name}: needs a path", remedy=f"write {locator.name}:PATH")

@@ -34,12 +34,12 @@ MAX_MESSAGE: Final = 28 * 1024
 
 
 class TeamsChannel(Channel):
-    """A workflow's webhook (or a connector's), which knows where it posts. It tells no id."""
+    """A webhook of a workflow or a connector, for one channel. It returns no id."""
 
     settings: TeamsSettings
 
     def validate(self, to: str) -> None:
-        """Nothing, or the name of a webhook that is set."""
+        """Check for a configured webhook."""
         self._open_endpoint(to)
 
     def canonical(self, to: str) -> str:
@@ -47,13 +47,13 @@ class TeamsChannel(Channel):
         return self.settings.first_name(to)
 
     def send(self, message: Message, to: str) -> Delivery:
-        """As an Adaptive Card."""
+        """Send an Adaptive Card."""
         endpoint = self._open_endpoint(to)
         body = _make_card(message)
         if len(json.dumps(body)) > MAX_MESSAGE:
             raise UnsupportedError("Teams rejects messages of more than 28 KB", remedy="shorten it")
         reply = require_success(endpoint.post("", body))
-        # A connector answers 200 also where it failed, and says so in words.
+        # A connector also answers 200 to a failure, with a text.
         if reply.status == 200 and b"HTTP error 429" in reply.body:
             raise UnavailableError("Teams asks to try again later (429)", retry_after=reply.retry_after)
         if reply.status == 200 and b"failed" in reply.body:
@@ -61,7 +61,7 @@ class TeamsChannel(Channel):
         return Delivery()
 
     def check(self) -> Health:
-        """Whether a webhook is set: there is nothing that one could be asked."""
+        """Check that a webhook is configured; it cannot be called."""
         has_webhook = self.settings.has_webhooks()
         return Health(ok=has_webhook, detail="webhooks cannot be checked" if has_webhook else "no webhook is set")
 
@@ -78,7 +78,7 @@ class TeamsChannel(Channel):
 
 
 def _make_card(message: Message) -> dict[str, Any]:
-    """Rich text, in which nothing is markup, and a button for the link."""
+    """Return rich text without markup, and a button for the link."""
     heading = {"type": "TextRun", "text": _escape_template(subject_line(message)), "weight": "Bolder"}
     body: list[dict[str, Any]] = [{"type": "RichTextBlock", "inlines": [heading]}]
     after_gap = True

@@ -15,10 +15,10 @@ from sealpipe_plugins.vault.connections import ConnectionPool, Response
 
 
 class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
-    """Calls with one token in one namespace. Refusals are hvac's exceptions, with Vault's response as `response`."""
+    """Calls with one token in one namespace. Errors are hvac's exceptions, with Vault's `response` attached."""
 
     def __init__(self, pool: ConnectionPool, token: Secret | None, namespace: str) -> None:
-        # Not hvac's own: that makes a session of requests.
+        # Without super().__init__(), which creates a session of requests.
         self._pool = pool
         self._headers = {"X-Vault-Request": "true"}
         self._token = token
@@ -26,7 +26,7 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
             self._headers["X-Vault-Namespace"] = namespace
 
     def get_login_token(self, response: Any) -> Any:
-        """As hvac's own adapters do it."""
+        """Return the token of a login, like hvac's own adapters."""
         return response["auth"]["client_token"]
 
     def request(
@@ -39,7 +39,7 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
         params: Mapping[str, Any] | None = None,
         json: Any = None,
     ) -> Any:
-        """The JSON of a good answer, empty where it has none; numbers as the text that they were sent as."""
+        """Return the JSON of a 2xx response, or an empty map; numbers keep their spelling."""
         target = f"{url}?{urlencode(params)}" if params else url
         body = None if json is None else encode_exactly(json).encode()
         all_headers = {**self._headers, **(headers or {})}
@@ -49,7 +49,7 @@ class VaultAdapter(Adapter):  # type: ignore[misc]  # hvac has no types
 
 
 def decode_response(response: Response, method: str, url: str) -> Any:
-    """What an answer says. VaultError where it refuses, NotConfiguredError where it is not Vault's."""
+    """Decode a response. Raises VaultError for an error, NotConfiguredError if the server is not Vault."""
     text = _decode(response.body)
     if 200 <= response.status < 300:
         if response.body and not isinstance(text, dict):
@@ -66,13 +66,13 @@ def decode_response(response: Response, method: str, url: str) -> Any:
 
 
 class Number(str):
-    """A number as it is spelled."""
+    """A number that keeps its spelling."""
 
     __slots__ = ()
 
 
 def encode_exactly(value: Any) -> str:
-    """JSON of what was read, with its numbers as they were, and a map's keys in order: the same text for the same."""
+    """Encode as canonical JSON: numbers keep their spelling, keys are sorted."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, dict):
@@ -83,7 +83,7 @@ def encode_exactly(value: Any) -> str:
 
 
 def _decode(body: bytes) -> Any:
-    """A number stays the text that it is: its spelling may be a password's. None for what is not JSON."""
+    """Decode JSON; None if it is not JSON. Numbers keep their spelling, which may be a password's."""
     try:
         return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def _refuse_constant(_name: str) -> Any:
 
 
 def as_number(value: Any) -> int:
-    """A number of Vault's own, which was kept as text; 0 for none."""
+    """Return a number as an integer; 0 for none."""
     try:
         return int(value)
     except (TypeError, ValueError):
@@ -103,7 +103,7 @@ def as_number(value: Any) -> int:
 
 
 def get_member(value: Any, *names: str) -> Any:
-    """What stands under names in nested maps; None where one is missing."""
+    """Return a member of nested maps, or None."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

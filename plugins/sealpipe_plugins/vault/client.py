@@ -1,4 +1,4 @@
-"""One Vault, or OpenBao: which engine is mounted where, and reads of them (writes: writing.py)."""
+"""The client of Vault and OpenBao: mounts, reads and health (writes: writing.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Mount(NamedTuple):
-    """A secrets engine, and where it stands (without a slash at the end). `kind` is Vault's own word: kv, database."""
+    """A mounted secrets engine; `path` has no slash at its end, `kind` is Vault's type (kv, database)."""
 
     path: str
     versioned: bool
@@ -32,14 +32,14 @@ class Mount(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """What comes with a read of an engine that lends. `ends_at`: the lease or the token, whichever is first."""
+    """The lease of dynamic credentials. `ends_at` is the end of the lease or of the token, whichever is first."""
 
     ends_at: datetime
     remark: str
 
 
 class Vault:
-    """Looks up each mount once. Safe to use from several threads."""
+    """One server. Looks up each mount once. Thread-safe."""
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
         self.host, prefix = _parse_address(settings.addr, context)
@@ -54,7 +54,7 @@ class Vault:
         self._mounts: dict[str, list[Mount]] = {}
 
     def read(self, target: VaultPath) -> tuple[dict[str, Any], Lease | None]:
-        """What lives there: the keys of a key-value engine, or all that another engine answers."""
+        """Read the keys of a key-value engine, or the data of another engine."""
         mount = self.find_mount(target)
         if mount.versioned:
             return self._read_versioned(target, mount.path), None
@@ -65,7 +65,7 @@ class Vault:
         return self._read_any(target)
 
     def health(self) -> tuple[str, dict[str, Any]]:
-        """Vault's version, and what it knows of our token. Reads no secret."""
+        """Return Vault's version and the data of our token. Reads no secret."""
         options = {"standbyok": "true", "perfstandbyok": "true"}
         try:
             state = VaultAdapter(self.session.pool, None, "").get("/v1/sys/health", params=options)
@@ -76,7 +76,7 @@ class Vault:
         raise failure
 
     def describe_state(self) -> str:
-        """Whether Vault answers and takes our token, and what this may do; for people."""
+        """Describe server and token in a line. Raises PluginError if Vault or the token cannot be used."""
         version, token = self.health()
         policies = ", ".join(str(each) for each in token.get("policies", ()))
         lifetime = as_number(token.get("ttl"))
@@ -149,8 +149,8 @@ class Vault:
         return Lease(min(ends_at), "; ".join(remarks))
 
     def find_mount(self, target: VaultPath) -> Mount:
-        """The engine that a path belongs to. Raises SecretNotFoundError where there is none."""
-        with self._lock:  # the first one looks, and all that wait find it
+        """Return the engine of a path. Raises SecretNotFoundError if there is none."""
+        with self._lock:  # one thread looks it up, the others wait
             mounts = self._mounts.setdefault(target.namespace, [])
             for mount in mounts:
                 if target.path.startswith(f"{mount.path}/"):
@@ -171,7 +171,7 @@ class Vault:
             elif status == 403:
                 failure = self.session.access_denied(target.reference, target.path, target.namespace)
             elif status in (404, 405) and target.mount is not None and not has_words(error, "namespace not found"):
-                return Mount(target.mount, versioned=True)  # this Vault does not tell; most are
+                return Mount(target.mount, versioned=True)  # this Vault does not say; most are versioned
             else:
                 failure = read_error(error, target.reference, target.namespace)
         else:
@@ -203,7 +203,7 @@ def _require_map(data: Any, target: VaultPath) -> dict[str, Any]:
 
 
 def _parse_address(addr: str, context: Context) -> tuple[str, str]:
-    """Host (a port with it) and path of the address. NotConfiguredError where a token would travel in clear."""
+    """Return host, with its port, and path of the address. NotConfiguredError for http to another machine."""
     reference = f"the setting addr of {context.store}"
     try:
         parts = urlsplit(addr)

@@ -1,4 +1,4 @@
-"""HTTP connections to one Vault, kept for the next call: as many as there are threads that call.
+"""A pool of HTTP connections to one Vault, one for each thread that calls.
 
 They are the standard library's, over the sockets that the context opens. hvac's own, by `requests`, cost four times
 the CPU and read neither our certificates nor our proxies (docs/contributing/benchmarks.md, `vault-cpu`).
@@ -21,13 +21,13 @@ from sealpipe.plugin import NotConfiguredError, PluginError, UnavailableError
 from sealpipe_plugins.http_errors import connect_error
 
 BODY_LIMIT: Final = 32 * 1024 * 1024
-"""Bytes of an answer's body that are read."""
+"""Maximum bytes of a response's body."""
 
 HEAD_LIMIT: Final = 1024 * 1024
-"""Bytes of an answer's head that are read, with all that announces it."""
+"""Maximum bytes of a response's head, with informational responses."""
 
 _RETRY_DELAY: Final = 0.2
-"""Seconds in which a Vault that could not be reached is not tried again: the calls that wait for it fail at once."""
+"""Seconds after a failed connection in which calls fail at once."""
 
 
 _HEAD: Final = re.compile(
@@ -38,7 +38,7 @@ _HEAD: Final = re.compile(
 
 
 class Response(NamedTuple):
-    """An answer. Names of headers are found whatever their case."""
+    """A response. Names of headers are case-insensitive."""
 
     status: int
     headers: HTTPMessage
@@ -46,7 +46,7 @@ class Response(NamedTuple):
 
 
 class _Reader(io.BufferedReader):
-    """Keeps the lines of the answer's head."""
+    """A reader that records the lines of the head."""
 
     head: bytearray | None = None
 
@@ -65,7 +65,7 @@ class _Response(HTTPResponse):
         self.fp = _Reader(self.fp.detach())
 
     def begin(self) -> None:
-        """Read the head. Raises HTTPException where it is not exactly in the form that it has to have."""
+        """Read the head. Raises HTTPException if it is not exactly valid."""
         reader = self.fp
         if isinstance(reader, _Reader):
             reader.head = bytearray()
@@ -76,7 +76,7 @@ class _Response(HTTPResponse):
 
 
 class Connection(HTTPConnection):
-    """HTTP/1.1 over a socket of `open_socket`, for one thread at a time. `used` tells that it carried a request."""
+    """HTTP/1.1 over a socket of `open_socket`, for one thread at a time. `used` means that it has carried a request."""
 
     response_class = _Response
 
@@ -97,7 +97,7 @@ class Connection(HTTPConnection):
         self.sock = self._open_socket()
 
     def send(self, data: Any) -> None:
-        """Keep it until the request is whole: the base class hands over the head, with the token, before the body."""
+        """Buffer the request, because the base class sends the head before the body."""
         self._unsent += data
 
     def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
@@ -109,7 +109,7 @@ class Connection(HTTPConnection):
             raise ValueError("a header cannot have these characters")
         try:
             if self.sock is not None and _is_readable(self.sock):
-                self.close()  # Vault has hung up, or said what nobody asked for: not the answer to this
+                self.close()  # Vault has closed it, or has sent something that is not the response to this
             self._unsent.clear()
             self.request(method, target, body, headers)
             super().send(self._unsent)
@@ -117,7 +117,7 @@ class Connection(HTTPConnection):
                 _check_framing(response)
                 result = Response(response.status, response.headers, _read_body(response))
                 if response.chunked or response.version != 11:
-                    self.close()  # http.client is lax about chunks, so that the answer's end is not certain
+                    self.close()  # http.client is lax about chunks, so the end of the response is not certain
         except BaseException:
             self.close()
             raise
@@ -126,7 +126,7 @@ class Connection(HTTPConnection):
 
 
 class ConnectionPool:
-    """Connections to `host`; `prefix` is what Vault's address has behind the host. Safe for several threads."""
+    """Connections to `host`; `prefix` is the path of Vault's address. Thread-safe."""
 
     def __init__(self, open_socket: Callable[[], socket.socket], host: str, prefix: str = "") -> None:
         self._open_socket = open_socket
@@ -136,7 +136,7 @@ class ConnectionPool:
         self._last_failure: tuple[float, PluginError] | None = None
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
-        """Make one request. Raises UnavailableError or NotConfiguredError where no answer came."""
+        """Make one request. Raises UnavailableError or NotConfiguredError if there is no response."""
         if self._last_failure is not None and time.monotonic() - self._last_failure[0] < _RETRY_DELAY:
             raise copy_error(self._last_failure[1])
         try:
@@ -144,7 +144,7 @@ class ConnectionPool:
         except (OSError, HTTPException) as error:
             failure = self._connection_error(error)
         except ValueError:
-            # Before anything is sent: a namespace, or a token, that would break out of its header.
+            # Raised before anything is sent: a namespace or a token would break out of its header.
             raise NotConfiguredError(
                 "a namespace or a token contains invalid characters", remedy="check both"
             ) from None
@@ -156,14 +156,14 @@ class ConnectionPool:
         while self._free:
             self._free.pop().close()
 
-    __del__ = close  # for a run that ends without saying so
+    __del__ = close  # for a run that ends without close()
 
     def retry_at_once(self) -> None:
-        """Let the next call try, however little time has passed since the last one failed."""
+        """Let the next call try at once, even if the last one has just failed."""
         self._last_failure = None
 
     def set_timeout(self, seconds: float) -> None:
-        """From now on no step on the connections that are open takes longer."""
+        """Set the timeout of each step on the open connections."""
         for connection in self._free:
             connection.sock.settimeout(seconds)
 
@@ -200,7 +200,7 @@ class ConnectionPool:
 
 
 def copy_error(error: PluginError) -> PluginError:
-    """The same error for another call: each gets a locator of its own."""
+    """Copy an error for another call, because each gets its own locator."""
     return type(error)(error.message, remedy=error.remedy)
 
 
@@ -213,7 +213,7 @@ def _is_readable(sock: socket.socket) -> bool:
 
 
 def _check_framing(response: HTTPResponse) -> None:
-    """Refuse what leaves in doubt where the answer ends: the next one on the connection would be another's."""
+    """Refuse an ambiguous length: the next response on the connection could be mixed up with this one."""
     lengths, codings = (response.headers.get_all(name, []) for name in ("content-length", "transfer-encoding"))
     if response.status < 200 or response.headers.defects or len(lengths) + len(codings) > 1:
         raise HTTPException("an answer in a form that was not asked for")

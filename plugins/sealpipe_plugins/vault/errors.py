@@ -1,4 +1,4 @@
-"""What Vault's refusals mean. Its own words are never told: they may quote what was sent, or a database's address."""
+"""Maps Vault's errors. Its own text is never shown: it may quote the request, or a database's address."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _LOGINS: Final = (
     ("username or password", "user name or password is wrong", "check both"),
     ("address", "the role does not allow this machine's address", "check the role's token_bound_cidrs"),
 )  # fmt: skip
-"""Words of Vault's answer to a login, what they mean and what to do: the first that fits."""
+"""Words of Vault's response to a login, their meaning and the remedy; the first match counts."""
 
 
 def read_error(error: VaultError, reference: str, namespace: str) -> PluginError:
@@ -87,7 +87,7 @@ def read_error(error: VaultError, reference: str, namespace: str) -> PluginError
 
 
 def write_error(error: VaultError, reference: str, namespace: str) -> PluginError:
-    """The error for a write. As `refused`, but for what reads otherwise there."""
+    """Return the error for a write: as `read_error`, except for what differs for writes."""
     status = error.response.status
     if status == 413 or has_words(error, "too large"):
         kind, reason, remedy = _TOO_LARGE
@@ -101,7 +101,7 @@ def write_error(error: VaultError, reference: str, namespace: str) -> PluginErro
 
 
 def login_error(error: VaultError, store: str, method: str, path: str, namespace: str) -> PluginError:
-    """The error for a login by a method that is mounted at `path`."""
+    """Return the error for a login by a method that is mounted at `path`."""
     status = error.response.status
     plain_http = status == 400 and b"HTTPS server" in error.response.body
     if status not in (400, 401, 403, 404) or plain_http or has_words(error, "namespace not found"):
@@ -117,12 +117,12 @@ def login_error(error: VaultError, store: str, method: str, path: str, namespace
 
 
 def has_words(error: VaultError, words: str) -> bool:
-    """Whether Vault's answer has these words."""
+    """Whether Vault's response has these words."""
     return any(words in each.lower() for each in error.errors or ())
 
 
 def not_found_error(error: VaultError, reference: str, version: str | None, path: str) -> SecretNotFoundError:
-    """The error for a read of a key-value engine that found nothing."""
+    """Return the error for a read of a key-value engine that found nothing."""
     metadata = get_member(error.json, "data", "metadata")
     number = get_member(metadata, "version")
     if get_member(metadata, "destroyed") is True:

@@ -1,4 +1,4 @@
-"""Logging in to Vault: a table of methods. Files are read when they are needed, and tokens held closed."""
+"""Logins to Vault, by method. Files are read when they are needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Login(NamedTuple):
 
 
 def choose_method(settings: VaultSettings, context: Context) -> str:
-    """Which method is meant. NotConfiguredError where nothing is set that any could use."""
+    """Return the login method by the settings. NotConfiguredError if none is configured."""
     if settings.auth is not None:
         return settings.auth
     for name, is_meant in _SIGNS:
@@ -53,7 +53,7 @@ _SIGNS: tuple[tuple[str, Callable[[VaultSettings], object]], ...] = (
     ("userpass", lambda settings: settings.username),
     ("jwt", lambda settings: settings.role),
 )
-"""What is set, and the method that it means: the first one counts."""
+"""Settings and the method that they imply; the first match counts."""
 
 
 def log_in(name: str, settings: VaultSettings, context: Context, adapter: VaultAdapter) -> Login:
@@ -81,7 +81,7 @@ def _approle(settings: VaultSettings, context: Context, adapter: VaultAdapter) -
     if not settings.role_id:
         raise _missing_setting(context, "role_id", "VAULT_ROLE_ID")
     secret_id = settings.secret_id or _read_file(settings.secret_id_file, "secret_id_file", context)
-    secret_id_text = None if secret_id is None else secret_id.reveal()  # a role may be bound to addresses alone
+    secret_id_text = None if secret_id is None else secret_id.reveal()  # a role may be bound to addresses only
     return AppRole(adapter).login(
         settings.role_id, secret_id_text, use_token=False, mount_point=mount_path(settings, "approle")
     )
@@ -105,7 +105,7 @@ def _userpass(settings: VaultSettings, context: Context, adapter: VaultAdapter) 
     password = settings.password or _read_file(settings.password_file, "password_file", context)
     if not settings.username or password is None:
         raise _missing_setting(context, "password" if settings.username else "username")
-    # hvac puts these two into the address as they are.
+    # hvac does not quote these two.
     name, mount = quote(settings.username, safe=""), quote(mount_path(settings, "userpass"))
     return Userpass(adapter).login(name, password.reveal(), use_token=False, mount_point=mount)
 
@@ -129,7 +129,7 @@ def _read_token(settings: VaultSettings, context: Context) -> Secret:
 
 
 def _default_token_file(context: Context) -> Path | None:
-    """Where `vault login` leaves its token. It is VAULT_ADDR's: a named store is another Vault, and never gets it."""
+    """Return the token file of `vault login`, for the default store only: it belongs to VAULT_ADDR."""
     home = context.environ.get("HOME")
     if context.named or not home:
         return None
@@ -138,7 +138,7 @@ def _default_token_file(context: Context) -> Path | None:
 
 
 def _read_file(file: Path | None, setting: str, context: Context) -> Secret | None:
-    """The text of a file, without the line end that editors leave."""
+    """Read a file without surrounding white space. Raises NotConfiguredError."""
     if file is None:
         return None
     try:
@@ -155,7 +155,7 @@ def _read_file(file: Path | None, setting: str, context: Context) -> Secret | No
 
 
 def mount_path(settings: VaultSettings, default: str) -> str:
-    """Where the method is mounted: `default` unless it is set."""
+    """Return the mount of the method: `default` unless it is set."""
     return settings.auth_path.strip("/").removeprefix("auth/") or default
 
 

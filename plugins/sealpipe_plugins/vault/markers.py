@@ -1,4 +1,4 @@
-"""The marks of submissions beside a versioned key of Vault: one entry of its custom metadata, a list, newest last."""
+"""The markers of submissions, in an entry of the custom metadata of a versioned key of Vault, newest last."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sealpipe_plugins.vault.writing import Kv1Target
 ENTRY: Final = "sealpipe"
 """The entry's name."""
 MAX_VALUE: Final = 512
-"""Bytes of an entry's value, which is ASCII: Vault's own limit."""
+"""Maximum bytes of an entry's value: Vault's own limit."""
 MAX_ENTRIES: Final = 64
 """Entries of one key's custom metadata: Vault's own limit, which a patch can break, and nobody afterwards mend."""
 TRIES: Final = 8
 
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
-_REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy that knows no PATCH
+_REFUSED: Final = (400, 403, 404, 405, 413, 501)  # 501: a proxy without PATCH
 
 
 class _Metadata(NamedTuple):
@@ -34,10 +34,10 @@ class _Metadata(NamedTuple):
 
 
 def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
-    """Put a mark beside what is stored; False where the token may not, or there is no room. Raises UnavailableError.
+    """Add a marker; False if the token may not, or if there is no room. Raises UnavailableError.
 
-    `custom` is what was last seen. With check-and-set where the server has it for metadata; elsewhere the mark is
-    looked for afterwards, so that of two that write at once one may still lose the other's.
+    `custom` is the metadata last read. Uses check-and-set if the server has it for metadata; otherwise the marker is
+    read back, and of two concurrent writers one may lose the other's.
     """
     for _ in range(TRIES):
         metadata = _read_metadata(target) or _Metadata(custom)
@@ -52,7 +52,7 @@ def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
             return True
         current = target.read().custom
         if current is None:
-            return False  # a Vault from before there was any custom metadata
+            return False  # an old Vault without custom metadata
         if has_marker(current.get(ENTRY, ""), marker):
             return True
         custom = current
@@ -63,7 +63,7 @@ def add_mark(target: Kv1Target, marker: str, custom: Mapping[str, str]) -> bool:
 
 
 def _write_entry(target: Kv1Target, metadata: _Metadata, value: str) -> bool | None:
-    """Write the entry. False where that is refused, None where another was quicker."""
+    """Write the entry. False if it is refused, None if another writer was faster."""
     cas = {} if metadata.version is None else {"metadata_cas": Number(metadata.version)}
     entry_members = _make_body({ENTRY: value}, cas)
     is_written = _try_call(target, lambda adapter, url: adapter.request("PATCH", url, _MERGE, json=entry_members))
@@ -88,7 +88,7 @@ def _try_call(target: Kv1Target, call: Callable[[VaultAdapter, str], Any]) -> bo
 
 
 def _read_metadata(target: Kv1Target) -> _Metadata | None:
-    """The metadata as its own path tells it; None where the token may not read that."""
+    """Read the metadata; None if the token may not."""
     url = _metadata_url(target)
     try:
         response = target.vault.call(target.vault_path, "", lambda adapter: adapter.get(url), passed_statuses=_REFUSED)

@@ -1,4 +1,4 @@
-"""What a reference to Vault means, for reading and for writing."""
+"""Parse a reference to Vault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class VaultPath(NamedTuple):
 
 
 def parse_path(locator: Locator, namespace: str) -> VaultPath:
-    """What a locator means; `namespace` is that of the settings. ReferenceValueError where it means nothing."""
+    """Parse a locator; `namespace` is that of the settings. Raises ReferenceValueError."""
     mount, version = locator.param("mount"), locator.param("version")
     path = _check_path(locator.body, locator, "the path")
     if mount is None and "/" not in path:

@@ -1,4 +1,4 @@
-"""The session with one Vault: one login, what is known of its token, and its end."""
+"""The session with one Vault: login, token and its revocation."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ REVOKE_TIMEOUT: Final = 3.0
 """Seconds that revoking our token at the end may take."""
 
 VALID_FOR: Final = 5.0
-"""Seconds for which a token that Vault knew is taken to be known: 200 refusals are not 200 questions."""
+"""Seconds for which a token is assumed valid after a check, so that 200 denials cause one check."""
 
 
 class Session:
-    """Logs in when it is first asked, and once: 200 references must not lock an account. For several threads.
+    """Logs in once, at the first call: 200 references must not lock an account. Thread-safe.
 
-    `leased` is set by who reads what hangs on the token: then it is not revoked.
+    `has_lease` is set after a read of dynamic credentials, which end with the token: then it is not revoked.
     """
 
     def __init__(self, pool: ConnectionPool, settings: VaultSettings, context: Context) -> None:
@@ -43,11 +43,11 @@ class Session:
         self._valid_until = 0.0
 
     def adapter(self, namespace: str) -> VaultAdapter:
-        """hvac's way in, with our token. Raises NotConfiguredError, BackendAuthError, UnavailableError."""
+        """Return hvac's adapter with our token. Raises NotConfiguredError, BackendAuthError, UnavailableError."""
         return VaultAdapter(self.pool, self.login().token, namespace)
 
     def login(self) -> Login:
-        """Our token."""
+        """Return our token; log in if necessary."""
         with self._lock:
             if self._login_error is not None:
                 raise copy_error(self._login_error)
@@ -60,7 +60,7 @@ class Session:
             return self._login
 
     def login_with_end(self) -> Login:
-        """Our token, with its end; that is looked up for a token that was given to us."""
+        """Return our token with its end, which is looked up for a configured token."""
         with self._lock:
             login = self.login()
             if not login.is_end_known:
@@ -72,7 +72,7 @@ class Session:
             return login
 
     def look_up_token(self) -> dict[str, Any] | None:
-        """What Vault knows of the token; None where the token may not ask. BackendAuthError where it is none."""
+        """Look up the token's data; None if the token may not. BackendAuthError if it is invalid."""
         try:
             response = self.adapter(self.namespace).get("/v1/auth/token/lookup-self")
         except VaultError as error:
@@ -88,12 +88,12 @@ class Session:
         raise failure
 
     def access_denied(self, reference: str, path: str, namespace: str, capability: str = "read") -> PluginError:
-        """Why a path was refused: a token that is none is another matter than a policy, which lacks `capability`."""
+        """Return the error for a denied path: an invalid token, or a policy without `capability`."""
         with self._lock:
             if not self._is_token_valid():
                 return self._invalid_token()
         location = f" in the namespace {namespace}" if namespace else ""
-        # Whoever writes needs all three: to look first, for the first version, and for those after it.
+        # A write needs all three: to read first, for the first version and for later ones.
         needs = '["read"]' if capability == "read" else '["create", "read", "update"]'
         return AccessDeniedError(
             f"{reference}: the token has no right to {capability} {path}{location}",
@@ -101,7 +101,7 @@ class Session:
         )
 
     def close(self) -> None:
-        """Revoke a token that we logged in for, unless a lease hangs on it; and hang up."""
+        """Revoke our token, unless a lease depends on it, and close the connections."""
         with self._lock:
             login, self._login = self._login, None
         if login is not None and login.is_ours and not self.has_lease and not _has_ended(login.ends_at):
@@ -111,7 +111,7 @@ class Session:
         self.pool.close()
 
     def _is_token_valid(self) -> bool:
-        """Whether Vault knows the token: any that it knows may ask this, whatever its policies. True in doubt."""
+        """Whether the token is valid, by a call that every valid token may make. True in doubt."""
         if time.monotonic() < self._valid_until:
             return True
         try:
@@ -120,7 +120,7 @@ class Session:
             if error.response.status == 403 and not has_words(error, "preflight"):
                 return False
         except PluginError:
-            return True  # then what was refused is told as it was seen
+            return True  # unknown: report the original error
         self._valid_until = time.monotonic() + VALID_FOR
         return True
 

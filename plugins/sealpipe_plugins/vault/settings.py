@@ -1,4 +1,4 @@
-"""How Vault, or OpenBao, is reached and logged in to: under the names that their users know."""
+"""Settings of Vault and OpenBao, under the names of their own variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sealpipe.plugin.settings import PluginSettings
 
 
 def _seconds(value: object) -> object:
-    """As VAULT_CLIENT_TIMEOUT has it: 60, 60s or 2m."""
+    """Parse a duration like VAULT_CLIENT_TIMEOUT: 60, 60s or 2m."""
     match = re.fullmatch(r"([0-9]{1,5})(s|m)", value) if isinstance(value, str) else None
     return int(match[1]) * (60 if match[2] == "m" else 1) if match else value
 

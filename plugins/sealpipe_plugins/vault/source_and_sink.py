@@ -43,36 +43,36 @@ class VaultSource(Source):
         self._vault = Vault(settings, context)
 
     def fetch(self, locator: Locator) -> Document:
-        """The keys of a secret, or all that another engine answers; with its lease's end where it has one."""
+        """Fetch the keys of a secret, or another engine's data with the end of its lease."""
         content, lease = self._vault.read(parse_path(locator, self._vault.session.namespace))
         if lease is None:
             return Document(content)
         return Document(content, expires_at=lease.ends_at, remark=lease.remark)
 
     def check(self) -> Health:
-        """Whether Vault answers and takes our token, and what this may do."""
+        """Check that Vault answers and accepts our token."""
         return Health(ok=True, detail=self._vault.describe_state())
 
     def close(self) -> None:
-        """Revoke what we logged in for, and hang up."""
+        """Revoke our token and close the connections."""
         self._vault.session.close()
 
 
 class VaultSink(Sink):
-    """Both versions of the key-value engine. One with versions is written with check-and-set, and marked."""
+    """Both versions of the key-value engine. Version 2 is written with check-and-set and stores markers."""
 
     def __init__(self, settings: VaultSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._vault = Vault(settings, context)
 
     def describe(self, locator: Locator, mode: Mode) -> str:
-        """As the base says."""
+        """Describe the write."""
         vault_path = self._parse_target(locator)
         namespace_note = f" (namespace {vault_path.namespace})" if vault_path.namespace else ""
         return _DESCRIPTIONS[mode].format(path=vault_path.path, host=self._vault.host) + namespace_note
 
     def put(self, locator: Locator, fields: Sequence[SinkField], *, mode: Mode, marker: str) -> WriteResult:
-        """As the base says. The receipt's version is that of the key; empty in an engine without versions."""
+        """Store the values. The receipt's version is that of the key; empty in an engine without versions."""
         vault_path = self._parse_target(locator)
         wanted = _wanted_values(locator, fields)
         target = open_target(self._vault, vault_path)
@@ -98,11 +98,11 @@ class VaultSink(Sink):
         return WriteResult(locator, outcome.version, already=not outcome.wrote)
 
     def check(self) -> Health:
-        """Whether Vault answers and takes our token, and what this may do."""
+        """Check that Vault answers and accepts our token."""
         return Health(ok=True, detail=self._vault.describe_state())
 
     def close(self) -> None:
-        """Revoke what we logged in for, and hang up."""
+        """Revoke our token and close the connections."""
         self._vault.session.close()
 
     def _parse_target(self, locator: Locator) -> VaultPath:
@@ -116,7 +116,7 @@ class VaultSink(Sink):
 
 
 def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, bytes]:
-    """The values by key. ReferenceValueError for a key that cannot be one, UnsupportedError for what is not text."""
+    """Return the values by key. ReferenceValueError for an invalid key, UnsupportedError if not text."""
     for field in fields:
         if not field.key or any("\ud800" <= character <= "\udfff" for character in field.key):
             raise ReferenceValueError(
@@ -130,14 +130,14 @@ def _wanted_values(locator: Locator, fields: Sequence[SinkField]) -> dict[str, b
 
 
 def _comparable(value: Any) -> bytes:
-    """A value as bytes to compare; what is not text differs from all that anybody could want to store."""
+    """Return a value as bytes for comparison; a value that is not text never equals one to store."""
     if isinstance(value, str) and not isinstance(value, Number):
         return value.encode("utf-8", "surrogatepass")
     return b"\xff" + encode_exactly(value).encode()
 
 
 def _refuse_api_path(target: Kv1Target, state: KeyState, locator: Locator) -> None:
-    """Refuse a new key below data/: that belongs to the API's path, and nobody means it."""
+    """Refuse a new key below data/ or metadata/, which are part of the API's path only."""
     if target.has_markers and state.version == 0 and target.path.startswith(("data/", "metadata/")):
         raise ReferenceValueError(
             f"{locator}: begins with data/ or metadata/ after its mount, which are part of the API's path only",

@@ -21,13 +21,13 @@ from sealpipe_plugins.vault.errors import has_words, write_error
 from sealpipe_plugins.vault.path import VaultPath
 
 READ_DELAYS: Final = (0.0, 0.1, 0.4, 1.0)
-"""Seconds before each look for a write: a standby that answers reads may be behind the one that took it."""
+"""Seconds before each read of a write: a standby that answers reads may lag behind."""
 
 
 class KeyState(NamedTuple):
-    """What a place holds: None for nothing. `version` is what check-and-set wants, 0 for none.
+    """The state of a key: its data (None: nothing), and its version for check-and-set (0: none).
 
-    `custom` is its custom metadata; None where the engine keeps none.
+    `custom` is its custom metadata; None if the engine has none.
     """
 
     data: Mapping[str, Any] | None
@@ -36,17 +36,17 @@ class KeyState(NamedTuple):
 
 
 class Kv1Target:
-    """A place in an engine without versions. Nothing keeps two writers apart there."""
+    """A key in an engine without versions, which has no protection against concurrent writers."""
 
     has_markers: ClassVar[bool] = False
-    """Whether there is a place beside it for the marks of submissions."""
+    """Whether it can store markers."""
 
     def __init__(self, vault: Vault, vault_path: VaultPath, mount: str) -> None:
         self.vault, self.vault_path, self.mount = vault, vault_path, mount
         self.path = vault_path.path.removeprefix(f"{mount}/")
 
     def read(self) -> KeyState:
-        """What is there now."""
+        """Read the current state."""
         response = self._request(
             self.vault_path.path, lambda adapter: adapter.get(f"/v1/{quote(self.vault_path.path)}")
         )
@@ -54,9 +54,9 @@ class Kv1Target:
         return KeyState(data if isinstance(data, dict) else None)
 
     def write(self, before: KeyState, after: Mapping[str, Any]) -> int | None:
-        """Store it: the number of its version, 0 for none. None where another was quicker: then look again.
+        """Write and return the version (0: none), or None if another writer was faster.
 
-        Raises UnavailableError where it is not there, UnknownOutcomeError where that cannot be told.
+        Raises UnavailableError if it was not written, UnknownOutcomeError if that is unknown.
         """
         lost_error: UnavailableError
         try:
@@ -76,13 +76,13 @@ class Kv1Target:
         return None
 
     def confirm(self, version: int, after: Mapping[str, Any]) -> KeyState:
-        """What was stored, read back. Raises PluginError where it is something else."""
+        """Read back what was stored. Raises PluginError if it differs."""
         reference = self.vault_path.reference
         for delay in READ_DELAYS:
             time.sleep(delay)
             state = self._read_version(version)
             if state.data is None:
-                continue  # taken, and not to be seen yet
+                continue  # accepted, but not visible yet
             if is_same_json(state.data, after):
                 return state
             raise PluginError(
@@ -103,7 +103,7 @@ class Kv1Target:
         return 0
 
     def _read_after_lost_answer(self, before: KeyState) -> KeyState | None:
-        """What is there after a write whose answer was lost; None where nobody tells."""
+        """Return the state after a write without a response; None if it cannot be read."""
         for delay in READ_DELAYS:
             time.sleep(delay)
             self.vault.session.pool.retry_at_once()
@@ -117,14 +117,14 @@ class Kv1Target:
         return self.read()
 
     def _request(self, path: str, request: Callable[[VaultAdapter], Any]) -> Any:
-        """An answer; what came with the 404 where nothing is there."""
+        """Return a response; the body of a 404 if nothing exists."""
         try:
             return self.vault.call(self.vault_path, path, request)
         except VaultError as error:
             return error.json
 
     def _send(self, path: str, before: KeyState, request: Callable[[VaultAdapter], Any]) -> Any:
-        """The answer to a write; None where check-and-set failed."""
+        """Return the response to a write; None if check-and-set failed."""
         capability = "create" if before.data is None else "update"
         try:
             return self.vault.call(
@@ -138,19 +138,19 @@ class Kv1Target:
 
 
 class Kv2Target(Kv1Target):
-    """A place in an engine with versions: a write names the version that it comes after."""
+    """A key in an engine with versions: a write names the version that it follows."""
 
     has_markers = True
 
     def read(self) -> KeyState:
-        """The newest version: one that is deleted counts as nothing there, and keeps its number."""
+        """Read the newest version; a deleted one counts as nothing, but keeps its number."""
         return self._read_data(None)
 
     def _read_version(self, version: int) -> KeyState:
         return self._read_data(version)
 
     def _read_next_version(self, before: KeyState) -> KeyState:
-        # Only we, or one who stored the same, can have written it, and whatever came after it is another's.
+        # Only this write, or one with the same content, can be this version; later ones are from others.
         written = self._read_data(before.version + 1)
         return self.read() if written.data is None else written
 
@@ -164,7 +164,7 @@ class Kv2Target(Kv1Target):
         data, metadata = get_member(response, "data", "data"), get_member(response, "data", "metadata")
         custom = get_member(metadata, "custom_metadata")
         if isinstance(metadata, dict) and "custom_metadata" not in metadata:
-            custom_metadata = None  # a Vault from before there was any
+            custom_metadata = None  # an old Vault without custom metadata
         else:
             custom_metadata = custom if isinstance(custom, dict) else {}
         return KeyState(
@@ -182,7 +182,7 @@ class Kv2Target(Kv1Target):
 
 
 def open_target(vault: Vault, vault_path: VaultPath) -> Kv1Target:
-    """Return a place for writing. UnsupportedError where its engine is not a key-value engine."""
+    """Return a target for writing. UnsupportedError if its engine is not a key-value engine."""
     mount = vault.find_mount(vault_path)
     if mount.kind in ("kv", "generic"):
         return (Kv2Target if mount.versioned else Kv1Target)(vault, vault_path, mount.path)
@@ -198,5 +198,5 @@ def open_target(vault: Vault, vault_path: VaultPath) -> Kv1Target:
 
 
 def is_same_json(left: Mapping[str, Any] | None, right_side: Mapping[str, Any] | None) -> bool:
-    """Whether two maps are the same JSON: 5 is not "5"."""
+    """Whether two maps are equal as JSON: 5 is not "5"."""
     return encode_exactly(left) == encode_exactly(right_side)

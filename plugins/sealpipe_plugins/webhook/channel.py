@@ -65,7 +65,7 @@ class WebhookSettings(PluginSettings):
 
 
 class WebhookChannel(Channel):
-    """Somebody's HTTP endpoint. It takes a message by answering 2xx."""
+    """An HTTP endpoint, which accepts a message with a 2xx response."""
 
     def __init__(self, settings: WebhookSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -77,7 +77,7 @@ class WebhookChannel(Channel):
             )
 
     def validate(self, to: str) -> None:
-        """ReferenceValueError where it is not one https:// address, or http:// to this machine."""
+        """Raise ReferenceValueError unless it is an https:// address, or http:// to loopback."""
         try:
             parts = urlsplit(to)
             host, port = parts.hostname, parts.port
@@ -101,10 +101,10 @@ class WebhookChannel(Channel):
         return urlunsplit(parts._replace(netloc=parts.netloc.lower().removesuffix(default_port)))
 
     def send(self, message: Message, to: str) -> Delivery:
-        """POST it, once."""
+        """Send the message, once."""
         body = _make_body(message)
         headers: dict[str, str | Secret] = {
-            # A kept connection that was closed at the other end could not be told from one that broke on the way.
+            # With keep-alive, a connection that the server closed could not be distinguished from a broken one.
             "connection": "close",
         }
         if self.settings.secret is not None:
