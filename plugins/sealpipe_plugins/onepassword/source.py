@@ -121,14 +121,14 @@ class ServiceAccountSource(Source):
     def fetch_many(self, locators: Sequence[Locator]) -> dict[Locator, Document | PluginError]:
         """Fields' values."""
         results: dict[Locator, Document | PluginError] = {}
-        asked: dict[Locator, str] = {}
+        references: dict[Locator, str] = {}
         for locator in locators:
             try:
-                asked[locator] = _make_reference(locator)
+                references[locator] = _make_reference(locator)
             except PluginError as error:
                 results[locator] = error
-        resolved_values = self._sdk.resolve(list(asked.values())) if asked else {}
-        for locator, reference in asked.items():
+        resolved_values = self._sdk.resolve(list(references.values())) if references else {}
+        for locator, reference in references.items():
             item_parts = resolved_values[reference]
             results[locator] = item_parts if isinstance(item_parts, PluginError) else Document(item_parts)
         return results

@@ -118,12 +118,12 @@ def _make_body(message: Message) -> dict[str, Any]:
     for number, line in enumerate(split_lines(message)):
         if number:
             elements.append({"type": "text", "text": "\n"})
-        for piece in line:
-            if piece.secret and is_link(piece.text):
-                elements.append({"type": "link", "url": piece.text})
+        for segment in line:
+            if segment.secret and is_link(segment.text):
+                elements.append({"type": "link", "url": segment.text})
             else:
-                style = {"style": {"code": True}} if piece.secret else {}
-                elements.append({"type": "text", "text": piece.text, **style})
+                style = {"style": {"code": True}} if segment.secret else {}
+                elements.append({"type": "text", "text": segment.text, **style})
     section = {"type": "rich_text_section", "elements": elements}
     return {
         "text": as_mrkdwn(message) or subject_line(message),

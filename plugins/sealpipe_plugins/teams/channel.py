@@ -84,7 +84,7 @@ def _make_card(message: Message) -> dict[str, Any]:
     after_gap = True
     for line in split_lines(message):
         if line:
-            runs = [_make_run(piece) for piece in line]
+            runs = [_make_run(segment) for segment in line]
             body.append({"type": "RichTextBlock", "inlines": runs, "spacing": "Medium" if after_gap else "None"})
         after_gap = not line
     secret = message.secret.reveal()
@@ -100,10 +100,10 @@ def _make_card(message: Message) -> dict[str, Any]:
     return {"type": "message", "attachments": [{"contentType": kind, "contentUrl": None, "content": card}]}
 
 
-def _make_run(piece: Segment) -> dict[str, Any]:
-    if piece.secret:
-        return {"type": "TextRun", "text": piece.text, "fontType": "Monospace"}
-    return {"type": "TextRun", "text": _escape_template(piece.text)}
+def _make_run(segment: Segment) -> dict[str, Any]:
+    if segment.secret:
+        return {"type": "TextRun", "text": segment.text, "fontType": "Monospace"}
+    return {"type": "TextRun", "text": _escape_template(segment.text)}
 
 
 def _escape_template(text: str) -> str:
