@@ -5,9 +5,9 @@ from __future__ import annotations
 from house.figures import measure
 
 AT_MOST = {
-    "files": 152,
+    "files": 153,
     "longest": 300,
-    "modules": 76,
+    "modules": 74,
     "frames": 11,
     "frames_with_libraries": 23,
 }

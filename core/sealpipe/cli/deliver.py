@@ -16,7 +16,7 @@ from sealpipe.times import format_time
 
 if TYPE_CHECKING:
     from sealpipe.cli.disclosure import Disclosure
-    from sealpipe.client import Client
+    from sealpipe.driver import Driver
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.post import Share
@@ -130,7 +130,7 @@ def describe_share(share: Made, to: Targets) -> dict[str, Any]:
     }
 
 
-def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False) -> None:
+def finish(driver: Driver, share: Made, to: Targets, leave: Disclosure, *, as_json: bool, resend: bool = False) -> None:
     """Announce, deliver, print, and remove the entry: one share, one link, whenever the process is killed.
 
     A share's link goes to stdout through `leave` only. A failed delivery does not stop the others; its error is
@@ -138,11 +138,11 @@ def finish(client: Client, share: Made, to: Targets, leave: Disclosure, *, as_js
     """
     with keep_entry_on_error(share.entry):
         announce(share)
-        disclosure.set_step_outputs(client.session.registry, _outputs(share))
-        unsent = send_messages(client, share, resend=resend)
+        disclosure.set_step_outputs(driver.session.registry, _outputs(share))
+        unsent = send_messages(driver, share, resend=resend)
         try:
             write_files(share, to)
-            _put(client.session, share, to, leave, as_json=as_json)
+            _put(driver.session, share, to, leave, as_json=as_json)
         except DeliveryError as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = (
@@ -198,7 +198,7 @@ def _sealed(session: Session, share: Made, to: Targets) -> str | None:
     return sealed_link.seal(share.link, share.short_code, session.credential, to.get("bind"))
 
 
-def send_messages(client: Client, share: Made, *, resend: bool) -> DeliveryError | None:
+def send_messages(driver: Driver, share: Made, *, resend: bool) -> DeliveryError | None:
     """Send all messages, and print what was sent. Return the error of those that failed; None if all are out."""
     if share.deliveries is None:
         return None
@@ -207,7 +207,7 @@ def send_messages(client: Client, share: Made, *, resend: bool) -> DeliveryError
     before = {id(each) for each in share.deliveries.items if each.state == "sent"}
     told = len(share.warnings)
     try:
-        client.run(deliver(client.session, share, resend=resend))
+        driver.run(deliver(driver.session, share, resend=resend))
         error = None
     except DeliveryError as left:
         error = left

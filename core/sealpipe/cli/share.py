@@ -37,7 +37,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.client import Client
+    from sealpipe.driver import Driver
     from sealpipe.flows.share import post as sharing
     from sealpipe.flows.share.options import ShareOptions
 
@@ -61,13 +61,13 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     )
     deliver.check_seal(session, to)
     as_json = values["output"] == "json"
-    with Client.of_session(session) as client:
+    with Driver(session) as driver:
         if values["dry_run"]:
-            _print_plan(asked, client.run(sharing.rehearse(session, asked)), session, to, as_json=as_json)
+            _print_plan(asked, driver.run(sharing.rehearse(session, asked)), session, to, as_json=as_json)
             return
         outbox = context.open_outbox(values, session.credential)
-        made = client.run(sharing.share(session, asked, outbox, deliver=to))
-        deliver.finish(client, made, to, leave, as_json=as_json)
+        made = driver.run(sharing.share(session, asked, outbox, deliver=to))
+        deliver.finish(driver, made, to, leave, as_json=as_json)
 
 
 def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def unseal(sealed: str, **values: Any) -> None:
 
 def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, opened: Callable[[], Secret]) -> Secret:
     """Open the link if policies allow it; observers learn of it before and after, with its short code."""
-    from sealpipe.client import run
+    from sealpipe.driver import run
     from sealpipe.flows import policy
     from sealpipe.plugin import OutgoingAction
     from sealpipe.registry.stores import read_policy_hooks

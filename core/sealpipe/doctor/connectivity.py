@@ -18,8 +18,8 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 
 from sealpipe.api import Failure, Operation, Response, shares
 from sealpipe.api.refusals import service_error
-from sealpipe.client import run
 from sealpipe.doctor import Finding, failure, ok, warning
+from sealpipe.driver import run
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
 from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows.session import Session

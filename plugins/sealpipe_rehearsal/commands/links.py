@@ -92,7 +92,7 @@ def _passcode(reference: str | None) -> str | None:
 
 
 def _resolve(option: str, reference: str) -> str:
-    from sealpipe.client import run
+    from sealpipe.driver import run
     from sealpipe.flows.resolve import resolve_value
     from sealpipe.reference import parse
     from sealpipe.setup import registry
