@@ -24,7 +24,7 @@ def _request_wrong(stage: Stage) -> str:
 def _request_sign_in(stage: Stage) -> str:
     stage.browser.open(ask(stage.job, requires_login=True).collect_link)
     stage.browser.press("Open the form")
-    return "only by people who are signed in"
+    return "Only people who are signed in"
 
 
 def _request_address(stage: Stage) -> str:
@@ -137,9 +137,9 @@ REQUEST: dict[str, Callable[[Stage], str]] = {
     "request-form-late": _request_late,
     "request-sent": _request_sent,
     "request-no-prompts": _request_no_prompts,
-    "request-full": _request_ended("full", "The request has its answers"),
+    "request-full": _request_ended("full", "The request has all its submissions"),
     "request-expired": _request_ended("expired", "The request has expired"),
-    "request-not-found": _request_ended("none", "There is no such request"),
+    "request-not-found": _request_ended("none", "Request not found"),
     "owner-empty": _owner_empty,
     "owner-opened": _owner_opened,
     "owner-unread": _owner_unread,

@@ -31,7 +31,7 @@ def _share_no_tries(stage: Stage) -> str:
 
 def _origin(stage: Stage) -> str:
     stage.browser.open(stage.service.origin + "/")
-    return "There is nothing to see at this address"
+    return "Open a link that sealpipe printed"
 
 
 def _share_ready(stage: Stage) -> str:
@@ -84,7 +84,7 @@ def _share_damaged(stage: Stage) -> str:
     key = bytes(32)
     body = {"data": "A" * 80, "access_token": tokens.access_token(key)}
     stage.opens(link.share_link(stage.service.link_base_url, post(stage.service, body), key))
-    return "The content does not decrypt"
+    return "The content cannot be decrypted"
 
 
 def _share_wrong_key(stage: Stage) -> str:
@@ -118,5 +118,5 @@ SHARE: dict[str, Callable[[Stage], str]] = {
     "share-missing-key": _share_link(lambda full: full.partition("#")[0], "The link has no key"),
     "share-malformed-key": _share_link(lambda full: full[:-3], "The key in the link is damaged"),
     "share-encoded-hash": _share_link(lambda full: full.replace("#", "%23"), "The link was changed on its way"),
-    "share-not-found": _share_link(lambda full: full.replace("#", "x#"), "There is no such share"),
+    "share-not-found": _share_link(lambda full: full.replace("#", "x#"), "Share not found"),
 }

@@ -93,7 +93,7 @@ def test_what_does_not_open_is_counted_and_said(browser: Browser, job: Job) -> N
     asked.send("bm90IHNlYWxlZA==", encryption_type="none")
     browser.open(asked.access_link)
     text = browser.says("1 submission, " + OPENED, "6 submissions could not be opened", "8 received")
-    assert "1 submission came without end-to-end encryption" in text
+    assert "1 submission without end-to-end encryption" in text
     lines = [each.text for each in browser.all("#unread li")]
     assert len(lines) == len(damaged)
     for code, reason in damaged.items():
@@ -123,7 +123,7 @@ def test_an_expired_request_is_still_readable_and_a_removed_one_is_not(browser: 
     assert submissions(browser) == [list(FORM.items())]
     asked.remove()
     browser.press("Look again")
-    browser.says("There is no such request")
+    browser.says("Request not found")
     assert submissions(browser) == []
 
 

@@ -78,7 +78,7 @@ def test_a_link_of_the_command_line_opens_when_the_button_is_pressed(
     browser.says("Something was shared with you", "Loading this page has used no view.")
     assert spent(job.service, address) == (0, 0)
     browser.press("Open it")
-    browser.says("Staging", "this was the last: the link opens no more")
+    browser.says("Staging", "none: the link no longer opens")
     browser.press("Show DB_PASSWORD")
     assert values(browser) == [job.secret]
     assert spent(job.service, address) == (1, 0)
@@ -160,14 +160,14 @@ def test_a_title_and_a_description_are_shown_once_it_is_open(browser: Browser, s
 
 def test_an_empty_share_says_that_it_is_empty(browser: Browser, service: RunningService) -> None:
     opened(browser, send(service, []))
-    browser.says("there is nothing in it")
+    browser.says("The sender shared an empty list")
     assert values(browser) == []
 
 
 @pytest.mark.parametrize("text", [b"plain text", b'{"key": "k"}', b'["a"]', b"\xff\xfe", b""])
 def test_a_content_that_is_no_list_is_shown_as_it_came(browser: Browser, service: RunningService, text: bytes) -> None:
     opened(browser, send(service, text))
-    browser.says("Here it is as it came", "not-fields")
+    browser.says("is shown unchanged", "not-fields")
     assert values(browser) == [text.decode(errors="replace")]
 
 
@@ -246,7 +246,7 @@ def _of_another(address: str) -> str:
         (lambda address: address.replace("#1", "#k=1"), "malformed-key", "The key in the link is damaged"),
         (lambda address: address.replace("#", "%23"), "encoded-hash", "The link was changed on its way to you"),
         (lambda address: address.replace("#", "%2523"), "encoded-hash", "The link was changed on its way to you"),
-        (lambda address: address.replace("/s/", "/s/no"), "not-found", "There is no such share"),
+        (lambda address: address.replace("/s/", "/s/no"), "not-found", "Share not found"),
     ],
 )
 def test_a_link_that_was_changed_says_how_and_spends_nothing(
@@ -325,7 +325,7 @@ def test_what_was_damaged_at_the_service_is_told(browser: Browser, service: Runn
         browser.open(link.share_link(service.link_base_url, code, key))
         browser.press("Open it")
         assert reason(browser) in ("cannot-decrypt", "too-short", "not-base64")
-        assert browser.one("h1").text == "The content does not decrypt"
+        assert browser.one("h1").text == "The content cannot be decrypted"
 
 
 def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser, service: RunningService) -> None:
@@ -336,7 +336,7 @@ def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Browser,
     browser.cdp("Network.emulateNetworkConditions", offline=True, **conditions)
     try:
         browser.press("Open it")
-        browser.says("No answer came.")
+        browser.says("No response.")
     finally:
         browser.cdp("Network.emulateNetworkConditions", offline=False, **conditions)
     browser.press("Open it")
@@ -391,12 +391,12 @@ def test_a_timed_view_is_hidden_after_its_seconds(browser: Browser, extended: Ru
     browser.says("2 seconds once it is open")
     browser.press("Open it")
     browser.says("secret-value", "Hidden again in")
-    browser.says("It is hidden again", "2 seconds at a time")
+    browser.says("It is hidden again", "limits each view to 2 seconds")
     assert "secret-value" not in browser.run("return document.documentElement.outerHTML")
     browser.press("Back to the link")
     browser.press("Open it")
-    browser.says("secret-value", "this was the last")
-    browser.says("It is hidden again", "the link opens no more")
+    browser.says("secret-value", "none: the link no longer opens")
+    browser.says("It is hidden again", "the link no longer opens")
     assert browser.all("button") == []
 
 

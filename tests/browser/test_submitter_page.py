@@ -116,7 +116,7 @@ def test_loading_the_page_uses_no_access_and_opening_the_form_one(browser: Brows
     browser.says(SENT)
     browser.open(asked.collect_link)
     browser.press("Open the form")
-    text = browser.says("The form was opened as often as it may be", "accesses")
+    text = browser.says("The form cannot be opened again", "accesses")
     assert "Seal and send" not in text
     assert asked.typed() == [[("User name", "", "text"), ("Password", "x", "password")]]
 
@@ -142,7 +142,7 @@ def test_the_passcode_is_asked_for_until_it_is_right(browser: Browser, job: Job)
 
 SIGNED_IN: dict[str, tuple[dict[str, Any], str, str, bool]] = {
     # the request's condition, what the page says, who may answer
-    "login": ({"requires_login": True}, "only by people who are signed in", "a@example.org", False),
+    "login": ({"requires_login": True}, "Only people who are signed in", "a@example.org", False),
     "mfa": ({"requires_mfa": True}, "with a second factor", "a@example.org", True),
     "domain": ({"restricted_domains": ["example.org"]}, "people of certain organisations", "b@EXAMPLE.org", False),
 }
@@ -154,10 +154,10 @@ def test_who_may_not_answer_is_told_why_and_may_say_who_they_are(browser: Browse
     asked = ask(job, **condition)
     browser.open(asked.collect_link)
     browser.press("Open the form")
-    browser.says("not open to everybody", told, reason)
+    browser.says("request is restricted", told, reason)
     browser.press("Go on")
     browser.says("Please type an address")
-    browser.type("Signed in as (e-mail address)", email)
+    browser.type("Signed in as (email address)", email)
     if mfa:
         browser.named("with a second factor").click()
     browser.press("Go on")
@@ -181,9 +181,9 @@ def test_a_request_that_takes_nothing_says_why(browser: Browser, job: Job) -> No
     full.answer()
     expired.end()
     for link, told in (
-        (full.collect_link, "The request has its answers"),
+        (full.collect_link, "The request has all its submissions"),
         (expired.collect_link, "The request has expired"),
-        (f"{full.collect_link}x", "There is no such request"),
+        (f"{full.collect_link}x", "Request not found"),
     ):
         browser.open(link)
         browser.says(told)
@@ -208,7 +208,7 @@ def test_a_key_that_is_none_takes_no_answer(browser: Browser, job: Job, service:
     form(browser, asked.collect_link)
     browser.type("Password", "x")
     browser.press("Seal and send")
-    browser.says("The request cannot be answered", "Nothing was sent")
+    browser.says("The request cannot accept submissions", "Nothing was sent")
     assert not [url for url in browser.requests() if url.endswith("/submit")]
 
 
@@ -227,7 +227,7 @@ def test_an_empty_form_is_not_sent(browser: Browser, job: Job) -> None:
 def test_what_was_typed_stays_where_it_could_not_be_sent(browser: Browser, job: Job, service: RunningService) -> None:
     quick, late, gone = ask(job, max_submissions=1), ask(job), ask(job)
     for asked, happens, told in (
-        (quick, lambda: quick.answer({"Password": "first"}), "Somebody was quicker"),
+        (quick, lambda: quick.answer({"Password": "first"}), "reached its maximum number of submissions"),
         (late, late.end, "expired in the meantime"),
         (gone, lambda: service.service.store.change("DELETE FROM requests", {}), "removed in the meantime"),
     ):
@@ -249,7 +249,7 @@ def test_where_no_answer_comes_it_can_be_sent_again(browser: Browser, job: Job, 
             "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
         )
         browser.press("Seal and send")
-        browser.says("No answer came", "You can send it again")
+        browser.says("No response", "You can send it again")
     browser.cdp(
         "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
     )
@@ -296,7 +296,7 @@ def test_several_lines_dropped_onto_an_entry_stay_several(browser: Browser, job:
       return arguments[0].dispatchEvent(event)"""
     assert browser.run(drop, browser.named("Key"), "one line") is True, "left to the browser"
     assert browser.run(drop, browser.named("Key"), "two\nlines") is False
-    browser.says("You have pasted several lines")
+    browser.says("You pasted several lines")
     browser.press("Seal and send")
     browser.says(SENT)
     assert asked.typed()[0][0][1] == "two\nlines"
@@ -309,7 +309,7 @@ def test_several_lines_pasted_into_a_password_stay_several_and_hidden(browser: B
     browser.keys(Keys.CONTROL + "a", Keys.CONTROL + "c")
     browser.type("Password", "ab")
     browser.keys(Keys.ARROW_LEFT, Keys.CONTROL + "v")
-    browser.says("You have pasted several lines")
+    browser.says("You pasted several lines")
     assert browser.focused() == "Password"
     hidden = "return getComputedStyle(arguments[0]).webkitTextSecurity"
     assert browser.run(hidden, browser.named("Password")) == "disc"
@@ -401,7 +401,7 @@ def test_what_cannot_be_sent_is_told_beside_its_entry(browser: Browser, job: Job
     fill(browser, "Note", "whole")
     browser.named("Day").send_keys("12")
     browser.press("Seal and send")
-    browser.says("This is no whole date")
+    browser.says("This date is incomplete")
     assert asked.opened() == []
     fill(browser, "Day", "2026-12-24")
     browser.press("Seal and send")

@@ -1,5 +1,5 @@
-// What is typed: one entry for each prompt, by its type. No entry is checked for spelling or completed: browsers
-// send what is in such fields to others, or keep it.
+// The form: one entry per prompt, by its type. Spell check and completion are off: with them, browsers may store what
+// is typed or send it elsewhere.
 
 import { announce, make, revealButton, visible } from "./base.js";
 import { QR_LIMIT } from "./qr_picture.js";
@@ -12,7 +12,7 @@ const KINDS = new Map([
   ["password", { input: "password", code: true, grows: true }],
   ["date", { input: "date" }],
   ["multiline", { rows: 5, code: true }],
-  ["markdown", { rows: 6, hint: "Markdown: it is shown as the text that it is." }],
+  ["markdown", { rows: 6, hint: "Markdown, shown as plain text." }],
   ["source_code", { rows: 6, code: true }],
   ["url", { input: "url", hint: "A web address, such as https://example.com/" }],
   ["qr", { rows: 3, hint: `Text of up to ${QR_LIMIT.toLocaleString("en-GB")} characters, for a QR code.` }],
@@ -61,7 +61,7 @@ function area(id, { rows = 4, code = false }) {
 }
 
 function problem(type, control) {
-  if (control.validity.badInput) return "This is no whole date.";
+  if (control.validity.badInput) return "This date is incomplete.";
   if (type === "qr" && Array.from(control.value).length > QR_LIMIT) return `This is more than ${QR_LIMIT.toLocaleString("en-GB")} characters.`;
   // Half of a pair has no place in UTF-8: another program could not read it.
   if (/\p{Surrogate}/u.test(control.value)) return "This is not valid text.";
@@ -84,7 +84,7 @@ function grow(event, place, hint, changed) {
   large.classList.toggle("hides", small.type === "password");
   small.replaceWith(large);
   place.control = large;
-  hint.textContent = "You have pasted several lines: they are kept as they are.";
+  hint.textContent = "You pasted several lines: line breaks are kept.";
   hint.hidden = false;
   announce(hint.textContent);
   large.focus();

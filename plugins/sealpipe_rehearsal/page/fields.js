@@ -1,4 +1,4 @@
-// Fields for the eye, by their type. Whatever a field holds is hostile: it becomes text and nothing else.
+// Shows fields by their type. Values may be hostile, so they only ever become text.
 
 import { announce, count, hasUnseen, make, revealButton, visible } from "./base.js";
 import { qrPicture } from "./qr_picture.js";
@@ -75,7 +75,7 @@ function fieldItem(field, at, heading) {
     make("div", { class: kind.wide || value.includes("\n") ? "" : "row" }, shown, make("div", { class: "actions" }, actions)),
     kind.aside ? kind.aside(value) : null,
     kind.link ? whereTo(value) : null,
-    hasUnseen(value) ? make("p", { class: "hint" }, "Holds characters that cannot be seen or that change its direction.") : null,
+    hasUnseen(value) ? make("p", { class: "hint" }, "Contains invisible characters or ones that change the text direction.") : null,
   );
 }
 

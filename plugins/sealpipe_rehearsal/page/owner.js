@@ -1,4 +1,4 @@
-// Who asked, at the access link: every submission, opened in this browser with the link's key, which stays here.
+// The requester, at the access link: every submission, decrypted in this browser with the link's key.
 
 import { announce, ask, count, facts, make, mark, moment, serviceTag, show, showTitled, visible } from "./base.js";
 import { fieldList } from "./fields.js";
@@ -9,7 +9,7 @@ const AT_ONCE = 100;
 
 const UNREAD = {
   "cannot-decrypt": "sealed to another key, or damaged",
-  "not-fields": "opened, but holds no list of fields",
+  "not-fields": "opened, but not a list of fields",
 };
 
 /** Fetch the ciphertexts, open what opens, show all of it. */
@@ -18,7 +18,7 @@ export async function openSubmissions(route, seed, refuse, ended) {
   const look = async (again) => {
     const { status, value } = await ask("GET", `${route}/submissions`);
     if (status !== 200 || !value) return ended(status, value, () => look(false));
-    // The service's own word for the key: another link's key would only say of each that it does not open.
+    // Compared with the service's public key: with another link's key, every submission would just fail to open.
     if (value.public_key !== encodeBase64url(pair.publicKey)) return refuse("wrong-key");
     const opened = await Promise.all(value.submissions.map((each, at) => open(pair, each, at + 1)));
     return present(value, opened.reverse(), look, again);
@@ -50,7 +50,7 @@ function present(told, all, look, again) {
     facts(aboutRequest(told)),
     unread.length ? unreadNote(unread) : null,
     told.skipped_not_end_to_end_encrypted ? skippedNote(told.skipped_not_end_to_end_encrypted) : null,
-    read.length ? make("p", { class: "note" }, "Everybody who has the collect link can answer: an answer does not prove who wrote it.") : null,
+    read.length ? make("p", { class: "note" }, "The sender is not authenticated: anyone with the collect link can submit.") : null,
     make("div", { class: "actions" }, refresh, read.length ? close : null),
     read.map(submission),
   );
@@ -64,8 +64,8 @@ function howMany(read) {
 function aboutRequest(told) {
   const limit = told.max_submission;
   return [
-    ["Answers", limit === null ? `${told.received} received` : `${told.received} received of at most ${limit}`],
-    told.expired_at ? ["Takes answers until", moment(told.expired_at)] : ["Takes answers", "no more: the request has expired"],
+    ["Submissions", limit === null ? `${told.received} received` : `${told.received} received of at most ${limit}`],
+    told.expired_at ? ["Accepts submissions until", moment(told.expired_at)] : ["Accepts submissions", "no: the request has expired"],
   ];
 }
 
@@ -74,13 +74,13 @@ function unreadNote(unread) {
   return make(
     "div",
     { class: "error", id: "unread" },
-    `${count(unread.length, "submission")} could not be opened. What was sent stays at the service as it is.`,
+    `${count(unread.length, "submission")} could not be opened. They stay at the service unchanged.`,
     make("ul", { class: "unread" }, lines),
   );
 }
 
 function skippedNote(number) {
-  return make("p", { class: "error", id: "skipped" }, `${count(number, "submission")} came without end-to-end encryption: not shown here, and not to be trusted.`);
+  return make("p", { class: "error", id: "skipped" }, `${count(number, "submission")} without end-to-end encryption: not shown, and not to be trusted.`);
 }
 
 function submission({ number, code, created, fields }) {
@@ -90,7 +90,7 @@ function submission({ number, code, created, fields }) {
     { class: "submission", "aria-labelledby": id },
     make("h2", { id }, `Submission ${number}`),
     make("p", { class: "hint" }, moment(created), ", number ", make("code", {}, visible(code))),
-    fields.length ? fieldList(fields, "h3", AT_ONCE) : make("p", {}, "It holds no field."),
+    fields.length ? fieldList(fields, "h3", AT_ONCE) : make("p", {}, "It has no fields."),
   );
 }
 
@@ -100,7 +100,7 @@ function hide() {
     "hidden",
     "hidden",
     title,
-    make("p", { class: "lead" }, "They are gone from this page, and the key with them. The access link opens them again."),
+    make("p", { class: "lead" }, "They and the key are removed from this page. The access link opens them again."),
   );
   announce(title);
 }

@@ -1,6 +1,6 @@
-// A public key from a private scalar on P-256: the one step that WebCrypto does not offer.
+// The public key of a private scalar on P-256. By hand, because WebCrypto has no such operation.
 //
-// BigInt takes no constant time. It runs once for a page, on the machine of whoever holds the key.
+// BigInt is not constant-time. It runs once per page, on the machine of the key's owner.
 
 const P = 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n;
 const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;

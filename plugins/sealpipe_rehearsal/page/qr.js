@@ -1,4 +1,5 @@
-// A text as a QR code, written from ISO/IEC 18004:2015: the symbol. It knows no page and no network.
+// Text as a QR code (ISO/IEC 18004:2015): the symbol. By hand, because browsers have no QR encoder and the page loads
+// no third-party code.
 
 import { alignmentsASide, sizeOf, write } from "./qr_codewords.js";
 

@@ -1,5 +1,5 @@
-// Behind a request's link: without a fragment it is the collect link, for who answers; with one it is the access
-// link, for who asked. The service sees the same address both times, and serves this one page.
+// The page of a request's links: without a fragment it is the collect link, for the submitter; with one the access
+// link, for the requester. The service sees the same address for both.
 
 import { codeSegment, keepNothing, make, showReason, takeEncodedHash, takeFragment } from "./base.js";
 import { openSubmissions } from "./owner.js";

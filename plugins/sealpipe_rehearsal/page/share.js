@@ -73,7 +73,7 @@ function ready(key, told) {
     make("p", { class: "lead" }, "It is encrypted, and only this link opens it. Open it when you are ready to read it."),
     make("p", { class: "quiet" }, "Opening it may use up a view. Loading this page has used no view."),
     facts([
-      ["Available until", told.expired_at ? moment(told.expired_at) : "it is used up or withdrawn"],
+      ["Available until", told.expired_at ? moment(told.expired_at) : "its views are used or it is withdrawn"],
       told.timed_view ? ["Visible for", `${seconds(told.timed_view)} once it is open`] : null,
     ]),
     form,
@@ -91,7 +91,7 @@ function passcodeEntry(left) {
     { class: "entry" },
     make("label", { for: "passcode" }, "Passcode"),
     make("div", { class: "with-button" }, input, toggle),
-    make("p", { class: "hint", id: "tries" }, `The sender has given it to you another way. ${triesLeft(left)}`),
+    make("p", { class: "hint", id: "tries" }, `The sender gives it to you by another channel. ${triesLeft(left)}`),
   );
 }
 
@@ -128,7 +128,7 @@ function notOpened(part, status, value) {
   }
   // The share was there when the page looked: who cannot prove the token is told that there is none.
   if (status === 404 && value?.reason === "not-found") return refuse("wrong-key");
-  if (status === 0) return wrong(part, "No answer came. Whether a view was used is not known; please try again.", "no-answer");
+  if (status === 0) return wrong(part, "No response. A view may have been used; please try again.", "no-answer");
   return ended(status, value, () => look(part.key));
 }
 
@@ -156,11 +156,11 @@ async function opened(key, passcode, content) {
   let remark = null;
   try {
     fields = readFields(plaintext);
-    if (!fields.length) remark = make("p", { class: "note" }, "The sender has shared an empty list: there is nothing in it.");
+    if (!fields.length) remark = make("p", { class: "note" }, "The sender shared an empty list.");
   } catch {
-    // A view is spent: better the bare text than nothing at all.
+    // A view is used already, so show the raw text rather than nothing.
     fields = [{ key: "Content", value: new TextDecoder().decode(plaintext), type: "multiline" }];
-    remark = make("p", { class: "error", id: "reason" }, "The content is not a list of fields. Here it is as it came. (not-fields)");
+    remark = make("p", { class: "error", id: "reason" }, "The content is not a list of fields and is shown unchanged. (not-fields)");
   }
   const again = content.views_left === null || content.views_left > 0;
   const limit = content.timed_view;
@@ -178,7 +178,7 @@ async function opened(key, passcode, content) {
     fields.length ? fieldList(fields) : null,
     facts([
       ["Views", viewsLeft(content.views_left)],
-      ["Available until", content.expired_at ? moment(content.expired_at) : "it is used up or withdrawn"],
+      ["Available until", content.expired_at ? moment(content.expired_at) : "its views are used or it is withdrawn"],
     ]),
     make("div", { class: "actions" }, make("button", { type: "button", id: "hide", on: { click: hide } }, "Hide it now")),
   );
@@ -188,7 +188,7 @@ async function opened(key, passcode, content) {
 
 function viewsLeft(left) {
   if (left === null) return "it can be opened again";
-  return left > 0 ? `${left} left` : "this was the last: the link opens no more";
+  return left > 0 ? `${left} left` : "none: the link no longer opens";
 }
 
 function hidden(key, limit, again) {
@@ -198,8 +198,8 @@ function hidden(key, limit, again) {
     "hidden",
     "hidden",
     "It is hidden again",
-    make("p", { class: "lead" }, limit ? `The sender lets it be seen for ${seconds(limit)} at a time.` : "The content is gone from this page."),
-    make("p", {}, again ? "Opening it again may use up another view." : "Its last view is used up: the link opens no more."),
+    make("p", { class: "lead" }, limit ? `The sender limits each view to ${seconds(limit)}.` : "The content is gone from this page."),
+    make("p", {}, again ? "Opening it again may use up another view." : "Its last view is used: the link no longer opens."),
     again ? make("div", { class: "actions" }, reopen) : null,
   );
   announce("The content is hidden");

@@ -1,5 +1,5 @@
-// Who answers, at the collect link. Nothing is spent before the button is pressed; what is typed is sealed here to
-// the request's public key, and only then sent.
+// The submitter, at the collect link. No access is used before the button is pressed. Values are encrypted here to
+// the request's public key before they are sent.
 
 import { announce, ask, facts, make, mark, moment, revealButton, serviceTag, show, showTitled, visible } from "./base.js";
 import { entry } from "./entries.js";
@@ -7,11 +7,11 @@ import { decodeBase64url, sealBox, writeFields } from "./wire.js";
 
 const SEND = "Seal and send";
 
-// Why a form does not open to who is there, and what would help: `who` is what they have said of themselves so far.
+// Conditions of a request that a sign-in could meet.
 const SIGN_IN = {
-  login: "It may be answered only by people who are signed in.",
-  mfa: "It may be answered only by people who have signed in with a second factor.",
-  domain: "It may be answered only by people of certain organisations, and the address that you are signed in with is of another, or there is none.",
+  login: "Only people who are signed in can submit.",
+  mfa: "Only people who are signed in with a second factor can submit.",
+  domain: "Only people of certain organisations can submit, and you are not signed in with an address of one of them.",
 };
 
 /** Look at the request, ask for what it wants, open its form. `refuse` and `ended` tell why nothing can be done. */
@@ -41,9 +41,9 @@ function ready(part) {
     "ready",
     mark("sealed"),
     make("h1", { dir: "auto" }, title),
-    make("p", { class: "lead" }, "Somebody asks you for something. What you answer is sealed in this browser, and only they can read it."),
+    make("p", { class: "lead" }, "Someone asks you for information. It is encrypted in this browser, and only they can read it."),
     make("p", { class: "quiet" }, "Opening the form may use up an access. Loading this page has used none."),
-    facts([["Answers are taken until", moment(told.expired_at)]]),
+    facts([["Open until", moment(told.expired_at)]]),
     gate(part, "Open the form", input ? passcodeEntry(input) : null, input, read),
   );
 }
@@ -54,7 +54,7 @@ function passcodeEntry(input) {
     "div",
     { class: "entry" },
     make("label", { for: input.id }, "Passcode"),
-    make("p", { class: "hint", id: "passcode-hint" }, "Who asks you has given it to you another way."),
+    make("p", { class: "hint", id: "passcode-hint" }, "The sender of the link gives it to you by another channel."),
     make("div", { class: "with-button" }, input, toggle),
   );
 }
@@ -79,7 +79,7 @@ function gate(part, word, inside, first, read) {
     if (status === 403 && value?.reason === "passcode" && who.passcode) {
       first.setAttribute("aria-invalid", "true");
       first.select();
-      return tell("Wrong passcode. Nothing was used up.");
+      return tell("Wrong passcode. No access was used.");
     }
     if (status === 403 && SIGN_IN[value?.reason]) return signIn({ ...part, who }, value.reason);
     return part.ended(status, value, part.again);
@@ -101,9 +101,9 @@ function busy(button, word, works) {
   if (works) announce(word);
 }
 
-/** The rehearsal has no accounts: who is there says who they would be. */
+/** The rehearsal has no accounts: the submitter states an identity. */
 function signIn(part, reason) {
-  const title = "The request is not open to everybody";
+  const title = "The request is restricted";
   document.title = title;
   const email = make("input", { id: "email", type: "email", autocomplete: "off", autocapitalize: "off", spellcheck: "false", "aria-describedby": "email-hint error", value: part.who.signed_in_as ?? null });
   const mfa = make("input", { id: "mfa", type: "checkbox", checked: part.who.mfa === true });
@@ -118,8 +118,8 @@ function signIn(part, reason) {
     make(
       "div",
       { class: "entry" },
-      make("label", { for: "email" }, "Signed in as (e-mail address)"),
-      make("p", { class: "hint", id: "email-hint" }, "A rehearsal has no accounts: say who you would be signed in as. No mail is sent."),
+      make("label", { for: "email" }, "Signed in as (email address)"),
+      make("p", { class: "hint", id: "email-hint" }, "A rehearsal has no accounts: enter the address that you would be signed in with. No email is sent."),
       email,
     ),
     make("div", { class: "entry choice" }, mfa, make("label", { for: "mfa" }, "with a second factor")),
@@ -156,7 +156,7 @@ function form(part) {
     mark("open"),
     make("h1", { dir: "auto" }, visible(asked.title)),
     asked.description?.trim() ? make("p", { class: "lead", dir: "auto" }, visible(asked.description)) : null,
-    make("p", { class: "note" }, "What you type is sealed in this browser before it is sent. Only who asked has the key."),
+    make("p", { class: "note" }, "What you type is encrypted in this browser before it is sent. Only the requester has the key."),
     submitting(element, button, () => send(now)),
   );
   return undefined;
@@ -186,15 +186,15 @@ async function send(now) {
 
 // Nothing that was typed is lost: the form stays.
 const NOT_SENT = {
-  full: "Somebody was quicker: the request has all the answers that it takes.",
+  full: "The request has reached its maximum number of submissions in the meantime.",
   expired: "The request has expired in the meantime.",
   "not-found": "The request was removed in the meantime.",
 };
 
 function notSent(status, value) {
-  if (status === 0) return "No answer came. What you typed is still here; it may have arrived all the same. You can send it again.";
-  if (status === 413) return "It is too long for the service. Nothing was sent; what you typed is still here.";
-  return `${NOT_SENT[value?.reason] ?? "The service did not take it."} Nothing was sent; what you typed is still here.`;
+  if (status === 0) return "No response. What you typed is still here; it may have arrived anyway. You can send it again.";
+  if (status === 413) return "It is too long for the service. Nothing was stored; what you typed is still here.";
+  return `${NOT_SENT[value?.reason] ?? "The service refused it."} Nothing was sent; what you typed is still here.`;
 }
 
 // What is wrong with an entry is told beside it: a long form's end may be out of sight.
@@ -211,9 +211,9 @@ function sent(now, told) {
     "sent",
     "done",
     title,
-    make("p", { class: "lead" }, "Your answer was sealed in this browser before it left it. The service keeps it without being able to read it; only who asked has the key."),
-    make("p", {}, "Nothing of it stays on this page. If something was wrong with it, open the link again, send another answer and tell them which one counts."),
-    facts([["Your answer's number", make("code", { id: "number" }, visible(told.short_code))]]),
+    make("p", { class: "lead" }, "Your submission was encrypted in this browser. The service stores it but cannot read it; only the requester has the key."),
+    make("p", {}, "Nothing of it stays on this page. To correct something, open the link again, send another submission and tell the requester which one counts."),
+    facts([["Your submission's code", make("code", { id: "number" }, visible(told.short_code))]]),
   );
   announce(title);
 }

@@ -1,4 +1,4 @@
-// The wire format, read a third time, in WebCrypto and from the specification alone ("Client-side encryption").
+// The wire format in WebCrypto, a third reading of the specification ("Client-side encryption").
 //
 // Bytes are Uint8Array. What cannot be read is thrown as WireError, whose `reason` is one of the names below;
 // no error holds a key, a passcode or a plaintext.
