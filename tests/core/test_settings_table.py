@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import Counter
 
@@ -11,7 +12,11 @@ import pytest
 from sealpipe import UsageError
 from sealpipe import setting_values as values
 from sealpipe.cli import cli
+from sealpipe.cli.options import ARGUMENTS
 from sealpipe.config import Config, known_variables
+from sealpipe.flows.collect.options import CollectOptions
+from sealpipe.flows.request.options import RequestOptions
+from sealpipe.flows.share.options import ShareOptions
 from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe.settings_model import model
@@ -74,6 +79,22 @@ def test_every_default_is_what_its_own_parser_takes() -> None:
         if setting.default is not None:
             setting.parse(setting.default)
             assert not setting.choices or setting.default in setting.choices
+
+
+@pytest.mark.parametrize(
+    ("command", "options"), [("share", ShareOptions), ("request", RequestOptions), ("collect", CollectOptions)]
+)
+def test_an_option_has_the_default_of_its_argument_in_python(command: str, options: type) -> None:
+    arguments = inspect.signature(options).parameters
+    named = {ARGUMENTS.get(setting.name, setting.name): setting for setting in COMMANDS[command]}
+    both = named.keys() & arguments.keys()
+    assert len(both) >= 6
+    for name in both:
+        default, own = arguments[name].default, named[name].default
+        if own is None:
+            assert default in (None, (), False, inspect.Parameter.empty), name
+        else:
+            assert named[name].parse(own) == default, name
 
 
 def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:

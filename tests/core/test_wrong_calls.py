@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import AsyncClient, Client, Field, ProtocolError, SealpipeError, Secret, UsageError, resolve
-from sealpipe.calls.arguments import RULES
+from sealpipe.calls.arguments import RULES, Rule, find_rule
 from sealpipe.calls.table import Calls
+from sealpipe.reference import parse, parse_field, parse_target
 from sealpipe.wire import encoding, envelope, keys, sealed_box, tokens
 from sealpipe_rehearsal.control_client import mint
 from sealpipe_rehearsal.running_service import RunningService
@@ -135,14 +136,19 @@ def called(client: Client, method: str, given: dict[str, Any]) -> BaseException 
     return None
 
 
-def may_leave(name: str, value: object) -> bool:
+def rule(method: str, name: str) -> Rule | None:
+    return find_rule(method, inspect.signature(getattr(Client, method)).parameters[name])
+
+
+def may_leave(method: str, name: str, value: object) -> bool:
     """What is odd and no mistake: text with a line break in a title, say."""
     texts = isinstance(value, str) and "\ud800" not in value and "\udfff" not in value
     if texts and name in ("title", "description", "organization_id", "cursor", "name"):
         return True
     if texts and name == "short_code":
         return value in (" ", "x\ny", "\0")
-    return name in RULES and RULES[name].holds(value) and name != "resume"
+    found = rule(method, name)
+    return found is not None and found.holds(value) and name != "resume"
 
 
 @pytest.mark.parametrize(("method", "name"), CASES, ids=lambda each: each)
@@ -150,12 +156,12 @@ def test_a_hostile_argument_is_a_usage_error_and_nothing_is_sent(
     client: Client, ear: Ear, method: str, name: str
 ) -> None:
     for value in HOSTILE:
-        if name in ("wait", "on_progress") and may_leave(name, value):
+        if name in ("wait", "on_progress") and may_leave(method, name, value):
             continue  # it would wait, and what the caller's function does is the caller's
         before = ear.knocks
         error = called(client, method, {**VALID[method], name: value})
         if error is None or not isinstance(error, UsageError):
-            assert may_leave(name, value), (method, name, type(value), error)
+            assert may_leave(method, name, value), (method, name, type(value), error)
             assert error is None or isinstance(error, SealpipeError), (method, name, type(value), error)
             continue
         assert ear.knocks == before, (method, name, type(value))
@@ -166,7 +172,7 @@ def test_a_hostile_argument_is_a_usage_error_and_nothing_is_sent(
 @given(st.sampled_from(CASES), st.sampled_from(HOSTILE))
 def test_from_asyncio_it_is_the_same(case: tuple[str, str], value: Any) -> None:
     method, name = case
-    if may_leave(name, value):
+    if may_leave(method, name, value):
         return
 
     async def job() -> None:
@@ -184,8 +190,34 @@ def test_from_asyncio_it_is_the_same(case: tuple[str, str], value: Any) -> None:
 
 
 def test_every_parameter_of_every_method_has_a_rule() -> None:
-    assert {name for _, name in CASES} <= RULES.keys()
+    assert [case for case in CASES if rule(*case) is None] == []
     assert {name for name in vars(Calls) if not name.startswith("_")} == set(VALID)
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value"),
+    [
+        ("share", "fields", [parse_field("A=env:A")]),
+        ("share", "passcode", parse("env:A")),
+        ("share", "also_to", [parse("file:a")]),
+        ("share", "send", [parse_target("email:a@example.com")]),
+        ("share", "params", [("TO", parse("env:TO"))]),
+        ("request", "seed_to", parse("file:a")),
+        ("request", "params", {"TO": parse("env:TO")}),
+        ("collect", "to", [parse("file:a")]),
+    ],
+)
+def test_a_parsed_reference_is_taken_where_the_signature_has_one(method: str, name: str, value: object) -> None:
+    found = rule(method, name)
+    assert found is not None
+    assert found.holds(value)
+
+
+def test_a_request_of_a_raw_body_takes_no_reference_to_a_passcode() -> None:
+    found = rule("create_request", "passcode")
+    assert found is not None
+    assert not found.holds(parse("env:A"))
+    assert found.holds(Secret("1234"))
 
 
 # -- missing and unknown ------------------------------------------------------------------------

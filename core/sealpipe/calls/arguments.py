@@ -1,6 +1,6 @@
 """What a call from Python is given, checked before anything is sent: a wrong call is a UsageError that names what.
 
-One table: a parameter of one name means the same in every call. No value is shown, for it may be a secret.
+One name means the same in every call, and one type too. No value is shown, for it may be a secret.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ from os import PathLike, fsencode, fspath
 from typing import Any, Final
 
 from sealpipe.errors import EncodingError, PointError, UsageError
+from sealpipe.reference import FieldSpec, Reference, Target
 from sealpipe.secret import Secret
 from sealpipe.setting_values import NOTIFY_ON
+from sealpipe.state.entry import Entry
 from sealpipe.wire.encoding import decode_base64, decode_base64url
+from sealpipe.wire.fields import Field
 from sealpipe.wire.jsontext import dumps, is_text
 
 MOST: Final = 2**31 - 1
 LONGEST: Final = 4096
 """Characters of a short code, which stands in an address."""
+_ANY_ORDER: Final = (list, tuple, set, frozenset)
 _KEY: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.ASCII)
 
 
@@ -54,9 +58,15 @@ def checked(function: Callable[..., Any], args: Sequence[Any], options: Mapping[
     for argument, value in given.items():
         if value is None and _takes_none(parameters.parameters[argument]):
             continue
-        rule = SPECIAL.get((name, argument)) or RULES.get(argument)
+        rule = find_rule(name, parameters.parameters[argument])
         if rule is not None and not rule.holds(value):
             raise UsageError(f"{name}(): {argument} is not {rule.what}", remedy=f"give {argument} as {rule.what}")
+
+
+def find_rule(call: str, parameter: Parameter) -> Rule | None:
+    """What an argument of a call has to be: by its name, else by its type."""
+    by_type = BY_TYPE.get(str(parameter.annotation).removesuffix(" | None"))
+    return SPECIAL.get((call, parameter.name)) or RULES.get(parameter.name) or by_type
 
 
 def _takes_none(parameter: Parameter) -> bool:
@@ -90,8 +100,12 @@ def _code(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST and is_text(value)
 
 
-def _texts(value: object) -> bool:
-    return isinstance(value, list | tuple | set | frozenset) and all(map(_text, value))
+def _list_of(holds: Callable[[Any], bool], kinds: tuple[type[Any], ...] = (list, tuple)) -> Callable[[Any], bool]:
+    """What is of one of these kinds, and holds nothing but what `holds` finds right."""
+    return lambda value: isinstance(value, kinds) and all(map(holds, value))
+
+
+_texts = _list_of(_text, _ANY_ORDER)
 
 
 def _secret(value: object) -> bool:
@@ -170,27 +184,19 @@ def _key(value: object) -> bool:
     return isinstance(value, str) and _KEY.fullmatch(value) is not None
 
 
-def _pairs(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_text, pair)) for pair in value
-    )
+def _pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_text, value))
 
 
-def _fields(value: object) -> bool:
-    from sealpipe.wire.fields import Field
-
+def _field(value: object) -> bool:
     # A large value is looked at when it is sealed; half a character in a small one is told by name here.
-    return isinstance(value, list | tuple) and all(
-        _text(each) or (isinstance(each, Field) and _secret(each.value)) for each in value
-    )
+    return _text(value) or isinstance(value, FieldSpec) or (isinstance(value, Field) and _secret(value.value))
 
 
-def _prompts(value: object) -> bool:
+def _prompt(value: object) -> bool:
     from sealpipe.prompts import Prompt
 
-    return isinstance(value, list | tuple) and all(
-        _text(each) or (isinstance(each, Prompt) and all(map(_text, each))) for each in value
-    )
+    return _text(value) or (isinstance(value, Prompt) and all(map(_text, value)))
 
 
 def _json(value: object) -> bool:
@@ -203,8 +209,13 @@ def _json(value: object) -> bool:
     return True
 
 
-def _strings(value: object) -> bool:
-    return isinstance(value, Mapping) and all(_text(name) and _text(each) for name, each in value.items())
+def _params(value: object) -> bool:
+    pairs = value.items() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else [None]
+    return all(isinstance(each, tuple) and len(each) == 2 and _text(each[0]) and _reference(each[1]) for each in pairs)
+
+
+def _reference(value: object) -> bool:
+    return _text(value) or isinstance(value, Reference)
 
 
 def _events(value: object) -> bool:
@@ -217,12 +228,7 @@ def _request(value: object) -> bool:
     return _code(value) or isinstance(value, Receipt)
 
 
-def _requests(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(map(_request, value))
-
-
 def _opens(value: object) -> bool:
-    from sealpipe.reference import Reference
     from sealpipe.wire.keys import KeyPair
 
     return _secret(value) or isinstance(value, Reference | KeyPair)
@@ -238,60 +244,56 @@ def _one_of(*words: str) -> Rule:
     return Rule(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
 
 
-def _entry(value: object) -> bool:
-    from sealpipe.state.entry import Entry
-
-    return isinstance(value, Entry)
-
-
 _TEXT = Rule("text (a str of whole characters)", _text)
 _TEXTS = Rule("a list of texts", _texts)
 _SECRET = Rule("text or a Secret", _secret)
-_COUNT = Rule(f"a whole number from 1 to {MOST}", _count)
-_FLAG = Rule("True or False", lambda value: isinstance(value, bool))
-_MOMENT = Rule("a datetime with a time zone", _moment)
-_DURATION = Rule('a timedelta, or text such as "24h"', _duration)
-_PATH = Rule("a path", _path)
 _TOKEN = Rule("32 bytes in base64url, 43 characters without padding", _token)
 
-RULES: Final[Mapping[str, Rule]] = {
-    **dict.fromkeys(
-        ("title", "description", "organization_id", "confirm", "pick", "cursor", "seed_to", "name"), _TEXT
+BY_TYPE: Final[Mapping[str, Rule]] = {
+    "str": _TEXT,
+    "str | Secret": _SECRET,
+    "str | Path": Rule("a path", _path),
+    "int": Rule(f"a whole number from 1 to {MOST}", _count),
+    "bool": Rule("True or False", lambda value: isinstance(value, bool)),
+    "datetime": Rule("a datetime with a time zone", _moment),
+    "timedelta | str": Rule('a timedelta, or text such as "24h"', _duration),
+    "Sequence[str]": _TEXTS,
+    "Reference | str": Rule(_TEXT.what, _reference),
+    "Sequence[Reference | str]": Rule(_TEXTS.what, _list_of(_reference, _ANY_ORDER)),
+    "Sequence[Target | str]": Rule(
+        _TEXTS.what, _list_of(lambda each: _text(each) or isinstance(each, Target), _ANY_ORDER)
     ),
-    **dict.fromkeys(("message_template", "base_url", "link_base_url", "service_tag"), _TEXT),
-    **dict.fromkeys(("send", "passcode_to", "also_to", "to", "references"), _TEXTS),
-    **dict.fromkeys(("restricted_domains", "ip_whitelist"), _TEXTS),
-    **dict.fromkeys(("api_key", "api_key_previous", "passcode"), _SECRET),
-    **dict.fromkeys(("page", "limit", "views", "timed_view", "max_submissions"), _COUNT),
-    **dict.fromkeys(("requires_login", "requires_mfa", "passcode_generate", "resend"), _FLAG),
-    **dict.fromkeys(("expires_at", "since", "until"), _MOMENT),
-    **dict.fromkeys(("expires_in", "wait"), _DURATION),
-    **dict.fromkeys(("outbox", "keep", "folder", "state", "ca_file"), _PATH),
+}
+"""What an argument of such a type has to be, or None where that is taken, unless its name says more."""
+
+RULES: Final[Mapping[str, Rule]] = {
+    "passcode": Rule(_SECRET.what, lambda value: _secret(value) or _reference(value)),
     **dict.fromkeys(("access_token", "passcode_verifier"), _TOKEN),
     "short_code": Rule(f"a short code, of at most {LONGEST} characters", _code),
     "data": Rule("an envelope in standard base64 with padding, at least 44 bytes of it", _base64(44)),
     "item_key_wrap": Rule("a box in standard base64: 142 bytes, the first of them 1", _base64(142, 142, 1)),
     "public_key": Rule("the 65 bytes of an uncompressed point on P-256", _point),
     "idempotency_key": Rule("1 to 255 visible ASCII characters", _key),
-    "fields": Rule("a list of Fields and references", _fields),
-    "prompts": Rule("a list of Prompts and texts", _prompts),
-    "params": Rule("a mapping of names to references", _strings),
+    "fields": Rule("a list of Fields and references", _list_of(_field)),
+    "prompts": Rule("a list of Prompts and texts", _list_of(_prompt)),
+    "params": Rule("a mapping of names to references", _params),
     "arguments": Rule("a mapping of JSON values by name, at most 90 levels deep", _json),
     "notify_on": Rule(f"a list of {', '.join(NOTIFY_ON)}", _events),
     "request": Rule("a short code or a Receipt", _request),
-    "requests": Rule("a list of short codes and Receipts", _requests),
+    "requests": Rule("a list of short codes and Receipts", _list_of(_request)),
     "key": Rule("`credential`, a reference, a Secret or a key pair", _opens),
     "status": _one_of("expired"),
     "custody": _one_of("auto", "require", "off"),
     "mode": _one_of("create", "replace", "merge"),
     "after": _one_of("keep", "expire"),
-    "entry": Rule("an open entry of an Outbox", _entry),
+    "entry": Rule("an open entry of an Outbox", lambda value: isinstance(value, Entry)),
     "on_progress": Rule("a function", callable),
     "deadline": Rule('a number of seconds, a timedelta, or text such as "60s"', _deadline),
 }  # fmt: skip
 
 SPECIAL: Final[Mapping[tuple[str, str], Rule]] = {
-    ("create_request", "fields"): Rule("a list of pairs of texts: prompt and type", _pairs),
+    ("create_request", "fields"): Rule("a list of pairs of texts: prompt and type", _list_of(_pair)),
+    ("create_request", "passcode"): _SECRET,
     ("request", "key"): Rule("`credential`, `new` or a key pair", _seals),
 }
 """Where a name means something else in one call."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from operator import call
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sealpipe.errors import PayloadTooLargeError, PluginError, UnavailableError
@@ -159,7 +160,7 @@ def fetch_all(
 
 def _run_concurrently(jobs: Sequence[Callable[[], Answers]], most: int) -> list[Answers]:
     if len(jobs) <= 1 or most == 1:
-        return [job() for job in jobs]  # no thread where one will do
+        return [*map(call, jobs)]  # no thread where one will do
     from concurrent.futures import ThreadPoolExecutor  # it loads logging, too
 
     answers: list[Answers] = [{} for _ in jobs]
@@ -208,7 +209,7 @@ class _StoreReader:
         if self._outage is not None and self._end is not None and time.monotonic() >= self._end:
             return {locator: _copy(self._outage, locator.text) for locator in locators}
         try:
-            found = call_plugin(f"the source {self._name}", lambda: self._source.fetch_many(locators))
+            found = call_plugin(f"the source {self._name}", partial(self._source.fetch_many, locators))
             answers: Answers = {locator: _check_answer(locator, found) for locator in locators}
         except PluginError as error:
             answers = _fail_all(error, locators)

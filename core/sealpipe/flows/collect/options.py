@@ -136,7 +136,7 @@ class CollectOptions:
     """How long to wait for a submission; None: not at all."""
     pick: str = "only"
     """Which submission to take: only, newest, oldest, each, or a submission's short code or marker."""
-    to: Sequence[str | Reference] = ()
+    to: Sequence[Reference | str] = ()
     """The sinks that store it."""
     mode: Mode = "create"
     """What to do if a target exists: fail (create), overwrite (replace) or add keys (merge)."""
