@@ -150,8 +150,8 @@ def credential_leak_error(what: str) -> UsageError:
     """The error for what must not leave: it names the part that holds a secret of ours, and shows nothing."""
     return UsageError(
         f"{what} holds the credential: nothing was sent",
-        remedy="see what the title, the prompts, the passcode or the arguments are made of, and who chooses that: "
-        "the custody secret opens all that is sealed to the key, and never leaves this machine",
+        remedy="check where the title, the prompts, the passcode and the arguments come from: "
+        "the custody secret decrypts everything encrypted to the key, and never leaves this machine",
     )
 
 

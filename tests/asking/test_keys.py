@@ -172,7 +172,7 @@ def test_a_place_that_nobody_can_read_back_is_refused_and_nothing_is_put_there(j
         environ = {"GITHUB_TOKEN": fake_github.TOKEN, "GITHUB_API_URL": hub.base_url}
         done = stops(job, 2, *NEW, "github-secret:acme/app#SEED", **environ)
     assert hub.asked == []
-    assert "nobody could read the seed back" in done.err
+    assert "cannot be read back, so the seed would be lost" in done.err
 
 
 FORGETFUL = """
@@ -212,7 +212,7 @@ def test_a_place_that_gives_back_something_else_stops_it_before_anything_is_sent
     site = Site(tmp_path / "site")
     site.install("forgetful", HOOKS, FORGETFUL)
     done = stops(job, 14, *NEW, "forgetful:x", PYTHONPATH=site.path)
-    assert "forgetful:x does not give back the seed that was stored there; no request was made" in done.err
+    assert "forgetful:x does not return the seed that was stored there; no request was created" in done.err
     seed = (job.terminal.here / "forgetful.txt").read_text()
     assert len(decode_base64url(seed)) == 32
     nothing_shown(done, seed, seed[:-1])

@@ -54,7 +54,7 @@ SETTINGS = {
         FIELD, "cannot be read: Is a directory", "SEALPIPE_API_KEY_FILE", NONE | {"SEALPIPE_API_KEY_FILE": "."}
     ),
     "a credential of another service": Bad(
-        FIELD, "the service tag is set to 'acme'", "unset SEALPIPE_SERVICE_TAG", {"SEALPIPE_SERVICE_TAG": "acme"}
+        FIELD, "the service tag is 'acme'", "unset SEALPIPE_SERVICE_TAG", {"SEALPIPE_SERVICE_TAG": "acme"}
     ),
     "http:// to another host": Bad(
         FIELD,
@@ -122,7 +122,9 @@ PASSCODES = {
     "a passcode that may be missing": Bad(
         [*FIELD, "--passcode-from", "env:NOT_SET?optional=1"], "passcode", "optional"
     ),
-    "two passcodes": Bad([*FIELD, "--passcode-from", "dotenv:two.env#*"], "2 values where one belongs", "#KEY"),
+    "two passcodes": Bad(
+        [*FIELD, "--passcode-from", "dotenv:two.env#*"], "2 values, but only one is possible here", "#KEY"
+    ),
 }
 
 OPTIONS = {
@@ -314,8 +316,8 @@ def test_the_credential_is_in_no_text_that_goes_out_in_clear(
 def test_a_path_is_no_short_code(user: Terminal, service: RunningService, command: str, code: str) -> None:
     done = user.sealpipe("shares", command, code)
     assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert "is no short code" in done.err
-    assert "give the code that `share` told" in done.err
+    assert "is not a short code" in done.err
+    assert "give the code that `sealpipe share` printed" in done.err
 
 
 @pytest.mark.parametrize("code", ["../keys", "a/b", "a?b=c", "a#b", "%2e%2e", "a b", "é"])
@@ -353,7 +355,7 @@ def test_a_link_with_its_key_is_no_short_code_and_the_service_never_gets_it(
     for given in [word, f"code:{word}"] if command == "collect" else [word]:
         done = user.sealpipe(*command.split(), given)
         assert (done.code, done.out, service.seen()) == (2, "", [])
-        assert "no short code: nothing was sent" in done.err
+        assert "not a short code: nothing was sent" in done.err
         assert LINK_KEY[1:20] not in done.err
 
 
@@ -375,5 +377,5 @@ def test_a_proxy_that_is_no_address_is_told_without_its_login(bare: Terminal, co
     }
     done = bare.sealpipe(command, "--deadline", "1s", HTTPS_PROXY=proxy, **environ)
     assert done.code == 2
-    assert "the proxy of the environment is not an http(s) address" in done.err
+    assert "the environment's proxy is not an http:// or https:// address" in done.err
     assert "canary" not in done.out + done.err

@@ -54,7 +54,7 @@ def test_a_passcode_is_wanted_refused_and_taken(user: Terminal) -> None:
 @pytest.mark.parametrize(
     ("reference", "told"),
     [
-        ("dotenv:two.env#*", "dotenv:two.env#* gives 2 values where one belongs"),
+        ("dotenv:two.env#*", "dotenv:two.env#* gives 2 values, but only one is possible here"),
         ("env:NOT_SET?optional=1", "--passcode-from: env:NOT_SET?optional=1 has no value"),
     ],
 )

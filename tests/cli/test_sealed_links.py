@@ -206,7 +206,7 @@ def test_a_bound_link_opens_only_for_who_names_the_same_text(user: Terminal, ser
     assert opened(service, user.sealpipe("unseal", sealed, *BOUND, "--expect", code).out.strip()) == {"Note": "x"}
     refused = user.sealpipe("unseal", sealed)
     assert (refused.code, refused.out) == (2, "")
-    assert "is bound to a text, and none is named" in refused.err
+    assert "is bound to a text: --bind is missing" in refused.err
     other = user.sealpipe("unseal", sealed, "--bind", "github:acme/app:78")
     assert (other.code, other.out) == (13, "")
     assert "bound to another text" in other.err
@@ -218,7 +218,7 @@ def test_an_unbound_link_is_not_taken_where_a_bound_one_is_expected(user: Termin
     sealed = user.sealpipe("share", "-f", "Note=text:x", "--seal-link").out.strip()
     done = user.sealpipe("unseal", sealed, *BOUND)
     assert (done.code, done.out) == (13, "")
-    assert "bound to nothing" in done.err
+    assert "this sealed link is not bound to a text" in done.err
 
 
 def test_expect_refuses_the_link_of_another_share_before_it_is_shown(user: Terminal) -> None:

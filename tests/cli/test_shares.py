@@ -161,7 +161,7 @@ def test_a_link_in_place_of_a_code_is_refused_and_nothing_is_sent(
 ) -> None:
     done = user.sealpipe(*command.split(), f"{service.link_base_url}/nowhere")
     assert (done.code, done.out, service.seen()) == (2, "", [])
-    assert "that is a link, and no short code: nothing was sent" in done.err
+    assert "this is a link, not a short code: nothing was sent" in done.err
 
 
 @pytest.mark.parametrize(

@@ -210,8 +210,8 @@ def test_a_link_in_place_of_a_code_is_refused_before_anything_is_sent(job: Job, 
     before = len(job.service.seen())
     done = job.run("collect", word)
     assert (done.code, done.out, len(job.service.seen()) - before) == (2, "", 0)
-    assert "that is a link, and no short code" in done.err
-    assert "what stands behind the link's last /" in done.err
+    assert "this is a link, not a short code" in done.err
+    assert "the part after the link's last /" in done.err
 
 
 def test_a_receipt_that_is_not_there_is_told_with_what_to_do(job: Job) -> None:
@@ -222,7 +222,7 @@ def test_a_receipt_that_is_not_there_is_told_with_what_to_do(job: Job) -> None:
 
 BEFORE: dict[str, tuple[list[str], str]] = {
     "a prompt that was not asked": (["--to", "file:x#nonsense"], "its prompts are staging_password"),
-    "one value where there are two": (["--to", "file:x"], "say which"),
+    "one value where there are two": (["--to", "file:x"], "select one"),
     "two targets that contradict": (["--to", "file:x#user", "--to", "file:x#user"], "contradict"),
     "each without a place": (["--pick", "each", "--to", "file:x#user"], "{submission}"),
     "a place that nothing fills": (["--to", "file:{label}#user"], "known are {submission}"),
@@ -310,7 +310,7 @@ def test_every_place_that_failed_is_told(job: Job) -> None:
     done = job.run("collect", asked.file(), "--to", "file:a#user", "--to", "file:b#user", "--to", "file:c#user")
     assert (done.code, done.out.count("\n")) == (14, 1)
     assert all(f"not stored in file:{name}" in done.err for name in "ab")
-    assert "file:b: something else" in done.err
+    assert "file:b: other content" in done.err
     assert "reference: file:a" in done.err
     assert len(kept(job.state / "requests")) == 1
 

@@ -185,7 +185,7 @@ def test_one_that_waits_too_long_for_the_other_says_so(job: Job, gated: Session,
         running = pool.submit(first.collect, asked.receipt, to=[TARGET], state=tmp_path / "state")
         assert Gate.entered.wait(PATIENCE)
         second = Client.of_session(dataclasses.replace(gated, deadline=0.5))
-        with second, pytest.raises(StateError, match="another command works on") as caught:
+        with second, pytest.raises(StateError, match="another command is working on") as caught:
             second.collect(asked.receipt, to=[TARGET], state=tmp_path / "state")
         assert caught.value.exit_code == 2
         Gate.opened.set()

@@ -103,7 +103,7 @@ def cut_off(job: Job, repository: InGitHub, group: str) -> Asked:
 
 def test_who_runs_it_again_is_told_what_may_be_and_what_to_do(cut_off: Asked, repository: InGitHub, group: str) -> None:
     done = cut_off.stores(*repository.single(group), more=("--after", "expire", "--output", "json"), code=14)
-    assert "an earlier run was cut off while it stored github-secret:acme/app#" in done.error["message"]
+    assert "an earlier run was interrupted while it stored github-secret:acme/app#" in done.error["message"]
     assert "?mode=replace" in done.error["remedy"]
     assert repository.writes(group) == 1, "nothing was sent"
     assert not cut_off.is_over()
@@ -185,7 +185,7 @@ class TestInMemory:
 
     def test_what_may_be_stored_is_told_and_stored_on_demand(self, call: Caller) -> None:
         self.place.fake.instead = [None, None, None, drop_after]
-        for said in ("GitHub did not say whether it stored", "an earlier run was cut off while it stored"):
+        for said in ("GitHub did not say whether it stored", "an earlier run was interrupted while it stored"):
             failed = call("collect_each", [self.request.code], to=self._by_text())[0].problem()
             assert type(failed).__name__ == "UnknownOutcomeError"
             assert said in failed.message

@@ -81,6 +81,6 @@ def test_with_an_outbox_resume_sends_what_is_left(sharing: Sharing, receiver: Re
 def test_a_wrong_recipient_sends_nothing(sharing: Sharing, service: RunningService) -> None:
     with pytest.raises(UsageError, match="is missing"):
         sharing("share", ["text:hello"], send=["file:{who}"])
-    with pytest.raises(UsageError, match="2 recipients, and opens once"):
+    with pytest.raises(UsageError, match="2 recipients, but can be opened only once"):
         sharing("share", ["text:hello"], send=["file:a", "file:b"])
     assert service.seen() == []

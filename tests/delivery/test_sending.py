@@ -187,9 +187,10 @@ WRONG: dict[str, tuple[list[str], str, int]] = {
     "a folder": (["--send", "file:out/"], "names no file", 2),
     "a folder that is not there": (["--send", "file:nowhere/x"], "its folder does not exist", 2),
     "the same twice": (["--send", "file:a", "--send", "file:./a", "--views=2"], "a recipient of the link twice", 2),
-    "one view for two": (["--send", "file:a", "--send", "file:b"], "2 recipients, and opens once", 2),
+    "one view for two": (["--send", "file:a", "--send", "file:b"], "2 recipients, but can be opened only once", 2),
     "two views for three": (
-        ["--views=2", "--send", "file:a", "--send", "file:b", "--send", "file:c"], "3 recipients, and opens 2 times", 2,
+        ["--views=2", "--send", "file:a", "--send", "file:b", "--send", "file:c"],
+        "3 recipients, but can be opened only 2 times", 2,
     ),
     "link and passcode to one": (
         ["--passcode-generate", "--send", "file:a", "--passcode-to", "file:A"],

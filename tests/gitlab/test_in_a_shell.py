@@ -246,7 +246,7 @@ def test_collect_is_handed_every_line_and_fails_as_sealpipe_does(tmp_path: Path)
     [
         ({"fields": "text:a"}, "add --print if you capture stdout"),
         ({"fields": "text:a", "seal-link": "true", "fields-file": "no-such-file"}, "no-such-file"),
-        ({"fields": "# nothing", "seal-link": "true"}, "there is nothing to share"),
+        ({"fields": "# nothing", "seal-link": "true"}, "nothing to share"),
     ],
 )
 def test_what_cannot_be_shared_sends_nothing(

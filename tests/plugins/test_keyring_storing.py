@@ -23,14 +23,14 @@ from sealpipe.registry import Registry
 from sealpipe.registry.calls import describe_write, write_fields
 
 PUT = """
-from sealpipe.plugin import Secret, Stored
+from sealpipe.plugin import Secret, SinkField
 from sealpipe.reference import parse
 from sealpipe.registry.calls import write_fields
 
 def put(text, value, mode="create"):
     try:
         locator = registry.locate(parse(text), "sink")
-        receipt = write_fields(registry, "keyring", locator, [Stored("", Secret(value))], mode, "m1")
+        receipt = write_fields(registry, "keyring", locator, [SinkField("", Secret(value))], mode, "m1")
         say("already" if receipt.already else "stored")
     except PluginError as error:
         say(type(error).__name__, error.message, error.locator, bool(error.remedy))
@@ -60,7 +60,7 @@ say(keyring.get_password("db", "app"), len(there()))
     assert seen.told == [
         ["stored"],
         ["already"],
-        ["WriteConflictError", "something else is stored there already", "keyring:db/app", True],
+        ["WriteConflictError", "other content is stored there already", "keyring:db/app", True],
         ["stored"],
         ["stored"],
         ["stored"],

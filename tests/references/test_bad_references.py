@@ -79,8 +79,8 @@ BAD = [
     (f'env:A#"{PASTED}', "the quotes of item 1 of the selector are not closed"),
     (f'env:A#"a"{PASTED}', "something follows the quotes in item 1"),
     (f"env:A#{PASTED}\x00", "control character (U+0000) in the selector"),
-    (f"L=env:A#{PASTED},b", "one label in front of more than one field"),
-    (f"{PASTED}=env:A#*", "one label in front of more than one field"),
+    (f"L=env:A#{PASTED},b", "one label is given for several fields"),
+    (f"{PASTED}=env:A#*", "one label is given for several fields"),
     (f"L=env:A#M={PASTED}", "a label in front and another in the selector"),
 ]
 

@@ -191,7 +191,7 @@ def test_text_that_its_source_knows_to_be_a_map_is_read_so_unless_the_reference_
     }
     assert set(map(tuple, read.values())) == {(b"1.10",)}
     assert [opened(field) for field in select(known, parse("vault:a?decode=base64#pw"))] == [b"foo"], "each value"
-    with pytest.raises(ReferenceValueError, match="is a map and nothing is taken out of it"):
+    with pytest.raises(ReferenceValueError, match="is a map, and no key is selected"):
         select(known, parse("vault:a"))
     with pytest.raises(PluginError, match="cannot be read as dotenv"):
         select(known, parse("vault:a?format=dotenv#pw"))

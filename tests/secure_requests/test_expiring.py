@@ -183,7 +183,7 @@ def test_a_delete_that_may_still_arrive_keeps_the_next_command_from_sending_anot
     with pytest.raises(OutcomeUnknownError) as caught:
         caller("expire_request", code, keep=tmp_path / "kept")
     assert caught.value.exit_code == 9
-    assert "sends no other DELETE before" in caught.value.remedy
+    assert "sends no second DELETE before" in caught.value.remedy
     server.mend()
     with pytest.raises(OutcomeUnknownError, match=r"still active|the time ran out"):
         caller("expire_request", code, keep=tmp_path / "kept")
@@ -345,7 +345,7 @@ def test_where_the_last_read_fails_it_says_that_the_request_has_expired(
         (says(500) if late else passes)(exchange)
 
     server = proxied(then=breaks_afterwards)
-    with pytest.raises(DeliveryError, match="has expired, but what was submitted last could not be kept"):
+    with pytest.raises(DeliveryError, match="has expired, but its last submissions could not be stored"):
         dataclasses.replace(call_at(server.base_url), deadline=1.0)("expire_request", code, keep=tmp_path / "kept")
     server.mend()
     assert call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept").outcome == "already-expired"
@@ -360,7 +360,7 @@ def test_a_request_that_ends_within_two_minutes_is_left_to_end_by_itself(
     done = call_at(server.base_url)("expire_request", code)
     assert (done.outcome, deletes(server)) == ("expiring", 0)
     assert done.expires_at is not None
-    with pytest.raises(errors.RetriesExhaustedError, match="ends by itself"):
+    with pytest.raises(errors.RetriesExhaustedError, match="too soon to expire it before"):
         call_at(server.base_url)("purge_request", code, confirm=code)
 
 
@@ -378,7 +378,7 @@ def test_a_request_of_which_it_is_not_clear_whether_it_is_active_gets_no_delete(
     members: dict[str, None], proxied: Proxied, call_at: CallAt, job: Job
 ) -> None:
     server, code = proxied(then=rewrites(**members)), made(job)
-    with pytest.raises(errors.ProtocolError, match="does not say clearly"):
+    with pytest.raises(errors.ProtocolError, match="it is unclear from the service's response"):
         dataclasses.replace(call_at(server.base_url), deadline=0.5)("expire_request", code)
     assert deletes(server) == 0
 
@@ -394,7 +394,7 @@ def test_somebody_elses_delete_at_the_same_moment_is_told_and_what_was_read_is_k
         passes(exchange)
 
     server = proxied(then=on_delete(overtaken))
-    with pytest.raises(NotFoundError, match="by somebody else at the same moment"):
+    with pytest.raises(NotFoundError, match="another client expired request"):
         call_at(server.base_url)("expire_request", code, keep=tmp_path / "kept")
     assert kept(tmp_path / "kept") == codes
 
@@ -419,7 +419,7 @@ def test_whoever_waits_for_too_long_is_told_that_another_command_is_at_it(
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(caller, "expire_request", code, keep=tmp_path / "kept")
         assert server.committed.wait(PATIENCE)
-        with pytest.raises(StateError, match="another command works on request"):
+        with pytest.raises(StateError, match="another command is working on request"):
             dataclasses.replace(caller, deadline=0.3)("expire_request", code, keep=tmp_path / "kept")
         server.released.set()
         assert first.result(PATIENCE).outcome == "expired"

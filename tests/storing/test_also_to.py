@@ -87,18 +87,18 @@ def test_as_json_stdout_is_the_share_and_stderr_tells_of_the_store(job: Job, ser
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["--also-to", "file:there"], 14, "something else is stored there already"),
+        (["--also-to", "file:there"], 14, "other content is stored there already"),
         (["--also-to", "file:nowhere/x"], 14, "nowhere"),
         (["--also-to", "vault:secret/x#pw=Password"], 2, "the store vault lacks its setting addr"),
         (["--also-to", "nosuch:x"], 2, "nosuch"),
         (["--also-to", "file:x#Nobody"], 2, "the share has no field 'Nobody'"),
         (["--also-to", "dotenv:x#a-b=Password"], 2, "a key is not a valid variable name"),
-        (["--also-to", "file:x?mode=overwrite"], 2, "the mode is none of"),
+        (["--also-to", "file:x?mode=overwrite"], 2, "the mode is not one of"),
         (["--also-to", "file:x?strange=1"], 2, "parameter 1 is unknown"),
         (["--also-to", "file:x#/Password"], 2, "a JSON pointer names no"),
-        (["--also-to", "file:{submission}"], 2, "nothing fills {submission}"),
+        (["--also-to", "file:{submission}"], 2, "unknown placeholder {submission}"),
         (["--also-to", "dotenv:x#A=Password", "--also-to", "dotenv:x#A=User", "-f", "User=text:bob"], 2, "contradict"),
-        (["--also-to", "file:x", "-f", "User=text:bob"], 2, "takes one value, and the share has 2"),
+        (["--also-to", "file:x", "-f", "User=text:bob"], 2, "accepts one value, but the share has 2"),
     ],
     ids=lambda value: value[1] if isinstance(value, list) else None,
 )

@@ -64,12 +64,20 @@ def test_what_is_missing_or_empty_is_left_out_where_that_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("text", "fields", "words"),
     [
-        ("vault:a#pw", [("User", "canary")], "it has no answer to pw"),
-        ("vault:a#pw", [("Password", "")], "its answer to pw is empty"),
-        ("vault:a?trim=1#pw", [("Password", "  ")], "its answer to pw is empty"),
-        ("vault:a?decode=hex#pw", [("Password", "canary!")], "its answer to pw is not hex"),
-        ("vault:a#pw", [("Password", "canary1"), ("Password", "canary2")], "it answers pw more than once"),
-        ("vault:a?optional=1#pw", [("Password", "canary1"), ("Password", "canary2")], "it answers pw more than once"),
+        ("vault:a#pw", [("User", "canary")], "it has no value for pw"),
+        ("vault:a#pw", [("Password", "")], "its value for pw is empty"),
+        ("vault:a?trim=1#pw", [("Password", "  ")], "its value for pw is empty"),
+        ("vault:a?decode=hex#pw", [("Password", "canary!")], "its value for pw is not hex"),
+        (
+            "vault:a#pw",
+            [("Password", "canary1"), ("Password", "canary2")],
+            "it answers pw several times",
+        ),
+        (
+            "vault:a?optional=1#pw",
+            [("Password", "canary1"), ("Password", "canary2")],
+            "it answers pw several times",
+        ),
     ],
 )
 def test_what_does_not_fit_is_told_without_its_value(text: str, fields: list[tuple[str, str]], words: str) -> None:
@@ -86,7 +94,7 @@ def test_without_the_prompts_a_single_field_is_the_answer() -> None:
     (target,) = parse_targets(["file:a"])
     (only,) = select_values(target, map_keys(target, None), [Field("anything", Secret("x"))])
     assert (only.key, only.value.reveal()) == ("", "x")
-    with pytest.raises(MisfitError, match="it has 2 fields where the target takes one"):
+    with pytest.raises(MisfitError, match="it has 2 fields, but the target accepts one"):
         select_values(target, map_keys(target, None), [Field("a", Secret("x")), Field("b", Secret("y"))])
 
 
@@ -145,7 +153,7 @@ def test_an_optional_target_of_a_share_lacks_what_fell_away_and_takes_the_rest()
 @pytest.mark.parametrize(
     ("text", "values", "words"),
     [
-        ("vault:x#k=a", [("a", "1"), ("a", "2")], "the share has the field a more than once, and differently"),
+        ("vault:x#k=a", [("a", "1"), ("a", "2")], "the share has the field a several times, with different values"),
         ("vault:x#k=a", [("a", "")], "the field a is empty"),
         ("vault:x?decode=hex#k=a", [("a", "xyz")], "the field a is not hex"),
     ],

@@ -78,7 +78,7 @@ def test_an_id_stands_before_a_text() -> None:
 @pytest.mark.parametrize(
     ("text", "words", "remedy"),
     [
-        ("file:a", "takes one value, and the request has 2", "staging_password, user"),
+        ("file:a", "accepts one value, but the request has 2", "staging_password, user"),
         ("vault:a#nobody", "has no prompt 'nobody'", "user (User name)"),
         ("vault:a#x=user,x=staging_password", "writes the key 'x' twice", "#KEY=PROMPT"),
         ("vault:a#*,user", "writes the key 'user' twice", "#KEY=PROMPT"),
@@ -99,7 +99,7 @@ def test_one_prompt_needs_no_selector_and_goes_under_no_key() -> None:
 def test_without_the_prompts_a_name_stands_for_itself_and_all_of_them_for_nothing() -> None:
     assert map_keys(target("vault:a#k=Some text"), None) == [KeyMapping("k", "Some text", "Some text")]
     assert map_keys(target("file:a"), None) == [KeyMapping("", None, "the answer")]
-    with pytest.raises(UsageError, match="nobody here knows what the request asks for"):
+    with pytest.raises(UsageError, match="needs the prompts, and a short code does not contain them"):
         map_keys(target("vault:a#*"), None)
 
 
@@ -108,13 +108,13 @@ def test_without_the_prompts_a_name_stands_for_itself_and_all_of_them_for_nothin
     [
         ("vault:a#/x", "a JSON pointer names no prompt"),
         ("vault:a#k=/x/y", "a JSON pointer names no prompt"),
-        ("vault:a?type=text#x", "type= means nothing where a value is stored"),
-        ("vault:a?format=json#x", "format= means nothing"),
-        ("vault:a?filename=x&type=markdown#x", "means nothing"),
-        ("vault:a?mode=overwrite#x", "the mode is none of create, replace, merge"),
-        ("vault:a?mode=#x", "the mode is none of"),
-        ("vault:{x}#x", "nothing fills {x}"),
-        ("vault:{submission}#x", "nothing fills {submission}"),
+        ("vault:a?type=text#x", "type= does not apply to a target"),
+        ("vault:a?format=json#x", "format= does not apply to a target"),
+        ("vault:a?filename=x&type=markdown#x", "does not apply to a target"),
+        ("vault:a?mode=overwrite#x", "the mode is not one of create, replace, merge"),
+        ("vault:a?mode=#x", "the mode is not one of"),
+        ("vault:{x}#x", "unknown placeholder {x}"),
+        ("vault:{submission}#x", "unknown placeholder {submission}"),
         ("vault:{#x", "is not part of a placeholder"),
         ("vault:a}#x", "is not part of a placeholder"),
     ],
@@ -138,7 +138,7 @@ def test_the_default_mode_is_for_those_that_name_none() -> None:
 
 
 def test_a_mode_that_is_none_is_refused_as_default_too() -> None:
-    with pytest.raises(UsageError, match="the default: the mode is none of"):
+    with pytest.raises(UsageError, match="the default: the mode is not one of"):
         parse_targets(["vault:a#x"], "overwrite")  # type: ignore[arg-type]
 
 

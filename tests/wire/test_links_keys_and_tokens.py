@@ -64,7 +64,7 @@ def test_no_link_is_made_of_what_is_no_short_code(short_code: Any) -> None:
     "given", ["https://s.example/AbC", "http://127.0.0.1:1/s/r/AbC", "HTTPS://x", f"x://y#{FRAGMENT}"]
 )
 def test_a_link_is_no_short_code_to_call_for(given: str) -> None:
-    with pytest.raises(UsageError, match="that is a link"):
+    with pytest.raises(UsageError, match="this is a link"):
         link.called(given)
 
 

@@ -38,7 +38,7 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
         raise PolicyError(
             f"outbox entry {entry.id} was made for links to {entry.meta['link_base_url']}, and this machine fixes "
             f"{session.link_base_url}",
-            remedy=f"drop it with `sealpipe resume {entry.id} --discard`, and make it anew",
+            remedy=f"drop it with `sealpipe resume {entry.id} --discard`, and create it again",
         )
     finish = _FINISH[entry.meta["kind"]]
     if entry.answered is None:
@@ -62,8 +62,8 @@ def _refuse_old(entry: Entry) -> None:
         entry.close()
         error = OutcomeUnknownError(
             f"outbox entry {entry.id} is older than 23 hours: sending it again could make a second one",
-            remedy=f"look at `sealpipe {entry.meta['kind']}s list`, expire what nobody needs, "
-            f"then `sealpipe resume {entry.id} --discard` and make it anew",
+            remedy=f"check `sealpipe {entry.meta['kind']}s list`, expire what you do not need, "
+            f"then `sealpipe resume {entry.id} --discard` and create it again",
         )
         error.outbox_id = entry.id
         raise error

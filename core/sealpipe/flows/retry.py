@@ -76,7 +76,7 @@ def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, most
     `unclear` tells that an earlier process may have had it carried out already. On the error, `unclear` says
     the same of this one. `most` is how often it is sent at most.
     """
-    last: ServiceError = ConnectError(f"could not {operation.name}: there was no time for a single try")
+    last: ServiceError = ConnectError(f"could not {operation.name}: the deadline passed before the first attempt")
     for tries in range(1, most + 1):
         if budget.left() <= 0:
             break  # the machine slept through it

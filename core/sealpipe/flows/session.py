@@ -88,7 +88,7 @@ class Session:
         if any(self.gate.holds(_small(value)) for value in values):
             raise UsageError(
                 "a value holds sealpipe's own credential, which is never shared: nothing was sent",
-                remedy="see what its reference names; a key for somebody else is a key of its own",
+                remedy="check its reference; to hand over a key, create a separate one",
             )
 
     def close(self) -> None:
@@ -105,8 +105,8 @@ def open_credential(api_key: str | Secret | None, service_tag: str | None = None
     credential = Credential.parse(api_key)
     if service_tag is not None and setting_values.parse_service_tag(service_tag) != credential.tag:
         raise SettingError(
-            f"the service tag is set to {service_tag!r} and the credential is of {credential.tag!r}",
-            remedy="unset SEALPIPE_SERVICE_TAG: the credential tells the tag",
+            f"the service tag is {service_tag!r}, but the credential belongs to {credential.tag!r}",
+            remedy="unset SEALPIPE_SERVICE_TAG: the credential contains the tag",
         )
     return credential
 
@@ -151,7 +151,7 @@ def open_session(
             raise SettingError(f"{name} is not set, or empty", remedy=_MISSING[name])
     credential = open_credential(api_key, service_tag)
     if not deadline > 0:
-        raise SettingError("the deadline leaves no time at all", remedy="give it as a positive number of seconds")
+        raise SettingError("the deadline is not positive", remedy="give it as a positive number of seconds")
     if deadline > LONGEST_DEADLINE:
         raise SettingError(f"the deadline is longer than {LONGEST_DEADLINE // 86400} days", remedy="give a shorter one")
     before = None if not previous else open_previous(previous)

@@ -46,7 +46,7 @@ def confirm_code(word: str, confirm: str) -> str:
     if both:
         other = decoded(word) or word
         raise UsageError(
-            f"{word} may be this very code, or the encoded form of {other}: nothing was sent",
+            f"{word} is ambiguous: it can be this code or the encoded form of {other}; nothing was sent",
             remedy=f"confirm with --confirm {encoded(word)} for the one, with the code itself for the other",
         )
     return word  # not confirmed, which is told as ever
@@ -61,7 +61,7 @@ def _resolve(word: str, looks: Lookup) -> Flow[str]:
     as_encoded = yield from _exists(other, looks)
     if as_it_is and as_encoded:
         raise UsageError(
-            f"{word} names two: one is called just that, and it is the encoded form of another: nothing was done",
+            f"{word} is ambiguous: one code is exactly this, and it is the encoded form of another; nothing was done",
             remedy=f"name the first as {encoded(word)}, the second by its code as it is",
         )
     return other if as_encoded else word

@@ -106,9 +106,9 @@ def _greet(budget: Budget) -> Flow[McpSession]:
         raise
     if line.revision not in mcp.REVISIONS:
         raise ProtocolError(
-            f"the service speaks revision {escape_text(line.revision, 40)} of the Model Context Protocol, "
-            f"and we speak {', '.join(mcp.REVISIONS)}",
-            remedy="a newer sealpipe may speak it",
+            f"the service uses revision {escape_text(line.revision, 40)} of the Model Context Protocol; "
+            f"sealpipe supports {', '.join(mcp.REVISIONS)}",
+            remedy="a newer sealpipe may support it",
         )
     yield from call(mcp.initialized(line), budget)
     return line
@@ -126,7 +126,7 @@ def _list(line: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool, ...], McpS
         tools += page
         if cursor is None or cursor in used:  # a page that comes again is the end, as in every list
             return tuple(tools), line
-    raise ProtocolError("the service's list of tools does not end", remedy="call the tool by its name all the same")
+    raise ProtocolError("the service's list of tools does not end", remedy="you can still call the tool by its name")
 
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
@@ -155,7 +155,7 @@ def _convert(name: str, text: str, schema: object) -> Any:
             return value
     raise UsageError(
         f"the argument {escape_text(name, 100)} is not {' or '.join(what for what, _ in readers)}",
-        remedy="see `sealpipe tools list --output json` for what the tool takes",
+        remedy="see `sealpipe tools list --output json` for the tool's arguments",
     )
 
 

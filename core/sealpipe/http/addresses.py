@@ -73,8 +73,8 @@ def refuse_cleartext(scheme: str, host: str) -> None:
     """
     if in_clear(scheme, host):
         raise NotConfiguredError(
-            f"the address {scheme}://{host} would take secrets to another machine in clear: nothing was sent",
-            remedy="let it begin with https://; http:// is for this machine itself only",
+            f"the address {scheme}://{host} would send secrets to another machine unencrypted: nothing was sent",
+            remedy="use https://; http:// is only for loopback",
         )
 
 
@@ -100,7 +100,7 @@ def proxy_for(url: str) -> str | None:
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not _is_proxy(proxy):
-        raise SettingError("the proxy of the environment is not an http(s) address", remedy="check HTTPS_PROXY")
+        raise SettingError("the environment's proxy is not an http:// or https:// address", remedy="check HTTPS_PROXY")
     return proxy
 
 

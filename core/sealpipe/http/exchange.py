@@ -56,7 +56,7 @@ def build_request(session: Session, operation: Operation[Any], timeout: float, t
         or not all(_HEADER.fullmatch(value) for _, value in request.headers)
     ):
         raise UsageError(
-            "the request holds what HTTP cannot carry (a line break, half a character, too much): nothing was sent",
+            "the request contains characters that HTTP does not allow, or is too large: nothing was sent",
             remedy="a header, such as an idempotency key, is visible ASCII; a short code is the code alone",
         )
     check_request(

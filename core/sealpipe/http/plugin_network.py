@@ -232,8 +232,8 @@ def _left(timeout: float) -> float:
 def _tunnel(way: SplitResult, host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
     if way.scheme != "http" or way.hostname is None:
         raise SettingError(
-            "the proxy is spoken to over TLS itself, and the way to this backend cannot use it",
-            remedy="name it as http://... in HTTPS_PROXY, or take the backend's host into NO_PROXY",
+            "this backend's connection does not support a proxy over TLS",
+            remedy="set HTTPS_PROXY to http://..., or add the backend's host to NO_PROXY",
         )
     line = _direct(way.hostname, way.port or 80, timeout, deadline)
     try:
@@ -255,11 +255,11 @@ def _status(line: socket.socket) -> int:
     while not answer.endswith((b"\r\n\r\n", b"\n\n")):
         sign = line.recv(1)
         if not sign or len(answer) > _MOST:
-            raise OSError("the proxy hung up")
+            raise OSError("the proxy closed the connection")
         answer += sign
     match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\n)", answer)
     if match is None:
-        raise OSError("the proxy speaks no HTTP")
+        raise OSError("the proxy's response is not HTTP")
     return int(match[1])
 
 

@@ -129,7 +129,7 @@ def guarded_tls(by: CustodyGate) -> type[BoundedTls]:
 
 def access_denied(host: str, error: UsageError) -> AccessDeniedError:
     """What the gate says, in a plugin's own words: any other error is told by its type only."""
-    return AccessDeniedError(f"what was to be sent to {host}: {error.message}", remedy=error.remedy)
+    return AccessDeniedError(f"the data for {host}: {error.message}", remedy=error.remedy)
 
 
 def bound_socket(plain: socket.socket) -> BoundedSocket:

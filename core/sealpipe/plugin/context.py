@@ -119,7 +119,7 @@ class Context:
         from sealpipe.errors import NotConfiguredError
 
         if self._oidc is None:
-            raise NotConfiguredError("no CI system here issues tokens", remedy="log in another way")
+            raise NotConfiguredError("no CI system here issues tokens", remedy="authenticate another way")
         return self._oidc(audience)
 
     def new_file(self, path: Path, content: bytes) -> None:
@@ -128,7 +128,7 @@ class Context:
         Raises FileExistsError where something has that name already, OSError where it cannot be written.
         """
         if self._new_file is None:
-            raise RuntimeError("this context was made without a way to write files")
+            raise RuntimeError("this context cannot write files")
         self._new_file(path, content)
 
     def replace_file(self, path: Path, content: bytes, was: bytes | None = None) -> bool:
@@ -139,7 +139,7 @@ class Context:
         followed. Raises OSError where it cannot be written, TimeoutError where others keep the folder locked.
         """
         if self._replace_file is None:
-            raise RuntimeError("this context was made without a way to write files")
+            raise RuntimeError("this context cannot write files")
         return self._replace_file(path, content, was)
 
     def child_environ(self) -> dict[str, str]:

@@ -199,8 +199,8 @@ def merge_fields(
         return None
     if mode == "create":
         raise WriteConflictError(
-            "something else is stored there already",
-            remedy="name another place, or say that it may change: ?mode=merge or ?mode=replace in the target",
+            "other content is stored there already",
+            remedy="use another target, or allow a change: ?mode=merge or ?mode=replace in the target",
         )
     return after
 

@@ -166,7 +166,7 @@ class FieldSpec:
         items = self.ref.selector or ()
         if len(items) > 1 or Everything() in items:
             refuse(
-                "there is one label in front of more than one field",
+                "one label is given for several fields",
                 "give the labels in the selector: #LABEL=KEY,LABEL=KEY",
             )
         if any(not isinstance(item, Everything) and item.label is not None for item in items):

@@ -56,7 +56,7 @@ class Outbox:
     def credential(self) -> Credential:
         """The credential whose entries these are."""
         if self._credential is None:
-            raise CredentialError("outbox entries are opened with the credential that made them")
+            raise CredentialError("outbox entries are opened with the credential that created them")
         return self._credential
 
     def ready(self) -> None:

@@ -60,7 +60,7 @@ class KeyPair:
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a KeyPair is not pickled: pass its seed on by hand where that is meant")
+        raise TypeError("a KeyPair is not pickled: pass its seed if you mean to")
 
 
 def from_seed(seed: bytes, *, tag: str = "svc") -> KeyPair:

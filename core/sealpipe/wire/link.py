@@ -27,7 +27,7 @@ def encode_fragment(content_key: bytes) -> str:
     if isinstance(content_key, CustodySeed):
         raise UsageError(
             "the seed of a custody secret is never put into a link: it opens every wrap of the credential",
-            remedy="make the request with a key pair of its own",
+            remedy="create the request with a separate key pair",
         )
     return FRAGMENT_VERSION + encode_base64url(key)
 
@@ -40,7 +40,9 @@ def decode_fragment(text: str | None) -> bytes:
     """
     body = (text or "").removeprefix("#")
     if not body:
-        raise FragmentError("missing-key", "the link has no key", remedy="use the whole link, # and all")
+        raise FragmentError(
+            "missing-key", "the link has no key", remedy="use the whole link, including the part after #"
+        )
     key = _decoded(body.removeprefix(FRAGMENT_VERSION)) if body.startswith(FRAGMENT_VERSION) else None
     if key is None or len(key) != KEY_SIZE:
         raise FragmentError("malformed-key", "the link's key is damaged", remedy="copy the whole link again")
@@ -80,14 +82,14 @@ def _join(base: str, *segments: str) -> str:
 def segment(short_code: str) -> str:
     """An opaque short code as exactly one path segment, of a link or of a call. UsageError where it is none."""
     # "." and ".." pass quote() unchanged, and a browser or client would resolve them to another path.
-    remedy = "give the code that `share` told"
+    remedy = "give the code that `sealpipe share` printed"
     if not isinstance(short_code, str) or short_code in ("", ".", ".."):
-        raise UsageError(f"{short_code!r:.20} is no short code", remedy=remedy)
+        raise UsageError(f"{short_code!r:.20} is not a short code", remedy=remedy)
     try:
         return quote(short_code, safe="")
     except UnicodeEncodeError:
         pass
-    raise UsageError("that is no short code: it is not text", remedy=remedy)
+    raise UsageError("the short code is not text", remedy=remedy)
 
 
 def called(short_code: str) -> str:
@@ -100,8 +102,8 @@ def refuse_secret(short_code: str) -> None:
     """UsageError where somebody gave a link with its key, or a credential, as a short code. Shows none of it."""
     if isinstance(short_code, str) and _SECRET.search(short_code):
         raise UsageError(
-            "that is a link with its key, or a credential, and no short code: nothing was sent",
-            remedy="give the short code alone: of a link, what stands before its # and behind the last /",
+            "this is a link with its key, or a credential, not a short code: nothing was sent",
+            remedy="give the short code alone: in a link, the part between the last / and the #",
         )
 
 
@@ -110,8 +112,8 @@ def refuse_link(short_code: str) -> None:
     refuse_secret(short_code)
     if isinstance(short_code, str) and "://" in short_code:
         raise UsageError(
-            "that is a link, and no short code: nothing was sent",
-            remedy="give the short code alone: what stands behind the link's last /",
+            "this is a link, not a short code: nothing was sent",
+            remedy="give the short code alone: the part after the link's last /",
         )
 
 

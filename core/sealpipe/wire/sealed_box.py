@@ -59,7 +59,7 @@ def open(key_pair: keys.KeyPair, blob: str, *, tag: str = "svc") -> bytes:  # no
     """
     data = memoryview(decode_base64(blob))
     if data[:1] and data[0] != VERSION:
-        raise BoxError("bad-version", f"the box has version {data[0]}; this reads version {VERSION}")
+        raise BoxError("bad-version", f"the box has version {data[0]}; only version {VERSION} is supported")
     if len(data) < MINIMUM_SIZE:
         raise BoxError("too-short", f"a box has at least {MINIMUM_SIZE} bytes, this one {len(data)}")
     sender = keys.public_key(data[1:_POINT_END])

@@ -46,7 +46,7 @@ def test_a_json_object_is_a_map_and_its_numbers_keep_their_spelling(aws: Moto, e
     aws.client("secretsmanager").create_secret(Name="app/db", SecretString=text)
     assert values(environ, "aws-sm:app/db#user,port,a.b/c,/conn/0/pw") == [b"app", b"1.10", b"odd", b"deep"]
     assert values(environ, "aws-sm:app/db?format=json#user", "aws-sm:app/db?raw=1") == [b"app", text.encode()]
-    with pytest.raises(ReferenceValueError, match="is a map and nothing is taken out of it") as caught:
+    with pytest.raises(ReferenceValueError, match="is a map, and no key is selected") as caught:
         values(environ, "aws-sm:app/db")
     assert 'its keys: "user", "port", "conn", "a.b/c"' in caught.value.remedy
 

@@ -191,10 +191,10 @@ class TestAtTheSameMoment:
 
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         once(front, "CreateSecret", partial(made, vendor, "db", "theirs"))
-        refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "something else is stored there")
+        refused(environ, "aws-sm:db", {"": SECRET}, WriteConflictError, "other content is stored there")
         vendor.create_secret(Name="void")
         once(front, "PutSecretValue", partial(vendor.put_secret_value, SecretId="void", SecretString="theirs"))
-        refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "something else is stored there")
+        refused(environ, "aws-sm:void", {"": SECRET}, WriteConflictError, "other content is stored there")
         assert held(vendor, "void") == "theirs"
 
 

@@ -79,7 +79,7 @@ class TestWhatIsStored:
     ) -> None:
         made(vendor, "/app/b", "theirs")
         refused(
-            environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "something else is stored there"
+            environ, "aws-ssm:/app/", {"a": SECRET, "b": SECRET}, WriteConflictError, "other content is stored there"
         )
         assert names(vendor, "/app/") == ["/app/b"]
         put(environ, "aws-ssm:/app/", {"a": "x", "b": "theirs"})
@@ -106,7 +106,7 @@ class TestWhatIsStored:
 class TestAtTheSameMomentAndKilled:
     def test_of_two_that_create_one_is_told(self, vendor: Any, environ: dict[str, str], front: Front) -> None:
         once(front, "PutParameter", partial(made, vendor, "/one", "theirs"))
-        refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "something else is stored there")
+        refused(environ, "aws-ssm:/one", {"": SECRET}, WriteConflictError, "other content is stored there")
         assert held(vendor, "/one") == ("theirs", 1)
 
     def test_the_same_submission_from_four_machines_is_one_version(self, vendor: Any, environ: dict[str, str]) -> None:

@@ -128,7 +128,7 @@ def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Le
             return record
         if budget.left() <= _POLL:
             raise StateError(
-                f"another command works on request {short_code}", remedy="wait for it; then run this one again"
+                f"another command is working on request {short_code}", remedy="wait for it; then run this one again"
             )
         yield Wait(_POLL)
 
@@ -162,7 +162,7 @@ class RequestExpiry:
         seen = yield from call(api.get(self._code), budget)
         if (seen.expires_at is None) is not (seen.public_key is None):
             raise ProtocolError(
-                f"the service does not say clearly whether request {self._code} is active: nothing was changed"
+                f"it is unclear from the service's response whether request {self._code} is active: nothing was changed"
             )
         return seen
 
@@ -176,9 +176,9 @@ class RequestExpiry:
             return (yield from self._keep(self._session.budget()))
         except SealpipeError as error:
             raise DeliveryError(
-                f"request {self._code} has expired, but what was submitted last could not be kept: {error.message}",
-                remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again: it sends no DELETE, and keeps "
-                "what is left",
+                f"request {self._code} has expired, but its last submissions could not be stored: {error.message}",
+                remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again: it sends no DELETE, and stores "
+                "the rest",
             ) from None
 
     def _too_soon(self, ends: datetime, answered_at: datetime | None) -> bool:
@@ -209,10 +209,10 @@ class RequestExpiry:
             raise
         yield from self._settle(done.outcome)
         if done.outcome != "expired":
-            kept = f", in {self._record.place}" if self._record.place else ""
+            kept = f", and stored in {self._record.place}" if self._record.place else ""
             raise NotFoundError(
-                f"request {self._code} was expired by somebody else at the same moment, and this DELETE has removed it "
-                f"for good; what had been submitted was read before{kept}"
+                f"another client expired request {self._code} at the same moment, so this DELETE deleted it for good; "
+                f"its submissions were read before{kept}"
             )
 
     def _settle(self, outcome: str) -> Flow[None]:
@@ -249,9 +249,9 @@ class RequestExpiry:
             first = "the service told before that it has expired, and now tells otherwise"
         unknown = OutcomeUnknownError(
             f"request {self._code}: {first}; at the last look, {trouble}",
-            remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: it looks, and sends "
-            f"no other DELETE{until}, because the first may still arrive and the two together would destroy the "
-            "submissions",
+            remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: it checks the state, "
+            f"and sends no second DELETE{until}, because the first may still arrive and the two together would "
+            "destroy the submissions",
             status=None if error is None else error.status,
             error_code=None if error is None else error.error_code,
         )

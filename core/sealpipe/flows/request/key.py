@@ -41,7 +41,7 @@ def choose_key(options: RequestOptions, session: Session) -> Flow[ChosenKey]:
     custody = session.credential.custody_secret
     if custody is None:
         raise UsageError(
-            "the credential has no custody secret, so nothing could be opened with it",
+            "the credential has no custody secret, so it could not decrypt submissions",
             remedy="use the whole credential, all three parts; or --key new with --seed-to SINK",
         )
     pair = yield Do(partial(keys.from_custody_secret, custody.reveal(), tag=tag))
@@ -60,9 +60,9 @@ def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> 
     found = yield from resolve_value(reference, session.registry)
     if found != seed:
         raise PluginError(
-            f"{reference} does not give back the seed that was stored there; no request was made",
+            f"{reference} does not return the seed that was stored there; no request was created",
             locator=str(reference),
-            remedy="look at what is there, and name another place for --seed-to",
+            remedy="check the target, and use another one for --seed-to",
         )
     return chosen._replace(seed=str(reference))
 
@@ -72,8 +72,8 @@ def _check_target(options: RequestOptions, session: Session) -> Flow[None]:
     write = _seed_write(options, Secret(""), "")
     if (yield Do(partial(is_blind, session, write.ref))):
         raise UsageError(
-            f"{options.seed_target.shown}: nobody could read the seed back from there",
-            remedy="name a place for --seed-to that can be read, such as vault:secret/requests/acme#seed",
+            f"{options.seed_target.shown} cannot be read back, so the seed would be lost",
+            remedy="use a readable target for --seed-to, such as vault:secret/requests/acme#seed",
         )
     yield from describe_writes(session, [write])
 

@@ -119,7 +119,7 @@ def parse_domain(text: str) -> str:
     """A domain that answers may come from, in lower case. Raises UsageError."""
     name = text.lower()
     if not _DOMAIN.fullmatch(name):
-        raise UsageError(f"{text[:60]!r} is no domain", remedy="write it as example.com")
+        raise UsageError(f"{text[:60]!r} is not a domain", remedy="write it as example.com")
     return name
 
 
@@ -131,7 +131,7 @@ def parse_address(text: str) -> str:
         network = ip_network("" if "%" in text else text, strict=True)  # a zone means something on one machine only
     except ValueError:
         raise UsageError(
-            f"{text[:60]!r} is no IP address or range", remedy="write it as 192.0.2.7 or 192.0.2.0/24"
+            f"{text[:60]!r} is not an IP address or range", remedy="write it as 192.0.2.7 or 192.0.2.0/24"
         ) from None
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
@@ -141,13 +141,13 @@ def _seed_target(kind: RequestKey, seed_to: Reference | str | None) -> SinkTarge
         return None
     if kind != "new":
         raise UsageError(
-            "there is no fresh seed to store: the request is sealed to a key that exists already",
+            "--seed-to stores the seed of a new key, but the request uses an existing key",
             remedy="add --key new, or leave --seed-to out",
         )
     (target,) = parse_targets([seed_to])
     for name in ("optional", "trim", "decode"):
         if target.ref.param(name) is not None:
-            raise UsageError(f"{target.shown}: {name}= means nothing for a seed", remedy="leave it out")
+            raise UsageError(f"{target.shown}: {name}= does not apply to a seed", remedy="leave it out")
     return target
 
 

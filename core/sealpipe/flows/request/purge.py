@@ -25,8 +25,8 @@ def purge_request(
     """Expire the request by rule D if it is active, keep the ciphertext, and only then remove it for good."""
     if confirm != short_code:
         raise UsageError(
-            f"purging destroys request {short_code} with its submissions, and that was not confirmed",
-            remedy="give the short code a second time: --confirm CODE, in Python confirm=CODE",
+            f"purging deletes request {short_code} and its submissions for good, and was not confirmed",
+            remedy="repeat the short code: --confirm CODE, in Python confirm=CODE",
         )
     return (yield from end_under_policy(session, "purge", short_code, keep, partial(_purge, session, short_code, now)))
 
@@ -48,7 +48,7 @@ def _purge(session: Session, short_code: str, now: Clock, record: Ledger) -> Flo
         return EndedRequest(short_code, "deleted", (), kept_in=record.place)
     if ended.outcome == "expiring" and ended.expires_at is not None:
         raise RetriesExhaustedError(
-            f"request {short_code} ends by itself at {format_time(ended.expires_at)}, too soon to be expired before",
+            f"request {short_code} expires at {format_time(ended.expires_at)}, too soon to expire it before",
             remedy="run it again after that; nothing was changed",
         )
     yield Do(record.note_purge)
@@ -67,7 +67,7 @@ def _purge(session: Session, short_code: str, now: Clock, record: Ledger) -> Flo
         yield Do(record.note_purge_result)
         if done.outcome != "deleted":
             raise ProtocolError(
-                f"request {short_code} was told to be over, and was not: it has expired only now",
+                f"request {short_code} was reported as ended but was active: it has expired only now",
                 remedy=f"run `{purge_command(short_code)}` again",
             )
     return replace(ended, outcome="deleted")

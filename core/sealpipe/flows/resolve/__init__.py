@@ -39,8 +39,8 @@ def resolve(
     fields: list[Field] = yield Do(partial(resolver.fields, specs))
     if not fields:
         raise UsageError(
-            "there is nothing to share: every field is optional, and none has a value",
-            remedy="give one of them a value, or take ?optional=1 off one",
+            "nothing to share: all fields are optional, and none has a value",
+            remedy="give one of them a value, or remove ?optional=1 from one",
         )
     return fields
 
@@ -69,7 +69,9 @@ def _one(resolver: _Resolver, ref: Reference) -> Flow[Secret | None]:
     fields: list[Field] = yield Do(partial(resolver.fields, [FieldSpec(None, ref)]))
     if len(fields) > 1:
         raise ReferenceValueError(
-            f"{ref} gives {len(fields)} values where one belongs", locator=str(ref), remedy="name one key: #KEY"
+            f"{ref} gives {len(fields)} values, but only one is possible here",
+            locator=str(ref),
+            remedy="name one key: #KEY",
         )
     if not fields:
         return None

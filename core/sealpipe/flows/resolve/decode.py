@@ -60,7 +60,7 @@ def decode_text(value: bytes | str, how: str, where: str) -> bytes:
         reason = error.message
     except ValueError:
         reason = "a character that is no hexadecimal digit, or an odd number of them"
-    raise PluginError(f"{where} is not {how}: {reason}", locator=where, remedy="leave decode= out, or mend the value")
+    raise PluginError(f"{where} is not {how}: {reason}", locator=where, remedy="remove decode=, or fix the value")
 
 
 def trim(value: bytes | str) -> bytes | str:
@@ -114,7 +114,7 @@ def parse_document(content: bytes | str, form: str, where: str) -> Any:
 
 
 def _refuse(where: str, form: str, reason: str) -> NoReturn:
-    raise PluginError(f"{where} cannot be read as {form}: {reason}", locator=where, remedy="mend it, or change format=")
+    raise PluginError(f"{where} cannot be read as {form}: {reason}", locator=where, remedy="fix it, or change format=")
 
 
 def _json(data: bytes, where: str) -> Any:

@@ -85,7 +85,7 @@ def _field(label: str, secret: Secret, value: bytes | str, ref: Reference, *, hi
 def _select_raw(content: Any, ref: Reference) -> Iterator[_RawValue]:
     if ref.selector is None:
         if isinstance(content, Mapping):
-            _bad(f"{ref} is a map and nothing is taken out of it", f"add #KEY, or #* for all; {_keys(content)}", ref)
+            _bad(f"{ref} is a map, and no key is selected", f"add #KEY, or #* for all; {_keys(content)}", ref)
         if isinstance(content, list):
             _bad(f"{ref} is a list of {len(content)}", "point into it: #/0", ref)
         yield _RawValue(_last_part(ref), content, str(ref))

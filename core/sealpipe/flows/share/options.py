@@ -89,7 +89,7 @@ class ShareOptions:
             raise UsageError(f"custody {self.custody!r} is not one of auto, require, off")
         events = self.notify_on or ()
         if set(events) - set(NOTIFY_ON) or len(set(events)) < len(events):
-            raise UsageError("notify_on names an event that is none, or one twice", remedy=", ".join(NOTIFY_ON))
+            raise UsageError("notify_on has an unknown or repeated event", remedy=", ".join(NOTIFY_ON))
         set_checked(self, notify_on=None if self.notify_on is None else tuple(self.notify_on))
         code = self._check_passcode()
         delivery = plan_delivery_of(
@@ -120,7 +120,7 @@ def _check_views(views: int, recipients: int) -> None:
     if views < recipients:
         times = "once" if views == 1 else f"{views} times"
         raise UsageError(
-            f"the link goes to {recipients} recipients, and opens {times}: the last would find it used up",
+            f"the link goes to {recipients} recipients, but can be opened only {times}",
             remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
         )
 

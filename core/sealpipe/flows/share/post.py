@@ -209,12 +209,12 @@ def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[Non
     except NotFoundError:
         pass  # an earlier try to take it back got through
     except ServiceError as error:
-        kept = OutcomeUnknownError(f"the share {created.short_code} has not the custody required: {error.message}")
+        kept = OutcomeUnknownError(f"the share {created.short_code} lacks the required custody: {error.message}")
         kept.unclear = True
         raise kept from None
     raise CustodyError(
         f"custody was required and the service answered {created.custody!r}: the share {created.short_code} "
-        "was expired again, its link was given to nobody"
+        "was expired again, its link was neither printed nor sent"
     )
 
 

@@ -148,9 +148,9 @@ def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | 
     end = end.astimezone(UTC).replace(microsecond=0)
     if end - datetime.now(UTC) < SHORTEST_LIFETIME:
         raise PluginError(
-            f"{reference} is worth nothing after {format_time(end)}, and that is too soon for a share",
+            f"{reference} expires at {format_time(end)}, too soon for a share",
             locator=reference,
-            remedy="have it live longer where it comes from (its lease, and the token that reads it)",
+            remedy="extend its lease, and the lifetime of the token that reads it",
         )
     asked = "without an end" if expires_at is None else f"until {format_time(expires_at)}"
     note = f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for {asked}"

@@ -64,15 +64,15 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
     kind = data[:1]
     if kind == _BOUND and bind is None:
         raise UsageError(
-            "this sealed link is bound to a text, and none is named",
+            "this sealed link is bound to a text: --bind is missing",
             remedy="give --bind the text that `share --seal-link --bind` had; without one of your own, the actions and "
             "templates bind it to the run that shared: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID",
         )
     if kind != _kind(bind):
         raise EnvelopeError(
             "not-bound",
-            "this sealed link is bound to nothing: it is not the one that is expected here",
-            remedy="seal it with the same --bind; where you trust whoever handed it on, unseal it without",
+            "this sealed link is not bound to a text, but --bind expects one",
+            remedy="seal it with the same --bind; if you trust the job that passed it on, unseal it without --bind",
         )
     for credential in credentials:
         key = _key(credential, data[1:_SALT])
@@ -93,7 +93,7 @@ def check_custody(credential: Credential) -> None:
     """UsageError where nothing could be sealed: known before anything is sent."""
     if credential.custody_secret is None:
         raise UsageError(
-            "a link is sealed with the credential's custody secret, and it has none",
+            "sealing a link needs the credential's custody secret, which is missing",
             remedy="use the whole credential, all three parts",
         )
 
@@ -116,7 +116,7 @@ def _parts(text: str) -> tuple[bytes, bytes]:
 
 def _kind(bind: str | None) -> bytes:
     if bind == "":
-        raise UsageError("a sealed link cannot be bound to nothing", remedy="name a text, or leave it out")
+        raise UsageError("the text for --bind is empty", remedy="name a text, or leave it out")
     return _UNBOUND if bind is None else _BOUND
 
 

@@ -38,7 +38,7 @@ def plan_writes(targets: Sequence[SinkTarget], found: Sequence[fields.Field]) ->
             stored = select_values(target, map_keys(target, list(_labels(target, found)), SHARE), found, SHARE)
         except MisfitError as misfit:
             raise ReferenceValueError(
-                f"{target.shown}: {misfit}", locator=target.shown, remedy="see what the fields are with --dry-run"
+                f"{target.shown}: {misfit}", locator=target.shown, remedy="list the fields with --dry-run"
             ) from None
         if stored:
             made.append(SinkWrite(target.filled({}), tuple(stored), target.mode, ""))

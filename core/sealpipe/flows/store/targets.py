@@ -64,14 +64,16 @@ def _target(ref: Reference, mode: Mode, places: Collection[str]) -> SinkTarget:
     for name, _ in ref.params:
         if name in PARAMETERS and name not in TARGET_PARAMETERS:
             known = ", ".join(TARGET_PARAMETERS)
-            raise UsageError(f"{shown}: {name}= means nothing where a value is stored", remedy=f"known are {known}")
+            raise UsageError(f"{shown}: {name}= does not apply to a target", remedy=f"known are {known}")
     if any(isinstance(item, Pointer) for item in ref.selector or ()):
         raise UsageError(f"{shown}: a JSON pointer names no prompt", remedy="write #KEY=PROMPT, or #* for every one")
     body = parse_template(ref.body, f"the body of {shown}")
     for name in body.names:
         if name not in places:
             known = ", ".join(f"{{{place}}}" for place in places) or "none here"
-            raise UsageError(f"{shown}: nothing fills {{{name}}}", remedy=f"known are {known}; a brace is written {{{{")
+            raise UsageError(
+                f"{shown}: unknown placeholder {{{name}}}", remedy=f"known are {known}; a brace is written {{{{"
+            )
     return SinkTarget(ref, body, _mode(ref.param("mode", mode), shown), shown)
 
 
@@ -79,7 +81,7 @@ def _mode(name: str | None, shown: str) -> Mode:
     for mode in MODES:
         if mode == name:
             return mode
-    raise UsageError(f"{shown}: the mode is none of {', '.join(MODES)}", remedy="leave it out for create")
+    raise UsageError(f"{shown}: the mode is not one of {', '.join(MODES)}", remedy="leave it out for create")
 
 
 class SourceWords(NamedTuple):
@@ -91,7 +93,7 @@ class SourceWords(NamedTuple):
     twice: str
 
 
-REQUEST: Final = SourceWords("request", "prompt", "its answer to", "it answers")
+REQUEST: Final = SourceWords("request", "prompt", "its value for", "it answers")
 SHARE: Final = SourceWords("share", "field", "the field", "the share has the field")
 
 
@@ -102,8 +104,8 @@ def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: Sourc
         if prompts is not None and len(prompts) > 1:
             ids = ", ".join(escape_name(each.id) for each in prompts)
             raise UsageError(
-                f"{target.shown} takes one value, and the {source.whole} has {len(prompts)}",
-                remedy=f"say which: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
+                f"{target.shown} accepts one value, but the {source.whole} has {len(prompts)}",
+                remedy=f"select one: #KEY={source.part.upper()}, or #* for every one; there are {ids}",
             )
         name = escape_name(prompts[0].id) if prompts else "the answer"
         return [KeyMapping("", None if prompts is None else prompts[0].text, name)]
@@ -112,7 +114,7 @@ def map_keys(target: SinkTarget, prompts: Sequence[Prompt] | None, source: Sourc
         if isinstance(item, Everything):
             if prompts is None:
                 raise UsageError(
-                    f"{target.shown}: nobody here knows what the request asks for, so * stands for nothing",
+                    f"{target.shown}: * needs the prompts, and a short code does not contain them",
                     remedy="collect by the receipt of the request, or name the prompts: #KEY=PROMPT",
                 )
             found += [KeyMapping(each.id, each.text, escape_name(each.id)) for each in prompts]

@@ -122,10 +122,9 @@ def _write_once(session: Session, write: SinkWrite, record: WriteLog | None) -> 
         return WriteResult(locator, known=False, already=True)
     if state == "storing" and write.mode == "create":
         raise UnknownOutcomeError(
-            f"an earlier run was cut off while it stored {escape_name(place, 300)}: "
-            "it may be there, and nobody can tell",
+            f"an earlier run was interrupted while it stored {escape_name(place, 300)}: it may be stored already",
             locator=str(write.ref),
-            remedy="where what is there is yours to write, run it again with ?mode=replace in the target",
+            remedy="if you may overwrite what is there, run it again with ?mode=replace in the target",
         )
     record.note_write(write.marker, place, "storing")
     try:
@@ -157,9 +156,9 @@ def _value(target: SinkTarget, pick: KeyMapping, fields: Sequence[Field], source
     values = _matching(pick, fields)
     optional = target.ref.flag("optional")
     if not values and not optional:
-        raise MisfitError(f"it has no answer to {pick.name}")
+        raise MisfitError(f"it has no value for {pick.name}")
     if len(values) > 1:
-        raise MisfitError(f"{source.twice} {pick.name} more than once, and differently")
+        raise MisfitError(f"{source.twice} {pick.name} several times, with different values")
     value: str | bytes = values[0] if values else ""
     how = target.ref.param("decode")
     misfit = ""
@@ -183,7 +182,7 @@ def _matching(pick: KeyMapping, fields: Sequence[Field]) -> list[str]:
     """The values that a pick may mean; one that is there twice, alike, is one."""
     if pick.label is None:
         if len(fields) != 1:
-            raise MisfitError(f"it has {len(fields)} fields where the target takes one")
+            raise MisfitError(f"it has {len(fields)} fields, but the target accepts one")
         found = list(fields)
     else:
         found = [field for field in fields if field.key == pick.label]
