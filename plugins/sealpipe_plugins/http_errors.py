@@ -99,7 +99,7 @@ def connect_error(error: BaseException, system: str, host: str) -> PluginError:
             return UnavailableError(f"{host_name}: connection timed out", remedy="check the address and the network")
         if isinstance(cause, socket.gaierror):
             return UnavailableError(
-                f"{host_name}: there is no such host", remedy="check the address, and the network's DNS"
+                f"{host_name}: the host does not exist", remedy="check the address, and the network's DNS"
             )
         if isinstance(cause, ssl.SSLError):
             return NotConfiguredError(

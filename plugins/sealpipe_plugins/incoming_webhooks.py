@@ -54,7 +54,7 @@ class WebhookSettingsBase(PluginSettings):
         """
         url = self.webhooks.get(name) if name else self.webhook_url
         if url is None and name:
-            raise NotConfiguredError(f"there is no webhook {name} for {system}", remedy=unknown_remedy)
+            raise NotConfiguredError(f"no webhook {name} is configured for {system}", remedy=unknown_remedy)
         if url is None:
             raise ReferenceValueError("the recipient is missing, and no unnamed webhook is set", remedy=missing_remedy)
         return Endpoint(context, system, url, setting="webhooks" if name else "webhook_url", hidden=True)

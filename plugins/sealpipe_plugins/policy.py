@@ -165,12 +165,12 @@ def _check_expiry(plan: OutgoingAction, limit: str) -> None:
 
 def _check_views(plan: OutgoingAction, maximum: int) -> None:
     if plan.kind == "share" and (plan.views is None or plan.views > maximum):
-        raise VetoError(f"it may be opened {maximum} time(s) at most")
+        raise VetoError(f"it allows at most {maximum} view{'' if maximum == 1 else 's'}")
 
 
 def _check_submissions(plan: OutgoingAction, maximum: int) -> None:
     if plan.kind == "request" and (plan.views is None or plan.views > maximum):
-        raise VetoError(f"it may be answered {maximum} time(s) at most")
+        raise VetoError(f"it allows at most {maximum} submission{'' if maximum == 1 else 's'}")
 
 
 def _parse_duration(text: str) -> timedelta:

@@ -63,8 +63,8 @@ def test_what_resume_finishes_is_told_too(job: Job, audit: Path) -> None:
     [
         ('types = ["password"]', [], "sealpipe: the policy does not allow this: the field type text is not"),
         ('longest_expiry = "7d"', [], "it has to expire within 7d"),
-        ("most_submissions = 1", [], "it may be answered 1 time(s) at most"),
-        ("most_submissions = 1", ["--max-submissions", "2"], "it may be answered 1 time(s) at most"),
+        ("most_submissions = 1", [], "it allows at most 1 submission"),
+        ("most_submissions = 1", ["--max-submissions", "2"], "it allows at most 1 submission"),
         ('recipients = ["email:*"]', ["--send", "file:link.txt"], "is not allowed"),
     ],
 )

@@ -75,7 +75,7 @@ def test_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     error = Using("slack", {"SLACK_WEBHOOK_URL": "https://nosuch.invalid/x"}).fails(UnavailableError, "")
-    assert error.message == "Slack at nosuch.invalid: there is no such host"
+    assert error.message == "Slack at nosuch.invalid: the host does not exist"
 
 
 def test_a_proxy_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:

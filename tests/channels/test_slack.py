@@ -129,7 +129,7 @@ class TestTheRecipient:
         assert len(slack.messages) == 1
         error = named.fails(SecretNotFoundError, "old")
         assert error.message == "Slack no longer knows this webhook (no_service)"
-        assert "there is no webhook dev for Slack" in named.fails(NotConfiguredError, "dev").message
+        assert "no webhook dev is configured for Slack" in named.fails(NotConfiguredError, "dev").message
         assert named.fails(ReferenceValueError, "").message.startswith("the recipient is missing")
 
     def test_two_names_of_one_webhook_are_one_recipient(self, slack: FakeSlack) -> None:

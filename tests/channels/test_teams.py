@@ -67,7 +67,7 @@ def test_a_name_chooses_one_of_several_webhooks(teams: FakeTeams) -> None:
     found.send("ops")
     assert [where for where, _ in teams.cards] == [CONNECTOR]
     assert [found.canonical(to) for to in ("", "ops", "same")] == ["", "ops", ""]
-    assert found.fails(NotConfiguredError, "dev").message == "there is no webhook dev for Teams"
+    assert found.fails(NotConfiguredError, "dev").message == "no webhook dev is configured for Teams"
     assert found.fails(BackendAuthError, "other").message.startswith("Teams refused the token (401)")
 
 

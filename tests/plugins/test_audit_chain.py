@@ -225,7 +225,7 @@ def test_a_writer_waits_no_longer_than_it_has_patience(log: Path, monkeypatch: p
     write(log)
     with log.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(PluginError, match="another process keeps it locked"):
+        with pytest.raises(PluginError, match="another process holds its lock"):
             write(log)
         write(log, required=False)
     assert len(lines(log)) == 1

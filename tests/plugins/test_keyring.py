@@ -164,11 +164,11 @@ def test_a_keyring_that_was_never_used_is_empty_and_not_made(tmp_path: Path) -> 
 
 def test_without_a_session_there_is_no_keyring(tmp_path: Path) -> None:
     seen = session(tmp_path, 'tell("keyring:db/app")', under=())
-    assert seen.told == [["NotConfiguredError", "there is no keyring here", "keyring:db/app", True]]
+    assert seen.told == [["NotConfiguredError", "this machine has no keyring", "keyring:db/app", True]]
 
 
 BACKENDS = {
-    "keyring.backends.fail.Keyring": (NotConfiguredError, "there is no keyring here"),
+    "keyring.backends.fail.Keyring": (NotConfiguredError, "this machine has no keyring"),
     "keyring.backends.null.Keyring": (NotConfiguredError, "keyring is disabled here"),
     "keyring.backends.none.Keyring": (
         NotConfiguredError,

@@ -246,7 +246,7 @@ def test_an_entry_takes_one_value(backend: Backend) -> None:
 
 def test_without_a_keyring_it_says_so() -> None:
     pytest.importorskip("keyring")
-    with pytest.raises(NotConfiguredError, match="there is no keyring here"):
+    with pytest.raises(NotConfiguredError, match="this machine has no keyring"):
         put(Registry(environ={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}), "one")
 
 

@@ -23,7 +23,7 @@ def test_the_clock_stops_before_it_could_not_be_told(service: RunningService) ->
     far = {"advance_seconds": 1e9}
     answers = [control_client.send_request(service.origin, "POST", "/rehearsal/clock", far) for _ in range(230)]
     assert {status for status, _ in answers} == {200, 400}
-    assert answers[-1] == (400, {"message": "the clock goes no further than 9000"})
+    assert answers[-1] == (400, {"message": "the clock cannot be later than 9000"})
     assert control_client.send_request(service.origin, "GET", "/rehearsal")[0] == 200
     assert service.create_key()
 

@@ -147,7 +147,7 @@ def _lock(descriptor: int, end: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
-                raise OSError(errno.EAGAIN, "another process keeps it locked") from None
+                raise OSError(errno.EAGAIN, "another process holds its lock") from None
             time.sleep(0.01)
         else:
             return

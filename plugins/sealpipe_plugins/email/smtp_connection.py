@@ -39,7 +39,7 @@ class SmtpConnection(smtplib.SMTP):
         if self._must_be_loopback and not is_loopback(peer):
             self.close()
             raise NotConfiguredError(
-                f"the name {host} resolves to another machine ({peer}): mail would go there in clear",
+                f"the name {host} resolves to another machine ({peer}): the email would be sent unencrypted",
                 remedy="use starttls or tls, or correct how that name is resolved (/etc/hosts)",
             )
         return self.getreply()

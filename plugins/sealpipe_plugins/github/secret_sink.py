@@ -99,7 +99,7 @@ class GitHubSecretSink(Sink):
             raise UnknownOutcomeError(f"GitHub did not say whether it stored {name} of {what}", remedy=_CHECK_THERE)
         if once and not is_new:
             raise UnknownOutcomeError(
-                f"{name} of {what} was stored by somebody else at the same moment and now has this value",
+                f"another writer stored {name} of {what} at the same moment; it now has this value",
                 remedy=_CHECK_THERE,
             )
 

@@ -149,13 +149,13 @@ class KeyringClient:
             if name == "keyring.backends.null.Keyring":
                 raise NotConfiguredError("keyring is disabled here (its null backend)", remedy=_NO_BACKEND)
             if name == "keyring.backends.fail.Keyring":
-                raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
+                raise NotConfiguredError("this machine has no keyring", remedy=_NO_BACKEND)
             if name in _PROMPTING:
                 raise UnsupportedError(
                     f"{_PROMPTING[name]} prompts for a password, which sealpipe never does", remedy=_NO_BACKEND
                 )
         if not found:
-            raise NotConfiguredError("there is no keyring here", remedy=_NO_BACKEND)
+            raise NotConfiguredError("this machine has no keyring", remedy=_NO_BACKEND)
         return found
 
     def _configured_backend(self) -> KeyringBackend:

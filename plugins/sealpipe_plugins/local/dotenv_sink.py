@@ -159,6 +159,6 @@ def _read_back(locator: Locator, content: bytes, values: Mapping[str, str]) -> d
 
 def _unsafe_line_error(locator: Locator, line: int, reason: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{locator}: line {line} cannot be kept safely ({reason}); nothing was written",
+        f"{locator}: line {line} cannot be preserved safely ({reason}); nothing was written",
         remedy="fix that line or name another file; --mode replace rewrites the file",
     )

@@ -164,7 +164,7 @@ def translate_errors(locator: Locator) -> Iterator[None]:
         )
     except PermissionError:
         translated = AccessDeniedError(
-            f"{locator} may not be written by this user", remedy="give this user write permission for its folder"
+            f"this user has no permission to write {locator}", remedy="give this user write permission for its folder"
         )
     except TimeoutError:
         translated = UnavailableError(

@@ -73,7 +73,7 @@ class PassSource(Source):
                 f"{locator.name}: needs the path of an entry", remedy=f"write {locator.name}:folder/entry"
             )
         if not self._folder.is_dir():
-            raise NotConfiguredError(f"there is no password store at {self._folder}", remedy="set PASSWORD_STORE_DIR")
+            raise NotConfiguredError(f"no password store at {self._folder}", remedy="set PASSWORD_STORE_DIR")
         if (self._folder / f"{path}.gpg").is_file():
             return
         if (self._folder / path).is_dir():

@@ -60,7 +60,7 @@ class Vault:
             return self._read_versioned(target, mount.path), None
         if target.version is not None:
             raise UnsupportedError(
-                f"{target.reference}: the engine at {mount.path}/ keeps no versions", remedy="leave version= out"
+                f"{target.reference}: the engine at {mount.path}/ has no versions", remedy="leave version= out"
             )
         return self._read_any(target)
 

@@ -136,15 +136,15 @@ def not_found_error(error: VaultError, reference: str, version: str | None, path
         )
     if path.startswith("data/"):
         return SecretNotFoundError(
-            f"{reference}: there is no such key",
+            f"{reference}: the key does not exist",
             remedy="leave data/ out: it is part of the API's path only",
         )
     if version is not None:
         return SecretNotFoundError(
-            f"{reference}: there is no such key, or not in this version", remedy="see `vault kv metadata get`"
+            f"{reference}: the key does not exist, or not in this version", remedy="see `vault kv metadata get`"
         )
     return SecretNotFoundError(
-        f"{reference}: there is no such key", remedy="check the path; `vault kv list` shows what there is"
+        f"{reference}: the key does not exist", remedy="check the path; `vault kv list` shows what there is"
     )
 
 

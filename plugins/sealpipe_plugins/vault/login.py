@@ -41,7 +41,7 @@ def choose_method(settings: VaultSettings, context: Context) -> str:
     if _default_token_file(context) is not None:
         return "token"
     raise NotConfiguredError(
-        f"there is no login for {context.store}",
+        f"no login for {context.store} is configured",
         remedy="set VAULT_TOKEN, VAULT_ROLE_ID and VAULT_SECRET_ID, or a role for the CI's own token (auth = jwt)",
     )
 

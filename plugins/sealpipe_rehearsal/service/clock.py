@@ -45,7 +45,7 @@ class Clock:
         with self._lock:
             offset = self._offset + timedelta(seconds=seconds)
             if self._source() + offset > _LATEST:
-                raise OverflowError(f"the clock goes no further than {_LATEST.year}")
+                raise OverflowError(f"the clock cannot be later than {_LATEST.year}")
             self._offset = offset
         self.on_advance()
 

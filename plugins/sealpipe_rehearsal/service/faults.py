@@ -48,7 +48,7 @@ async def apply(row: FaultRow, exchange: Exchange) -> Response | None:
 
 
 _TEXT = Parameter(checks.text, "text to send", "")
-_BYTES = Parameter(checks.base64_text, "bytes to send in its place", "")
+_BYTES = Parameter(checks.base64_text, "bytes to send instead", "")
 _HEADERS = Parameter(checks.headers, "headers", {})
 _EVERY = Parameter(checks.seconds, "seconds between two bytes", 0.2)
 _STATUS = Parameter(checks.status, "HTTP status")

@@ -122,7 +122,7 @@ class TestModes:
 
         hub.instead += [None, None, meanwhile]
         error = using.fails(UnknownOutcomeError, "acme/app")
-        assert "by somebody else at the same moment" in error.message
+        assert "another writer stored" in error.message
         assert "--mode replace" in error.remedy
 
 
