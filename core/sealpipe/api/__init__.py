@@ -58,7 +58,7 @@ def succeeded(answer: Response) -> bool:
     return 200 <= answer.status < 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation(Generic[T]):
     """One call. `path` is relative to the base URL, each short code one encoded segment.
 

@@ -41,7 +41,7 @@ def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
         raise
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Entry:
     """An open entry, locked by this process. What is told to it is on disk before the call returns."""
 

@@ -115,7 +115,7 @@ def _journal_and_post(
     return (yield from post(session, posting))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Posting:
     """A sealed share on its way, kept in the outbox or not. `key` is its idempotency key."""
 

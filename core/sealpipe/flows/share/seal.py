@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.store.write import SinkWrite
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SealedShare:
     """A share as it will be posted: the exact body, where its wrap begins, and the key for the link."""
 
