@@ -24,27 +24,6 @@ def test_a_command_does_not_import_what_it_has_no_use_for(bare: Terminal, name: 
     assert f"{name} was imported" in used.err  # or this would show nothing
 
 
-STAND_INS = """
-import importlib.util, sys, threading
-from sealpipe.cli.context import leave_out
-leave_out()
-import httpcore
-assert not sys.modules.keys() & {"certifi.core", "anyio._core", "pluggy"}, "loaded before its use"
-assert importlib.util.find_spec("anyio").origin.endswith(".py")
-found = []
-threads = [threading.Thread(target=lambda: found.append(httpcore._ssl.certifi.where())) for _ in range(8)]
-[each.start() for each in threads], [each.join() for each in threads]
-from certifi import where
-import anyio.abc
-assert found == [where()] * 8
-assert anyio.abc.AsyncResource and sys.modules["certifi"].__file__
-"""
-
-
-def test_what_stands_for_a_module_is_that_module_once_it_is_used(bare: Terminal) -> None:
-    assert bare.run([sys.executable, "-c", STAND_INS]).code == 0
-
-
 def both(user: Terminal, *words: str, stdin: bytes = b"", **environ: str) -> Done:
     """What came of a command, the same whether it was started or forked."""
     ways = (SEALPIPE, command(user.with_environ(environ)))

@@ -9,11 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from threading import Lock
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -205,34 +201,11 @@ def _forbid_core_files() -> None:
 
 
 _NEVER_LOADED = ("trio", "httpx._main")
-"""What httpcore and httpx import wherever it is installed, and need for nothing that a command does: an event loop
-(0.1 s, and a run of ldconfig), and httpx's own command line with rich and pygments (0.07 s). Neither has a switch."""
-_LOADED_WHEN_USED = ("anyio", "certifi")
-"""What httpcore imports at once and most commands never use: an event loop's sockets, and a list of certificates for
-systems that have none."""
+"""What httpcore and httpx import wherever it is installed, and no command needs: an event loop (0.1 s, and a run of
+ldconfig with our environment), and httpx's own command line with rich and pygments (0.07 s). Neither has a switch."""
 
 
 def leave_out() -> None:
     """Have httpx and httpcore imported without those."""
     for name in _NEVER_LOADED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
-    for name in _LOADED_WHEN_USED:
-        spec = None if name in sys.modules else PathFinder.find_spec(name)
-        if spec is not None:
-            sys.modules[name] = _LoadedWhenUsed(spec)
-
-
-class _LoadedWhenUsed(ModuleType):
-    """Stands for a module until something in it is used. `importlib.util.LazyLoader` would load it at its import."""
-
-    _lock = Lock()
-
-    def __init__(self, spec: ModuleSpec) -> None:
-        super().__init__(spec.name)
-        self.__spec__ = spec
-
-    def __getattr__(self, name: str) -> Any:
-        with self._lock:
-            if sys.modules.get(self.__name__) is self:
-                del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
