@@ -115,7 +115,7 @@ class Endpoint:
     def request(
         self, method: str, path: str, body: bytes | None = None, *, writes: bool = False, headers: Headers | None = None
     ) -> Reply:
-        """Send bytes, once, with more headers. Raises as `post`, and AnswerTooLongError for what does not write."""
+        """Send bytes, once, with more headers. Raises as `post`, and ResponseTooLongError for what does not write."""
         is_sent = False
 
         def watch(event: str, info: Mapping[str, Any]) -> None:

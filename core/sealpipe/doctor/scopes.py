@@ -89,7 +89,10 @@ def check_scopes(line: connectivity.ServiceConnection, asked: ScopeResults) -> I
         if asked.stopped:
             return
     if not asked.granted and asked.missing:
-        nothing = MissingScopeError("the API key has no scopes: every call is refused")
+        nothing = MissingScopeError(
+            "the API key has no scopes: every call is refused",
+            remedy="create an API key with the scopes that you need, and revoke this one",
+        )
         yield failure("scopes", nothing)
 
 

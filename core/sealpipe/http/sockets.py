@@ -1,6 +1,6 @@
 """Sockets that keep a wall-clock deadline and send no credential, for plugins that speak a protocol themselves.
 
-An exchange begins with the connection, and anew with what is written after something was read: a peer that drips is
+An exchange begins with the connection, and again with what is written after something was read: a peer that drips is
 late, and a connection that is kept for the next call is not. Where the plugin says how long the whole may take
 (`Network.exchange`), that holds.
 

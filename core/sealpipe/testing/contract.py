@@ -38,8 +38,6 @@ def spellings(secret: str) -> set[str]:
     return {spelling for spelling in found if len(spelling) >= 6}
 
 
-# MERGED: """A server that is in trouble: it answers every request in one wrong way."""
-
 PATIENCE = 1.0
 """Seconds that `context.network` waits for a server that is silent, and its deadline for one that drips."""
 DRIP = 0.1

@@ -31,7 +31,7 @@ LARGE = 64 * 1024
 
 
 class SourceContract(Contract):
-    """Subclass it with `name`, `put` and `missing`; `takes` says what the backend can hold."""
+    """Subclass it with `name`, `put` and `missing`; `holds` says what the backend can hold."""
 
     kind = "source"
 

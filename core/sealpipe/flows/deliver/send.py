@@ -191,7 +191,7 @@ def _build_message(share: Deliverable, recipient: Recipient) -> Any:
     return build_passcode_message(passcode, about)
 
 
-_SHARE_AGAIN = "drop what is left with `sealpipe resume ID --discard`, and share anew"
+_SHARE_AGAIN = "drop what is left with `sealpipe resume ID --discard`, and share again"
 
 
 def _summarize_failures(share: Deliverable, left: Sequence[tuple[TrackedDelivery, SealpipeError]]) -> DeliveryError:

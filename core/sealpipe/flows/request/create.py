@@ -165,7 +165,8 @@ def post(
             created = yield from call(api.create(bytes(body), meta["idempotency_key"], key), budget, unclear=unclear)
         except PublicKeyMismatchError as error:
             code = encoded(error.short_code)
-            error.remedy = f"give nobody its link; end it with `sealpipe requests expire -- {code}`, and ask anew"
+            ending = f"end it with `sealpipe requests expire -- {code}`"
+            error.remedy = f"do not send its link; {ending}, and create a new request"
             raise
         except ServiceError as error:
             if not error.unclear:
