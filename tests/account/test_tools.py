@@ -87,7 +87,7 @@ def test_a_revision_that_we_do_not_speak_ends_the_talk_and_is_named(
     client: Client, mcp: FakeMcp, revision: str
 ) -> None:
     mcp.revision = revision
-    with pytest.raises(ProtocolError, match="we speak 2025-11-25") as caught:
+    with pytest.raises(ProtocolError, match="sealpipe supports 2025-11-25") as caught:
         client.list_tools()
     assert caught.value.message.isprintable()
     assert mcp.methods() == ["initialize"]

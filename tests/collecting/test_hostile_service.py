@@ -89,7 +89,7 @@ def test_a_count_is_believed_only_where_it_says_that_some_are_missing(
     caller = call_at(server.base_url)
     if name == "more than there are":
         caller.deadline = 1.0
-        with pytest.raises(ProtocolError, match="hands out 1"):
+        with pytest.raises(ProtocolError, match="but returned 1"):
             caller("collect", asked.code)
     else:
         assert values(caller("collect", asked.code)) == [["hunter2", "bob"]]
@@ -124,7 +124,7 @@ def test_destroyed_where_it_was_to_expire_is_told_and_what_was_collected_is_ther
     asked.answer()
     server = proxied(then=deleted_instead(asked))
     to = [f"file:{tmp_path}/pw#staging_password"] if stored else []
-    with pytest.raises(NotFoundError, match="removed it for good") as caught:
+    with pytest.raises(NotFoundError, match="deleted it for good") as caught:
         call_at(server.base_url)("collect", asked.receipt, to=to, after="expire", state=tmp_path / "state")
     assert caught.value.exit_code == 6
     collected = caught.value.collected

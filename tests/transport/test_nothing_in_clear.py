@@ -144,7 +144,7 @@ def test_a_mail_in_clear_stays_where_localhost_should_lead(
         where = {"HOST": "localhost", "PORT": str(listening.getsockname()[1]), "SENDER": "ci@example.com"}
         environ = {f"SEALPIPE_PLUGIN_EMAIL__{name}": value for name, value in {**where, **own}.items()}
         registry = Registry(environ=environ, config=lambda: config, network=lambda: network)
-        with pytest.raises(NotConfiguredError, match=f"localhost leads to another machine .{address}."):
+        with pytest.raises(NotConfiguredError, match=f"localhost resolves to another machine .{address}."):
             post(registry, "email:ops@example.com")
         taken, _ = listening.accept()
         with taken:
@@ -169,7 +169,7 @@ def test_the_credential_goes_nowhere_else_either(monkeypatch: pytest.MonkeyPatch
             async with AsyncClient(**own) as client:
                 await client.get_stats()
 
-        with pytest.raises(ConnectError, match="localhost leads to another machine"):
+        with pytest.raises(ConnectError, match="localhost resolves to another machine"):
             asyncio.run(stats()) if kind == "async" else Client(**own).get_stats()
         listening.settimeout(0.1)
         with suppress(TimeoutError):

@@ -80,7 +80,7 @@ def refuse_cleartext(scheme: str, host: str) -> None:
 
 def not_loopback(host: str, address: str) -> str:
     """Say why there is no connection where http:// was allowed for this machine's name."""
-    return f"the name {host} leads to another machine ({address}), and http:// is for this machine only"
+    return f"the name {host} resolves to another machine ({address}), and http:// is for this machine only"
 
 
 def proxy_for(url: str) -> str | None:

@@ -172,7 +172,7 @@ class TestARole:
         environ = {**named, **role, "GITLAB_CI": "true", "VAULT_ID_TOKEN": job_token("vault")}
         error = failure(environ, "other:db")
         assert isinstance(error, NotConfiguredError)
-        assert "another audience" in error.message
+        assert "is not a token for the audience sts.amazonaws.com" in error.message
         assert front.asked == []
 
     @pytest.mark.parametrize("code", ["AccessDenied", "InvalidIdentityToken"])
