@@ -66,8 +66,8 @@ def serve(door: str) -> None:
 def _import() -> None:
     from importlib import import_module
 
+    from sealpipe.__main__ import leave_out
     from sealpipe.cli import COMMANDS
-    from sealpipe.cli.context import leave_out
 
     leave_out()
     for place, _ in COMMANDS.values():

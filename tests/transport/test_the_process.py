@@ -97,7 +97,7 @@ def test_a_command_that_crashes_leaves_no_core(tmp_path: Path, *, closed: bool) 
     """And it would: where the system makes cores at all, one is made of a process that is not closed."""
     code = (
         "import os, resource, signal\n"
-        "from sealpipe.cli.context import harden\n"
+        "from sealpipe.__main__ import harden\n"
         "resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)\n"
         f"{closed} and harden()\n"
         "os.kill(os.getpid(), signal.SIGABRT)\n"
@@ -116,7 +116,7 @@ def test_a_command_that_crashes_leaves_no_core(tmp_path: Path, *, closed: bool) 
 def test_the_process_says_that_it_is_closed(user: Terminal) -> None:
     code = (
         "import ctypes\n"
-        "from sealpipe.cli.context import harden\n"
+        "from sealpipe.__main__ import harden\n"
         "libc = ctypes.CDLL(None)\n"
         "before = libc.prctl(3, 0, 0, 0, 0); harden(); print(before, libc.prctl(3, 0, 0, 0, 0))\n"
     )
@@ -125,7 +125,7 @@ def test_the_process_says_that_it_is_closed(user: Terminal) -> None:
 
 def test_what_others_start_in_this_process_is_given_nothing_of_ours(user: Terminal) -> None:
     """As AWS's SDK starts a profile's credential_process: with the variables that the process has."""
-    code = "import os, subprocess\nfrom sealpipe.cli.context import harden\nharden(); subprocess.run(['env'])"
+    code = "import os, subprocess\nfrom sealpipe.__main__ import harden\nharden(); subprocess.run(['env'])"
     done = user.run([sys.executable, "-c", code], environ={"SEALPIPE_PLUGIN_WEBHOOK__SECRET": "s3cret"})
     assert "HOME=" in done.out
     assert "SEALPIPE_" not in done.out
@@ -135,7 +135,7 @@ def test_where_the_kernel_has_no_such_thing_cores_are_off_all_the_same(user: Ter
     code = (
         "import resource, sys\n"
         "sys.modules['_ctypes'] = None\n"
-        "from sealpipe.cli.context import harden\n"
+        "from sealpipe.__main__ import harden\n"
         "harden(); print(resource.getrlimit(resource.RLIMIT_CORE)[0])\n"
     )
     assert user.run([sys.executable, "-c", code]).out == "0\n"

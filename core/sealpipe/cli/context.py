@@ -6,9 +6,7 @@ Everything is imported where it is used: `--help` needs none of it.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -135,77 +133,3 @@ def fetch_page(
         rows = tuple(every(values["limit"] or 100))
         return Page(rows, Pagination(total=len(rows)))
     return one(values["page"] or 1, values["limit"] or 25)
-
-
-CREDENTIALS = ("SEALPIPE_API_KEY", "SEALPIPE_API_KEY_PREVIOUS")
-_PR_SET_DUMPABLE = 4
-_ENV_START, _ENV_END = 47, 48
-"""Fields of /proc/self/stat, after the process name: bounds of the environment that the process started with."""
-
-
-def harden() -> None:
-    """Erase the credential from the visible environment, then bar other processes of the same user.
-
-    What a system does not support is skipped: nothing depends on it. `os.environ` keeps its own copy.
-    """
-    for name in [name for name in os.environ if name.startswith("SEALPIPE_")]:
-        with suppress(OSError):
-            os.unsetenv(name)  # for whatever starts a program without saying with which variables, as SDKs do
-    _erase([name for name in CREDENTIALS if name in os.environ])  # first: afterwards only root may write there
-    if not _forbid_dumps():
-        _forbid_core_files()
-
-
-def _erase(names: Sequence[str]) -> None:
-    """Overwrite the values in the memory that /proc/PID/environ shows: unsetenv leaves them there."""
-    if not names or sys.platform != "linux":
-        return
-    with suppress(OSError, ValueError, IndexError):
-        told = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-        start, end = int(told[_ENV_START]), int(told[_ENV_END])
-        memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            _overwrite(memory, start, os.pread(memory, end - start, start), names)
-        finally:
-            os.close(memory)
-
-
-def _overwrite(memory: int, start: int, block: bytes, names: Sequence[str]) -> None:
-    place = 0
-    for entry in block.split(b"\0"):
-        name, equals, value = entry.partition(b"=")
-        if equals and os.fsdecode(name) in names:
-            os.pwrite(memory, bytes(len(value)), start + place + len(name) + 1)
-        place += len(entry) + 1
-
-
-def _forbid_dumps() -> bool:
-    """Forbid core files, and give /proc/PID to root: no other process of this user reads it. Linux only."""
-    if sys.platform != "linux":
-        return False
-    try:
-        # What ctypes stands on, a tenth of its cost: it is paid by every command.
-        from _ctypes import call_function, dlopen, dlsym
-
-        prctl = dlsym(dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process itself
-        return bool(call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0)) == 0)
-    except (ImportError, OSError):
-        return False
-
-
-def _forbid_core_files() -> None:
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-
-
-_NEVER_LOADED = ("trio", "httpx._main")
-"""What httpcore and httpx import wherever it is installed, and no command needs: an event loop (0.1 s, and a run of
-ldconfig with our environment), and httpx's own command line with rich and pygments (0.07 s). Neither has a switch."""
-
-
-def leave_out() -> None:
-    """Have httpx and httpcore imported without those."""
-    for name in _NEVER_LOADED:
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
