@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from werkzeug import Request, Response
 
 from references.running import as_nobody, opened, run
 from sealpipe.errors import (
@@ -26,6 +25,7 @@ from sealpipe.flows.resolve import TRIES, resolve
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from sealpipe.wire.fields import Field
+from support.fake_web import FakeWeb, Reply, drop
 from support.parts import missing, program
 
 CANARY = "Canary-40ce"
@@ -227,30 +227,27 @@ sops:
 """
 
 
-def test_a_key_service_without_login_is_told_from_one_that_is_silent(
-    environ: dict[str, str], tmp_path: Path, httpserver: object
-) -> None:
+def test_a_key_service_without_login_is_told_from_one_that_is_silent(environ: dict[str, str], tmp_path: Path) -> None:
     program("sops")
     (tmp_path / "kms.yaml").write_text(KMS)
     nobody = {**environ, "AWS_EC2_METADATA_DISABLED": "true"}
     login = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}
     with pytest.raises(NotConfiguredError, match="that has no login here"):
         values(f"sops:{tmp_path}/kms.yaml#a", environ=nobody)
-    registry = Registry(environ={**nobody, **login, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
-    locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
-    answer = registry.fetch({"sops": [locator]})[locator]
-    assert isinstance(answer, UnavailableError)
-    assert "key service that did not answer" in answer.message
-
-    def deny(request: Request) -> Response:
-        request.get_data()  # a body that nobody read resets the connection, and the answer may be lost with it
-        return Response(json.dumps({"__type": "AccessDeniedException", "Message": CANARY}), status=400)
-
-    httpserver.expect_request("/").respond_with_handler(deny)  # type: ignore[attr-defined]
-    environ = {**nobody, **login, "AWS_ENDPOINT_URL": httpserver.url_for("/")}  # type: ignore[attr-defined]
-    with pytest.raises(AccessDeniedError, match="key service that denies access") as caught:
-        values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
-    assert CANARY not in repr(vars(caught.value))
+    denied = {"__type": "AccessDeniedException", "Message": CANARY}
+    with FakeWeb() as fake:
+        fake.instead = [Reply(400, denied)]
+        environ = {**nobody, **login, "AWS_ENDPOINT_URL": fake.base_url}
+        with pytest.raises(AccessDeniedError, match="key service that denies access") as caught:
+            values(f"sops:{tmp_path}/kms.yaml#a", environ=environ)
+        assert CANARY not in repr(vars(caught.value))
+        fake.instead = [drop]
+        for url in (fake.base_url, "http://127.0.0.1:9"):  # one that hangs up, and one that is not there
+            registry = Registry(environ={**nobody, **login, "AWS_ENDPOINT_URL": url})
+            locator = registry.locate(parse_field(f"sops:{tmp_path}/kms.yaml#a").ref)
+            error = registry.fetch({"sops": [locator]})[locator]
+            assert isinstance(error, UnavailableError)
+            assert "key service that did not answer" in error.message
 
 
 def recorder(folder: Path, then: str) -> Path:

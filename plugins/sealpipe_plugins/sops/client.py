@@ -115,7 +115,7 @@ _KEY_ERRORS: Final[tuple[tuple[str, type[PluginError], str, str], ...]] = (
         "allow this login to decrypt with that key",
     ),
     (
-        r"connection refused|no such host|i/o timeout|deadline exceeded|request send failed|Throttl|Code: (429|5)",
+        r"connection refused|no such host|i/o timeout|deadline exceeded|of attempts|send failed|Throttl|Code: (429|5)",
         UnavailableError,
         "is encrypted with a key service that did not answer",
         "check that it can be reached from here",
