@@ -15,7 +15,7 @@ from sealpipe import ci_systems
 from tiers import is_in_rest
 
 # The suite itself may run in a CI system. What it starts does not, but where a test says so.
-for name in ci_systems.variables():
+for name in ci_systems.list_variables():
     os.environ.pop(name, None)
 
 

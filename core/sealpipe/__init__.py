@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sealpipe.state.receipt import Receipt as Receipt
     from sealpipe.wire.fields import Field as Field
 
-_PLACES = {
+_MODULES = {
     "AsyncClient": "sealpipe.aio",
     "Client": "sealpipe.client",
     "CollectResult": "sealpipe.flows.collect.result",
@@ -101,7 +101,7 @@ _ERRORS = (
     "WrongKeyError",
 )
 
-__all__ = ["__version__", *_PLACES, *_ERRORS]
+__all__ = ["__version__", *_MODULES, *_ERRORS]
 
 
 def __getattr__(name: str) -> Any:
@@ -109,8 +109,8 @@ def __getattr__(name: str) -> Any:
 
     if name in _ERRORS:
         return getattr(import_module("sealpipe.errors"), name)
-    if name in _PLACES:
-        return getattr(import_module(_PLACES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'sealpipe' has no attribute {name!r}")
 
 

@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 
-_OBJECTS = 100_000
+_GC_THRESHOLD = 100_000
 """New objects until garbage is collected: imports make many, and none of it is garbage (700 would be Python's own)."""
 
 
@@ -22,8 +22,8 @@ def main() -> None:
         sys.stdout.write(f"sealpipe {__version__}\n")
         return
     harden()
-    leave_out()
-    gc.set_threshold(_OBJECTS)
+    block_modules()
+    gc.set_threshold(_GC_THRESHOLD)
     from sealpipe.cli import run
 
     code = run(sys.argv[1:])
@@ -101,14 +101,14 @@ def _forbid_core_files() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-_NEVER_LOADED = ("trio", "httpx._main")
+_BLOCKED_MODULES = ("trio", "httpx._main")
 """What httpcore and httpx import wherever it is installed, and no command needs: an event loop (0.1 s, and a run of
 ldconfig with our environment), and httpx's own command line with rich and pygments (0.07 s). Neither has a switch."""
 
 
-def leave_out() -> None:
+def block_modules() -> None:
     """Have httpx and httpcore imported without those."""
-    for name in _NEVER_LOADED:
+    for name in _BLOCKED_MODULES:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 

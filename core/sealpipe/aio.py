@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.calls.table import Calls, make_method, sign_as_method
+from sealpipe.calls.table import Calls, copy_signature, make_method
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.http.aio import AsyncServiceNetwork
 from sealpipe.secret import strip_frames, strips_frames
-from sealpipe.setup import ClientSetup, open_fields, registry, well_called
+from sealpipe.setup import ClientSetup, checks_arguments, open_fields, registry
 from sealpipe.state.entry import JournaledLink
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ async def run(
                     state.begin(operation)
                     result = await send(operation, timeout)
                 case Wait(seconds):
-                    state.pause()
+                    state.finish_attempt()
                     await asyncio.sleep(seconds)
                 case Do(work, changing):
-                    state.work(changing=changing)
+                    state.begin_work(changing=changing)
                     result = await asyncio.to_thread(work)
                 case Notify(callback):
-                    state.pause()
-                    answer = callback()
-                    if isinstance(answer, Awaitable):
-                        await answer
+                    state.finish_attempt()
+                    outcome = callback()
+                    if isinstance(outcome, Awaitable):
+                        await outcome
         except BaseException as raised:  # noqa: BLE001 - the flow decides what it means; a cancellation lets go of locks
             error = raised
 
@@ -72,35 +72,35 @@ class RunState:
     """Whether the caller went away, and whether something is under way that it should not have to guess about."""
 
     def __init__(self) -> None:
-        self.cancelled = False
-        self.changing = False
+        self.is_cancelled = False
+        self.is_changing = False
 
     def begin(self, operation: Operation[Any]) -> None:
         self.check()
-        self.changing = operation.resend is not Resend.READ
+        self.is_changing = operation.resend is not Resend.READ
 
-    def work(self, *, changing: bool) -> None:
+    def begin_work(self, *, changing: bool) -> None:
         if changing:
             self.check()
-            self.changing = True
+            self.is_changing = True
 
-    def pause(self) -> None:
+    def finish_attempt(self) -> None:
         self.check()
-        self.changing = False  # the attempt has its answer; the next has not begun
+        self.is_changing = False  # the attempt has its answer; the next has not begun
 
     def check(self) -> None:
-        if self.cancelled:
+        if self.is_cancelled:
             raise _CancelledError
 
 
-async def _shielded(work: Coroutine[Any, Any, T], state: RunState) -> T:
+async def _shield(work: Coroutine[Any, Any, T], state: RunState) -> T:
     """Run to the end; where cancelled after something may have been changed, let the attempt end first."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        state.cancelled = True
-        if state.changing:
+        state.is_cancelled = True
+        if state.is_changing:
             await asyncio.wait({task}, timeout=GRACE)
         task.cancel()
         for result in await asyncio.gather(task, return_exceptions=True):
@@ -109,39 +109,39 @@ async def _shielded(work: Coroutine[Any, Any, T], state: RunState) -> T:
         raise
 
 
-def _call(
+def _call_hook(
     call: Callable[Concatenate[Session, P], Flow[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
     """Make the method of a call that gives one result."""
 
     @wraps(call)
     async def method(self: AsyncClient, /, *args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls.arguments import checked
+        from sealpipe.calls.arguments import check_arguments
 
         try:
-            checked(call, args, options, skip=1)
+            check_arguments(call, args, options, skip=1)
             return await self.run(call(self.session, *args, **options))
         except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
-            fault = error
+            failure = error
         del args, options
-        raise strip_frames(fault)
+        raise strip_frames(failure)
 
-    sign_as_method(method, call, "{}")
+    copy_signature(method, call, "{}")
     return method
 
 
-async def _rows(client: AsyncClient, walk: PageIterator[T]) -> AsyncIterator[T]:
-    while not walk.done:
-        for row in await _next_page(client, walk):
+async def _iterate_rows(client: AsyncClient, walk: PageIterator[T]) -> AsyncIterator[T]:
+    while not walk.is_done:
+        for row in await _fetch_page(client, walk):
             yield row
 
 
-async def _next_page(client: AsyncClient, walk: PageIterator[T]) -> list[T]:
+async def _fetch_page(client: AsyncClient, walk: PageIterator[T]) -> list[T]:
     try:
-        return await client.run(walk.next_page())
+        return await client.run(walk.fetch_next())
     except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
-        fault = error
-    raise strip_frames(fault)
+        failure = error
+    raise strip_frames(failure)
 
 
 class AsyncClient(Calls, ClientSetup):
@@ -168,35 +168,35 @@ class AsyncClient(Calls, ClientSetup):
     async def run(self, flow: Flow[T]) -> T:
         """Drive a flow of `sealpipe.flows` to its result."""
         state = RunState()
-        return await _shielded(run(guard(self.session, flow), self._send, state), state)
+        return await _shield(run(guard(self.session, flow), self._send, state), state)
 
     async def _send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         if self._network is None:
             self._network = AsyncServiceNetwork(self.session)
         return await self._network.send(operation, timeout)
 
-    _make_call = staticmethod(_call)
+    _make_call = staticmethod(_call_hook)
 
     @staticmethod
     def _make_list_call(
         call: Callable[Concatenate[Session, P], PageIterator[T]],
     ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
-        return make_method(call, _rows, "AsyncIterator[{}]")
+        return make_method(call, _iterate_rows, "AsyncIterator[{}]")
 
 
 @strips_frames
-@well_called
+@checks_arguments
 async def aresolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """Resolve references from asyncio, as `sealpipe.resolve` does: sources are read in threads."""
     plugins = registry(ca_file)
     try:
-        return await run(open_fields(references, plugins), _no_service, RunState())
+        return await run(open_fields(references, plugins), _refuse_send, RunState())
     except Exception as error:  # noqa: BLE001 - as `strips_frames` does it
-        fault = error
+        failure = error
     finally:
         await asyncio.to_thread(plugins.close)
-    raise strip_frames(fault)
+    raise strip_frames(failure)
 
 
-def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:
+def _refuse_send(_operation: Operation[Any], _timeout: float) -> NoReturn:
     raise AssertionError("resolving makes no connection")

@@ -1,7 +1,7 @@
 """ONE table of CI systems: how to detect each, and how it masks a value in its log.
 
-Code, tests and documentation read it (DESIGN 6.7). `actions/_run` reads it, too, by any Python from 3.9 on: it imports
-nothing but the standard library. A variable counts as set unless it is empty or says no (`OFF`), so `CI=false` switches
+Code, tests and documentation read it. `actions/_run` reads it, too, by any Python from 3.9 on: it imports nothing but
+the standard library. A variable counts as set unless it is empty or says no (`FALSE_VALUES`), so `CI=false` switches
 the last row off, and never a system that names itself by a variable of its own.
 """
 
@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-OFF: Final = ("", "0", "false", "no", "off")
+FALSE_VALUES: Final = ("", "0", "false", "no", "off")
 """Values, in any case, that count as not set."""
 
 
@@ -24,7 +24,7 @@ class RunnerCommand(NamedTuple):
     percent: str
     """How a percent sign in the text is escaped."""
 
-    def line(self, text: str) -> str:
+    def format(self, text: str) -> str:
         """Return the command for a text, as one line."""
         escaped = text.replace("%", self.percent).replace("\r", "%0D").replace("\n", "%0A")
         return f"{self.prefix}{escaped}\n"
@@ -35,11 +35,11 @@ SET_SECRET: Final = RunnerCommand("##vso[task.setsecret]", "%AZP25")
 
 
 class CISystem(NamedTuple):
-    """One row. `signs` are documented variables, NAME or NAME=VALUE: one of them is enough."""
+    """One row. `indicators` are documented variables, NAME or NAME=VALUE: one of them is enough."""
 
     name: str
     title: str
-    signs: tuple[str, ...]
+    indicators: tuple[str, ...]
     mask: RunnerCommand | None = None
     """The command that masks a value while a job runs; None if there is none."""
     plugin: str = "plain"
@@ -96,33 +96,33 @@ CI_SYSTEMS: Final = (
 )
 
 
-def is_set(environ: Mapping[str, str], sign: str) -> bool:
+def is_set(environ: Mapping[str, str], indicator: str) -> bool:
     """Whether a sign, NAME or NAME=VALUE, is set."""
-    name, _, wanted = sign.partition("=")
+    name, _, expected = indicator.partition("=")
     value = environ.get(name, "")
-    return value.lower() == wanted if wanted else value.strip().lower() not in OFF
+    return value.lower() == expected if expected else value.strip().lower() not in FALSE_VALUES
 
 
-def ci_system(environ: Mapping[str, str]) -> CISystem | None:
+def detect_ci_system(environ: Mapping[str, str]) -> CISystem | None:
     """Return the CI system of an environment, the first that matches; None outside CI."""
-    return next((row for row in CI_SYSTEMS if any(is_set(environ, sign) for sign in row.signs)), None)
+    return next((row for row in CI_SYSTEMS if any(is_set(environ, indicator) for indicator in row.indicators)), None)
 
 
-def variables() -> Iterator[str]:
+def list_variables() -> Iterator[str]:
     """Yield every variable that is a sign."""
-    yield from dict.fromkeys(sign.partition("=")[0] for row in CI_SYSTEMS for sign in row.signs)
+    yield from dict.fromkeys(indicator.partition("=")[0] for row in CI_SYSTEMS for indicator in row.indicators)
 
 
-SHORTEST_MASK: Final = 4
+MIN_MASK_LENGTH: Final = 4
 """Characters of a line that is masked: a shorter one would mask that letter in the whole log."""
 
 
-def lines_to_mask(values: Iterable[str]) -> tuple[list[str], int]:
+def select_maskable_lines(values: Iterable[str]) -> tuple[list[str], int]:
     """Return values and each of their lines, at every kind of break; and how many are too short to be masked."""
     parts = [part for value in values for part in (value, *re.split(r"\r\n|[\r\n]", value), *value.splitlines())]
     lines = [part for part in dict.fromkeys(parts) if part.strip()]
-    long = [line for line in lines if len(line.strip()) >= SHORTEST_MASK]
-    return long, len(lines) - len(long)
+    maskable = [line for line in lines if len(line.strip()) >= MIN_MASK_LENGTH]
+    return maskable, len(lines) - len(maskable)
 
 
 def write_stderr(data: bytes) -> None:
@@ -132,7 +132,7 @@ def write_stderr(data: bytes) -> None:
         view = view[os.write(2, view) :]
 
 
-def runner_reads_stderr() -> bool:
+def is_stderr_readable() -> bool:
     """Whether stderr may reach a runner: not if it is a file, a device, or a pipe without a reader."""
     try:
         mode = os.fstat(2).st_mode
@@ -147,43 +147,49 @@ def _is_broken(descriptor: int) -> bool:
     """Whether a pipe has lost its reader."""
     import select
 
-    waiting = select.poll()
-    waiting.register(descriptor, 0)
-    return any(events & select.POLLERR for _, events in waiting.poll(0))
+    poller = select.poll()
+    poller.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in poller.poll(0))
 
 
 class Mark(NamedTuple):
-    """How a command begins: `text`, and `after` it what this pattern matches.
+    """How a command begins: `text`, and `following` it what this pattern matches.
 
-    `sign` is the index of the sign that is escaped. Where `anywhere` is false a line has to begin with the mark, blanks
-    aside.
+    `escape_index` is the index of the character that is escaped. Unless `is_inline`, a line has to begin with the mark,
+    blanks aside.
     """
 
     text: str
-    sign: int
-    after: str
-    anywhere: bool
+    escape_index: int
+    following: str
+    is_inline: bool
     systems: str
 
 
-_NAMED: Final = r"[A-Za-z0-9_.-]*[\[:]"
-_ALONE: Final = r"(?:[\s\"\\]|$)"
+_NAMED_COMMAND: Final = r"[A-Za-z0-9_.-]*[\[:]"
+_BARE_MARK: Final = r"(?:[\s\"\\]|$)"
 """A blank or the end, of a JSON string too."""
 
-AT_START: Final = False
-ANYWHERE: Final = True
+LINE_START_MARKS: Final = False
+INLINE_MARKS: Final = True
 
 MARKS: Final = (
-    Mark("::", 1, "", AT_START, "GitHub Actions, Gitea, Forgejo"),
-    Mark("##", 1, _NAMED, ANYWHERE, "GitHub Actions and Azure (##[x]), Azure (##vso[), TeamCity, Unity (##utp:)"),
-    Mark("section_start:", 13, "", ANYWHERE, "GitLab"),
-    Mark("section_end:", 11, "", ANYWHERE, "GitLab"),
-    Mark("travis_fold:", 11, "", ANYWHERE, "Travis"),
-    Mark("travis_time:", 11, "", ANYWHERE, "Travis"),
-    Mark("---", 0, _ALONE, AT_START, "Buildkite"),
-    Mark("+++", 0, _ALONE, AT_START, "Buildkite"),
-    Mark("~~~", 0, _ALONE, AT_START, "Buildkite"),
-    Mark("^^^", 0, r"\s+\+\+\+", AT_START, "Buildkite"),
+    Mark("::", 1, "", LINE_START_MARKS, "GitHub Actions, Gitea, Forgejo"),
+    Mark(
+        "##",
+        1,
+        _NAMED_COMMAND,
+        INLINE_MARKS,
+        "GitHub Actions and Azure (##[x]), Azure (##vso[), TeamCity, Unity (##utp:)",
+    ),
+    Mark("section_start:", 13, "", INLINE_MARKS, "GitLab"),
+    Mark("section_end:", 11, "", INLINE_MARKS, "GitLab"),
+    Mark("travis_fold:", 11, "", INLINE_MARKS, "Travis"),
+    Mark("travis_time:", 11, "", INLINE_MARKS, "Travis"),
+    Mark("---", 0, _BARE_MARK, LINE_START_MARKS, "Buildkite"),
+    Mark("+++", 0, _BARE_MARK, LINE_START_MARKS, "Buildkite"),
+    Mark("~~~", 0, _BARE_MARK, LINE_START_MARKS, "Buildkite"),
+    Mark("^^^", 0, r"\s+\+\+\+", LINE_START_MARKS, "Buildkite"),
 )
 
 TEXT, JSON = "\\x{:02x}", "\\u{:04x}"
@@ -192,25 +198,29 @@ TEXT, JSON = "\\x{:02x}", "\\u{:04x}"
 
 def escape_line(line: str) -> str:
     """Escape a line, so that no CI system takes it for a command."""
-    return _broken(line, MARKS, TEXT)
+    return _break_marks(line, MARKS, TEXT)
 
 
 def escape_inline(text: str) -> str:
     """Escape text that stands inside a line, not at its beginning."""
-    return _broken(text, [mark for mark in MARKS if mark.anywhere], TEXT)
+    return _break_marks(text, [mark for mark in MARKS if mark.is_inline], TEXT)
 
 
 def escape_json(text: str) -> str:
     """Escape JSON without changing its meaning: no mark is left, wherever a program might break its lines."""
-    return _broken(text, [mark._replace(anywhere=True) for mark in MARKS], JSON)
+    return _break_marks(text, [mark._replace(is_inline=True) for mark in MARKS], JSON)
 
 
-def _broken(text: str, marks: Iterable[Mark], form: str) -> str:
+def _break_marks(text: str, marks: Iterable[Mark], form: str) -> str:
     for mark in marks:
         if mark.text in text:
-            before, sign, rest = mark.text[: mark.sign], mark.text[mark.sign], mark.text[mark.sign + 1 :]
-            start = "" if mark.anywhere else r"\A\s*"
-            pattern = f"({start}{re.escape(before)}){re.escape(sign)}(?={re.escape(rest)}{mark.after})"
+            before, sign, rest = (
+                mark.text[: mark.escape_index],
+                mark.text[mark.escape_index],
+                mark.text[mark.escape_index + 1 :],
+            )
+            start = "" if mark.is_inline else r"\A\s*"
+            pattern = f"({start}{re.escape(before)}){re.escape(sign)}(?={re.escape(rest)}{mark.following})"
             # In a replacement a backslash is written twice.
             text = re.sub(pattern, rf"\g<1>\{form.format(ord(sign))}", text)
     return text

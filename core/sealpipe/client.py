@@ -13,7 +13,7 @@ from sealpipe.driver import Driver, run
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
 from sealpipe.secret import strips_frames
-from sealpipe.setup import ClientSetup, open_fields, registry, well_called
+from sealpipe.setup import ClientSetup, checks_arguments, open_fields, registry
 
 if TYPE_CHECKING:
     from sealpipe.flows.paging import PageIterator
@@ -23,9 +23,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _rows(client: Client, walk: PageIterator[T]) -> Iterator[T]:
-    next_page = strips_frames(lambda: client.run(walk.next_page()))
-    while not walk.done:
+def _iterate_rows(client: Client, walk: PageIterator[T]) -> Iterator[T]:
+    next_page = strips_frames(lambda: client.run(walk.fetch_next()))
+    while not walk.is_done:
         yield from next_page()
 
 
@@ -45,11 +45,11 @@ class Client(Calls, ClientSetup, Driver):
     def _make_list_call(
         call: Callable[Concatenate[Session, P], PageIterator[T]],
     ) -> Callable[Concatenate[Client, P], Iterator[T]]:
-        return make_method(call, _rows, "Iterator[{}]")
+        return make_method(call, _iterate_rows, "Iterator[{}]")
 
 
 @strips_frames
-@well_called
+@checks_arguments
 def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> list[Field]:
     """Resolve references to fields in their order, such as `["vault:secret/app/db#user,password"]`.
 
@@ -57,8 +57,8 @@ def resolve(references: Sequence[str], *, ca_file: str | Path | None = None) -> 
     PluginError.
     """
     with closing(registry(ca_file)) as plugins:
-        return run(open_fields(references, plugins), _no_service)
+        return run(open_fields(references, plugins), _refuse_send)
 
 
-def _no_service(_operation: Operation[Any], _timeout: float) -> NoReturn:
+def _refuse_send(_operation: Operation[Any], _timeout: float) -> NoReturn:
     raise AssertionError("resolving makes no connection")

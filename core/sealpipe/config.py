@@ -17,10 +17,10 @@ from sealpipe.errors import CredentialError, SettingError
 from sealpipe.secret import Secret
 from sealpipe.settings import COMMANDS, GLOBAL
 
-MACHINE = Path("/etc/sealpipe/config.toml")
+MACHINE_CONFIG = Path("/etc/sealpipe/config.toml")
 """What the machine's administrator fixes for everybody; only its `[enforce]` is read."""
 
-OF_OUR_TESTS = {
+TEST_VARIABLES = {
     "SEALPIPE_TESTS_STRICT",
     "SEALPIPE_LIVE_BASE_URL",
     "SEALPIPE_LIVE_LINK_BASE_URL",
@@ -63,7 +63,7 @@ class Config:
         raise SettingError(errors[0].message, remedy=remedy)
 
     @property
-    def usable(self) -> dict[str, Any]:
+    def usable_user(self) -> dict[str, Any]:
         """The user's config file without what is wrong in it: for the doctor, who goes on."""
         return self._user_file[0]
 
@@ -76,19 +76,21 @@ class Config:
     def machine(self) -> dict[str, Any]:
         """The machine's config file; empty if there is none. SettingError if it cannot be read: nothing goes on."""
         try:
-            _check(MACHINE, MACHINE.stat(), "the machine's config file", self.environ)
+            _check(MACHINE_CONFIG, MACHINE_CONFIG.stat(), "the machine's config file", self.environ)
             from sealpipe.config_file import parse_toml  # most machines have none
 
-            config = parse_toml(MACHINE, "the machine's config file")
+            config = parse_toml(MACHINE_CONFIG, "the machine's config file")
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise SettingError(f"the machine's config file {MACHINE} cannot be read: {error.strerror}") from None
+            raise SettingError(f"the machine's config file {MACHINE_CONFIG} cannot be read: {error.strerror}") from None
         if unknown := sorted(config.keys() - {"enforce"}):
-            raise SettingError(f"the machine's config file {MACHINE} sets {unknown[0]!r}: only [enforce] is read there")
+            raise SettingError(
+                f"the machine's config file {MACHINE_CONFIG} sets {unknown[0]!r}: only [enforce] is read there"
+            )
         return config
 
-    def api_key(self, file: str | None) -> Secret | None:
+    def read_api_key(self, file: str | None) -> Secret | None:
         """Return the credential, from SEALPIPE_API_KEY or a file (without one final newline); None for neither.
 
         Raises SettingError if both are set, CredentialError if the file cannot be used.
@@ -106,10 +108,10 @@ class Config:
         value = self.environ.get("SEALPIPE_API_KEY_PREVIOUS")
         return Secret(value) if value else None
 
-    def unknown_variables(self) -> list[tuple[str, str | None]]:
+    def find_unknown_variables(self) -> list[tuple[str, str | None]]:
         """Return the SEALPIPE_* variables that nothing reads, each with the nearest known name."""
         suspects = [name for name in self.environ if name.startswith("SEALPIPE_") and not name.startswith(PREFIXES)]
-        known = known_variables() if suspects else set()
+        known = list_known_variables() if suspects else set()
         unknown = sorted(set(suspects) - known)
         if not unknown:
             return []
@@ -132,19 +134,21 @@ class Config:
         except OSError as error:
             return {}, [SettingError(f"the config file {path} cannot be read: {error.strerror}")]
         flaws = list(config_file.find_flaws(path, config))
-        return config_file.without_flaws(config, flaws), [each.error for each in flaws]
+        return config_file.remove_flaws(config, flaws), [each.error for each in flaws]
 
 
-def known_variables() -> set[str]:
+def list_known_variables() -> set[str]:
     """Return every SEALPIPE_* name that is read."""
-    names = {setting.variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG", "SEALPIPE_SEALED_LINK"} | OF_OUR_TESTS
+    names = (
+        {setting.get_variable() for setting in GLOBAL} | {"SEALPIPE_CONFIG", "SEALPIPE_SEALED_LINK"} | TEST_VARIABLES
+    )
     for command, settings in COMMANDS.items():
-        names |= {setting.variable(command) for setting in settings}
+        names |= {setting.get_variable(command) for setting in settings}
     return names
 
 
 def _check(path: Path, found: os.stat_result, what: str, environ: Mapping[str, str]) -> None:
-    flaw = permissions.file_flaw(path, found, what, environ)
+    flaw = permissions.find_file_flaw(path, found, what, environ)
     if flaw is not None:
         raise SettingError(flaw[0], remedy=flaw[1])
 
@@ -161,7 +165,7 @@ def _read_credential(path: Path, environ: Mapping[str, str]) -> Secret:
             found = os.fstat(file.fileno())
     except OSError as error:
         raise CredentialError(f"the credential file {path} cannot be read: {error.strerror}") from None
-    flaw = permissions.file_flaw(path, found, "the credential file", environ, "600")
+    flaw = permissions.find_file_flaw(path, found, "the credential file", environ, "600")
     if flaw is not None:
         raise CredentialError(flaw[0], remedy=flaw[1])
     try:

@@ -17,8 +17,8 @@ from sealpipe.settings import COMMANDS, GLOBAL, Setting
 OWN_TABLES = ("stores", "plugins", "audit", "policy", "oversight", "allow_plugins")
 """Tables of the config file that plugins and policies check themselves."""
 
-_SHOWN = 50
-_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)$")
+_MAX_SHOWN = 50
+_POSITION = re.compile(r"\(at line (\d+), column (\d+)\)$")
 _SCALARS = (str, int, float, date, time)  # bool is an int, datetime a date
 
 
@@ -29,14 +29,16 @@ def parse_toml(path: Path, what: str) -> dict[str, Any]:
         return tomllib.loads(content.decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
         # Only the place: what else the message has can quote the line, and the line can hold a secret.
-        found = _PLACE.search(str(error))
-        place = f"line {found[1]}, column {found[2]}" if found else "the end of the file: something is not closed"
+        position = _POSITION.search(str(error))
+        location = (
+            f"line {position[1]}, column {position[2]}" if position else "the end of the file: something is not closed"
+        )
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        place = f"line {line}: not UTF-8"
+        location = f"line {line}: not UTF-8"
     except RecursionError:
-        place = "a place that is nested too deeply"
-    raise SettingError(f"{what} {path} is not valid TOML at {place}", remedy="write each setting as `name = value`")
+        location = "a place that is nested too deeply"
+    raise SettingError(f"{what} {path} is not valid TOML at {location}", remedy="write each setting as `name = value`")
 
 
 class Flaw(NamedTuple):
@@ -53,24 +55,26 @@ def find_flaws(path: Path, config: Mapping[str, Any]) -> Iterator[Flaw]:
         if name in OWN_TABLES:  # `plugins` is a table of its own, not the settings of the command of that name
             continue
         if name in ("api_key", "api_key_previous"):
-            yield Flaw((name,), _credential(path))
+            yield Flaw((name,), _make_credential_error(path))
         elif name in known:
-            yield from _kind(path, (name,), known[name], value)
+            yield from _check_kind(path, (name,), known[name], value)
         elif name not in COMMANDS:
-            yield Flaw((name,), _strange(path, name, _near_top(name, known)))
+            yield Flaw((name,), _make_unknown_error(path, name, _suggest_top_level(name, known)))
         elif not isinstance(value, dict):
-            yield Flaw((name,), _of_kind(path, name, "a table", f"write [{name}], followed by its settings"))
+            yield Flaw((name,), _make_kind_error(path, name, "a table", f"write [{name}], followed by its settings"))
         else:
             yield from _command_flaws(path, name, value)
 
 
-def without_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any]:
+def remove_flaws(config: Mapping[str, Any], flaws: list[Flaw]) -> dict[str, Any]:
     """Return the table without what is wrong in it."""
-    out = {each.names for each in flaws}
+    flawed = {each.names for each in flaws}
     return {
-        name: {key: held for key, held in value.items() if (name, key) not in out} if isinstance(value, dict) else value
+        name: {key: item for key, item in value.items() if (name, key) not in flawed}
+        if isinstance(value, dict)
+        else value
         for name, value in config.items()
-        if (name,) not in out
+        if (name,) not in flawed
     }
 
 
@@ -78,70 +82,72 @@ def _command_flaws(path: Path, command: str, table: Mapping[str, Any]) -> Iterat
     inner = {setting.name: setting for setting in COMMANDS[command]}
     for name, value in table.items():
         if name in inner:
-            yield from _kind(path, (command, name), inner[name], value)
+            yield from _check_kind(path, (command, name), inner[name], value)
         else:
-            yield Flaw((command, name), _strange(path, f"{command}.{name}", _near_inner(name, inner)))
+            yield Flaw((command, name), _make_unknown_error(path, f"{command}.{name}", _suggest_in_table(name, inner)))
 
 
-def _kind(path: Path, names: tuple[str, ...], setting: Setting, value: object) -> Iterator[Flaw]:
+def _check_kind(path: Path, names: tuple[str, ...], setting: Setting, value: object) -> Iterator[Flaw]:
     if setting.multiple:
-        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        wanted, remedy = "a list of strings", f'write {setting.name} = ["..."]'
+        is_valid = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        expected, remedy = "a list of strings", f'write {setting.name} = ["..."]'
     else:
-        fits, wanted, remedy = isinstance(value, _SCALARS), "a single value", f'write {setting.name} = "..."'
-    if not fits:
-        yield Flaw(names, _of_kind(path, ".".join(names), wanted, remedy))
+        is_valid, expected, remedy = isinstance(value, _SCALARS), "a single value", f'write {setting.name} = "..."'
+    if not is_valid:
+        yield Flaw(names, _make_kind_error(path, ".".join(names), expected, remedy))
 
 
-def _credential(path: Path) -> SettingError:
+def _make_credential_error(path: Path) -> SettingError:
     return SettingError(
         f"the config file {path} contains a credential",
         remedy="store the credential in a separate file (mode 0600), and set api_key_file to its path",
     )
 
 
-def _of_kind(path: Path, name: str, wanted: str, remedy: str) -> SettingError:
-    return SettingError(f"the config file {path} sets {name!r}, which is not {wanted}", remedy=remedy)
+def _make_kind_error(path: Path, name: str, expected: str, remedy: str) -> SettingError:
+    return SettingError(f"the config file {path} sets {name!r}, which is not {expected}", remedy=remedy)
 
 
-def _strange(path: Path, name: str, remedy: str) -> SettingError:
+def _make_unknown_error(path: Path, name: str, remedy: str) -> SettingError:
     # A longer name is none of a setting, and may be a secret that got into the wrong place.
-    shown = repr(name) if len(name) <= _SHOWN else f"a name of {len(name)} characters"
+    shown = repr(name) if len(name) <= _MAX_SHOWN else f"a name of {len(name)} characters"
     return SettingError(f"the config file {path} sets {shown}, which is not a setting", remedy=remedy)
 
 
-def _near_top(name: str, known: Mapping[str, Setting]) -> str:
+def _suggest_top_level(name: str, known: Mapping[str, Setting]) -> str:
     """What was meant: something of the same level, else a command's setting that stands outside its table."""
     from difflib import get_close_matches  # for an error only
 
-    if near := get_close_matches(name, [*known, *COMMANDS, *OWN_TABLES], 1):
-        return f"did you mean {near[0]}?"
-    inner = {setting.name: command for command, settings in reversed(list(COMMANDS.items())) for setting in settings}
-    if near := get_close_matches(name, inner, 1):
-        return f"did you mean {near[0]}, below [{inner[near[0]]}]?"
+    if matches := get_close_matches(name, [*known, *COMMANDS, *OWN_TABLES], 1):
+        return f"did you mean {matches[0]}?"
+    commands_by_setting = {
+        setting.name: command for command, settings in reversed(list(COMMANDS.items())) for setting in settings
+    }
+    if matches := get_close_matches(name, commands_by_setting, 1):
+        return f"did you mean {matches[0]}, below [{commands_by_setting[matches[0]]}]?"
     return "remove it; docs/reference/settings.md lists all settings"
 
 
-def _near_inner(name: str, inner: Mapping[str, Setting]) -> str:
+def _suggest_in_table(name: str, settings: Mapping[str, Setting]) -> str:
     from difflib import get_close_matches  # for an error only
 
     if any(setting.name == name for setting in GLOBAL):
         return f"move {name} above the first table: it applies to all commands"
-    if near := get_close_matches(name, inner, 1):
-        return f"did you mean {near[0]}?"
-    return f"the command has {', '.join(sorted(inner))}" if inner else "the command has no settings"
+    if matches := get_close_matches(name, settings, 1):
+        return f"did you mean {matches[0]}?"
+    return f"the command has {', '.join(sorted(settings))}" if settings else "the command has no settings"
 
 
 _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name certificates to trust in place of the system's."""
 
 
-SYSTEM: Final = "system"
+SYSTEM_TRUST: Final = "system"
 """In place of a CA file: only the system's certificates."""
 
 
 def _path(text: str) -> str:
-    if text == SYSTEM:
+    if text == SYSTEM_TRUST:
         return text
     if not Path(text).is_absolute():
         raise SettingError("the path is not absolute")
@@ -156,32 +162,32 @@ _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
 
 
 def enforce_service(
-    machine: Mapping[str, Any], given: Mapping[str, str | None], environ: Mapping[str, str]
+    machine: Mapping[str, Any], requested: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return base URL, link base URL and CA file: as `given`, completed with what the machine fixes.
+    """Return base URL, link base URL and CA file: as `requested`, completed with what the machine fixes.
 
     Raises PolicyError where something else is given, SettingError where the table is wrong.
     """
-    found = {**given}
-    for name, fixed in _table(machine).items():
-        value = given.get(name)
-        if value and _same(name, value) != fixed:
+    enforced = {**requested}
+    for name, fixed in _read_table(machine).items():
+        value = requested.get(name)
+        if value and _normalize(name, value) != fixed:
             raise PolicyError(
                 f"this machine fixes {name} to {fixed}, but a different value is set",
                 remedy=f"unset SEALPIPE_{name.upper()}, and remove {name} from the config file and the call",
             )
-        found[name] = None if name == "ca_file" and fixed == SYSTEM else fixed
-    if "ca_file" in _table(machine):
+        enforced[name] = None if name == "ca_file" and fixed == SYSTEM_TRUST else fixed
+    if "ca_file" in _read_table(machine):
         for variable in _TRUST:
-            if environ.get(variable) and environ[variable] != found["ca_file"]:
+            if environ.get(variable) and environ[variable] != enforced["ca_file"]:
                 raise PolicyError(
                     f"this machine fixes ca_file, but {variable} names other certificates",
                     remedy=f"unset {variable}",
                 )
-    return found
+    return enforced
 
 
-def _same(name: str, value: str) -> str:
+def _normalize(name: str, value: str) -> str:
     """As the machine's own is spelled; what is none of its kind is told later, by who reads it."""
     try:
         return os.path.abspath(value) if name == "ca_file" else _FIXED[name](value)  # noqa: PTH100 - links stay
@@ -189,7 +195,7 @@ def _same(name: str, value: str) -> str:
         return value
 
 
-def _table(machine: Mapping[str, Any]) -> dict[str, str]:
+def _read_table(machine: Mapping[str, Any]) -> dict[str, str]:
     enforce = machine.get("enforce", {})
     table = enforce.get("service", {}) if isinstance(enforce, Mapping) else {}
     if not isinstance(table, Mapping):
@@ -202,14 +208,14 @@ def _table(machine: Mapping[str, Any]) -> dict[str, str]:
                 f"the machine's enforce.service sets {name[:40]!r}, which is not a setting",
                 remedy=f"choose from {known}",
             )
-        why = "the value is not a string"
+        problem = "the value is not a string"
         if isinstance(value, str):
             try:
                 found[name] = _FIXED[name](value)
                 continue
             except UsageError as error:
-                why = error.message
+                problem = error.message
         raise SettingError(
-            f"the machine's enforce.service.{name}: {why}", remedy="ask this machine's administrator to correct it"
+            f"the machine's enforce.service.{name}: {problem}", remedy="ask this machine's administrator to correct it"
         )
     return found

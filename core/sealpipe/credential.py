@@ -15,7 +15,7 @@ from sealpipe.wire import encoding
 
 _PREFIX = re.compile(r"([a-z][a-z0-9]{0,15})_sk_live_", re.ASCII)
 _PARTS = (("key id", 12), ("auth secret", 32), ("custody secret", 32))
-_AGAIN = "copy the whole credential again from where it was shown, or create a new API key"
+_COPY_REMEDY = "copy the whole credential again from where it was shown, or create a new API key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Credential:
         raw = as_secret(text).reveal()
         prefix = _PREFIX.match(raw)
         if prefix is None or raw != raw.strip():
-            raise _wrong_start(raw)
+            raise _make_prefix_error(raw)
         parts = raw[prefix.end() :].split(".")
         if len(parts) not in (2, 3):
             raise CredentialError(
                 f"the credential has {len(parts)} parts separated by dots; it should have two or three",
-                remedy=_AGAIN,
+                remedy=_COPY_REMEDY,
             )
         for (name, size), part in zip(_PARTS, parts, strict=False):
             _check_part(name, size, part)
@@ -54,12 +54,14 @@ def _check_part(name: str, size: int, part: str) -> None:
     try:
         length = len(encoding.decode_base64url(part))
     except WireError as error:
-        raise CredentialError(f"the credential's {name} is not base64url ({error.reason})", remedy=_AGAIN) from None
+        raise CredentialError(
+            f"the credential's {name} is not base64url ({error.reason})", remedy=_COPY_REMEDY
+        ) from None
     if length != size:
-        raise CredentialError(f"the credential's {name} has {length} bytes; it should have {size}", remedy=_AGAIN)
+        raise CredentialError(f"the credential's {name} has {length} bytes; it should have {size}", remedy=_COPY_REMEDY)
 
 
-def _wrong_start(raw: str) -> CredentialError:
+def _make_prefix_error(raw: str) -> CredentialError:
     if not raw.strip():
         return CredentialError(
             "the credential is empty",

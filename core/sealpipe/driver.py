@@ -43,10 +43,10 @@ def run(flow: Flow[T], send: Callable[[Operation[Any], float], Response | Failur
 
 
 def _tell(callback: Callable[[], object]) -> None:
-    answer = callback()
-    if hasattr(answer, "__await__"):
-        if hasattr(answer, "close"):
-            answer.close()
+    outcome = callback()
+    if hasattr(outcome, "__await__"):
+        if hasattr(outcome, "close"):
+            outcome.close()
         raise UsageError("the callback is asynchronous, and this client is not", remedy="use AsyncClient")
 
 

@@ -18,6 +18,6 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or _IPV4.fullmatch(host) is not None
 
 
-def in_clear(scheme: str, host: str) -> bool:
+def is_cleartext(scheme: str, host: str) -> bool:
     """Whether what is sent there could be read on the way: anything but https, to any other machine."""
     return scheme != "https" and not (scheme == "http" and is_loopback(host))

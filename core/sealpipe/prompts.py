@@ -15,7 +15,7 @@ from sealpipe.wire.fields import TYPES
 _ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_LENGTH: Final = 500
 """Characters of a prompt."""
-_NEAR: Final = 0.8
+_SIMILARITY: Final = 0.8
 """How much of a type's name is a slip of it: `txt` is, `test` is not."""
 
 
@@ -36,12 +36,12 @@ def parse_prompt(text: str) -> Prompt:
     Without an id, it is the prompt's own letters and digits: `Staging password` is `staging_password`.
     """
     name, equals, rest = text.partition("=")
-    given = bool(equals) and _ID.fullmatch(name) is not None
-    asked = rest if given else text
-    before, colon, kind = asked.rpartition(":")
+    prompt_id = bool(equals) and _ID.fullmatch(name) is not None
+    prompt_text = rest if prompt_id else text
+    before, colon, kind = prompt_text.rpartition(":")
     if not colon or kind not in TYPES:
-        before, kind = asked, "password"
-    return check_prompt(Prompt(name if given else _derived(before), before, kind))
+        before, kind = prompt_text, "password"
+    return check_prompt(Prompt(name if prompt_id else _derive_id(before), before, kind))
 
 
 def suggest_type(prompt: Prompt) -> str | None:
@@ -51,8 +51,8 @@ def suggest_type(prompt: Prompt) -> str | None:
         return None
     from difflib import get_close_matches  # most prompts have no colon left
 
-    near = get_close_matches(word.lower(), TYPES, 1, _NEAR)
-    return near[0] if near else next((each for each in TYPES if sorted(each) == sorted(word.lower())), None)
+    matches = get_close_matches(word.lower(), TYPES, 1, _SIMILARITY)
+    return matches[0] if matches else next((each for each in TYPES if sorted(each) == sorted(word.lower())), None)
 
 
 def check_prompt(prompt: Prompt) -> Prompt:
@@ -77,15 +77,16 @@ def check_prompts(prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
     """All of them. UsageError for none, or where two have one id, or one text: answers are told apart by it."""
     if not prompts:
         raise UsageError("the request has no prompts", remedy="give at least one prompt: --ask 'Staging password'")
-    for what, names in (("id", [each.id for each in prompts]), ("text", [each.text for each in prompts])):
+    for property_name, names in (("id", [each.id for each in prompts]), ("text", [each.text for each in prompts])):
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(
-                    f"two prompts have the {what} {name[:60]!r}", remedy="give each its own: --ask 'ID=PROMPT:TYPE'"
+                    f"two prompts have the {property_name} {name[:60]!r}",
+                    remedy="give each its own: --ask 'ID=PROMPT:TYPE'",
                 )
     return tuple(prompts)
 
 
-def _derived(text: str) -> str:
+def _derive_id(text: str) -> str:
     words = "_".join(re.findall(r"[a-z0-9]+", text.lower()))
     return words[:64].rstrip("_") if words[:1].isalpha() else f"field_{words}"[:64].rstrip("_")

@@ -41,7 +41,7 @@ class Secret:
             return NotImplemented
         from hmac import compare_digest  # most runs compare none
 
-        return compare_digest(_comparable(self), _comparable(other))
+        return compare_digest(_to_comparable(self), _to_comparable(other))
 
     def __repr__(self) -> str:
         return "Secret(...)"
@@ -74,7 +74,7 @@ def as_secret(value: str | Secret) -> Secret:
     return value if isinstance(value, Secret) else Secret(value)
 
 
-def _comparable(secret: Secret) -> bytes:
+def _to_comparable(secret: Secret) -> bytes:
     value = secret._Secret__value  # type: ignore[attr-defined]
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
 
@@ -100,12 +100,12 @@ def strips_frames(function: Callable[P, T]) -> Callable[P, T]:
     """A function whose exceptions come out bare."""
 
     @wraps(function)
-    def door(*args: P.args, **options: P.kwargs) -> T:
+    def wrapper(*args: P.args, **options: P.kwargs) -> T:
         try:
             return function(*args, **options)
         except Exception as error:  # noqa: BLE001 - all of them: a bug's frames hold as much
-            fault = error
+            failure = error
         del args, options
-        raise strip_frames(fault)
+        raise strip_frames(failure)
 
-    return door
+    return wrapper

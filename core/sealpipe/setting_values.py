@@ -9,17 +9,17 @@ from urllib.parse import urlsplit
 
 from sealpipe import times
 from sealpipe.errors import SettingError, UsageError
-from sealpipe.loopback import in_clear
+from sealpipe.loopback import is_cleartext
 from sealpipe.reference import Reference, parse
 from sealpipe.reference.text import PARAMETER_NAME
 
 if TYPE_CHECKING:
     from sealpipe.settings import Setting
 
-_MOST: Final = 2_147_483_647
+_MAX_LENGTH: Final = 2_147_483_647
 
 
-def _http_url(name: str, text: str, in_clear_goes: str) -> str:
+def _check_http_url(name: str, text: str, allow_cleartext: str) -> str:
     try:
         parts = urlsplit(text)
         number = parts.port  # raises ValueError for a port that is none
@@ -31,9 +31,9 @@ def _http_url(name: str, text: str, in_clear_goes: str) -> str:
         raise SettingError(
             f"{name} contains a user, a query, a fragment or port 0", remedy="write it as https://host/path"
         )
-    if in_clear(parts.scheme, parts.hostname):
+    if is_cleartext(parts.scheme, parts.hostname):
         raise SettingError(
-            f"{name} uses http:// to a remote host: {in_clear_goes} would be sent unencrypted",
+            f"{name} uses http:// to a remote host: {allow_cleartext} would be sent unencrypted",
             remedy="use https://; http:// works for loopback only",
         )
     return text.rstrip("/")
@@ -41,7 +41,7 @@ def _http_url(name: str, text: str, in_clear_goes: str) -> str:
 
 def parse_base_url(text: str) -> str:
     """Check the API's URL. It must end in /v1, which is never added."""
-    url = _http_url("the base URL", text, "the credential")
+    url = _check_http_url("the base URL", text, "the credential")
     if not url.endswith("/v1"):
         raise SettingError("the base URL does not end in /v1", remedy="add /v1 at the end of SEALPIPE_BASE_URL")
     return url
@@ -49,7 +49,7 @@ def parse_base_url(text: str) -> str:
 
 def parse_link_base_url(text: str) -> str:
     """Check the URL that links start with."""
-    return _http_url("the link base URL", text, "the page that opens the link")
+    return _check_http_url("the link base URL", text, "the page that opens the link")
 
 
 def parse_service_tag(text: str) -> str:
@@ -97,8 +97,8 @@ def parse_count(text: str) -> int:
         raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number, 1 or more")
     if int(text) < 1:
         raise UsageError(f"{text[:20]} is too small", remedy="use 1 or more")
-    if int(text) > _MOST:
-        raise UsageError(f"{text[:20]} is too large", remedy=f"use at most {_MOST}")
+    if int(text) > _MAX_LENGTH:
+        raise UsageError(f"{text[:20]} is too large", remedy=f"use at most {_MAX_LENGTH}")
     return int(text)
 
 
@@ -156,23 +156,23 @@ def parse_events(text: str) -> tuple[str, ...]:
     return events
 
 
-SWITCH: Final = frozenset({"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"})
+FLAG_VALUES: Final = frozenset({"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"})
 """Values that the environment and the config file may give to an option that takes no value."""
 
 
 def check_value(setting: Setting, value: object, where: str) -> None:
     """Check a value as its command would. SettingError names `where` it was set; an empty text counts as unset."""
-    for text in _texts(setting, value):
+    for text in _split_texts(setting, value):
         try:
-            _one(setting, text)
+            _check_one(setting, text)
         except UsageError as error:
-            message, remedy = _without(text, error.message), error.remedy or f"correct {where}, or unset it"
+            message, remedy = _strip_quotes(text, error.message), error.remedy or f"correct {where}, or unset it"
         else:
             continue
         raise SettingError(f"{where}: {message}", remedy=remedy)
 
 
-def _without(text: str, message: str) -> str:
+def _strip_quotes(text: str, message: str) -> str:
     """A message without what it quotes of the value: a report is shown to others, and a value may be misplaced."""
     quoted = text[:20]
     for form in (repr(quoted), quoted):
@@ -181,18 +181,18 @@ def _without(text: str, message: str) -> str:
     return "the value is not valid" if len(quoted) > 3 and quoted in message else message
 
 
-def _texts(setting: Setting, value: object) -> list[str]:
+def _split_texts(setting: Setting, value: object) -> list[str]:
     """One text, or for a setting that may be repeated one a line, or each of a list."""
-    given = value if isinstance(value, list) else [value]
-    texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in given]
+    values = value if isinstance(value, list) else [value]
+    texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in values]
     if setting.multiple and not isinstance(value, list):
         texts = [line for text in texts for line in text.split("\n") if line.strip()]
     return [text for text in texts if text]
 
 
-def _one(setting: Setting, text: str) -> None:
+def _check_one(setting: Setting, text: str) -> None:
     # What is wrong is not repeated: where one of a few words belongs, a secret may stand.
-    if setting.flag and text.strip().lower() not in SWITCH:
+    if setting.flag and text.strip().lower() not in FLAG_VALUES:
         raise UsageError("the value is not a boolean", remedy="write true or false")
     if setting.choices and text not in setting.choices:
         raise UsageError("the value is not one of the choices", remedy=f"choose from {', '.join(setting.choices)}")

@@ -34,7 +34,7 @@ class Setting(NamedTuple):
     def option(self) -> str:
         return "--" + self.name.replace("_", "-")
 
-    def variable(self, command: str = "") -> str:
+    def get_variable(self, command: str = "") -> str:
         """The environment's name for it: SEALPIPE_BASE_URL, SEALPIPE_SHARE_EXPIRES_IN."""
         return "_".join(part for part in ("SEALPIPE", command.replace("-", "_"), self.name) if part).upper()
 
@@ -44,7 +44,7 @@ def _print_setting(what: str) -> Setting:
 
 
 _DESCRIPTION = Setting("description", "Description. The service can read it.", metavar="TEXT")
-_SEND = Setting(
+_SEND_SETTING = Setting(
     "send",
     "Channel that delivers the link, instead of stdout; may be repeated.",
     parse_target,
@@ -120,7 +120,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             multiple=True,
             metavar="CHANNEL",
         ),
-        _SEND,
+        _SEND_SETTING,
         _PARAM,
         Setting("also_to", "Sink that also stores the fields; may be repeated.", parse, multiple=True, metavar="SINK"),
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
@@ -169,7 +169,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             choices=("credential", "new"),
         ),
         Setting("seed_to", "Sink that stores the new key's seed (with --key new).", parse, metavar="SINK"),
-        _SEND,
+        _SEND_SETTING,
         _PARAM,
         Setting("receipt", "New JSON file for `sealpipe collect`; holds no secret and no link.", metavar="FILE"),
     ),

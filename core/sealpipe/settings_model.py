@@ -47,7 +47,7 @@ class _Base(BaseSettings):
         return init_settings, env_settings, _ConfigFile(settings_cls)
 
 
-class _WrongError(ValueError):
+class _InvalidValueError(ValueError):
     """What pydantic passes on: the message, and what to do next beside it."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -55,40 +55,43 @@ class _WrongError(ValueError):
         self.remedy = remedy
 
 
-def _validator(setting: Setting) -> Callable[[object], object]:
+def _make_validator(setting: Setting) -> Callable[[object], object]:
     def validate(value: object) -> object:
         try:
             return setting.parse(value) if isinstance(value, str) else value
         except UsageError as error:
-            raise _WrongError(error.message, error.remedy) from None
+            raise _InvalidValueError(error.message, error.remedy) from None
 
     return validate
 
 
-def model(config: Config) -> type[BaseSettings]:
+def build_model(config: Config) -> type[BaseSettings]:
     """Make the model: one field for each global setting that is no secret."""
     fields: dict[str, Any] = {
         setting.name: (
-            Annotated[Any, BeforeValidator(_validator(setting))],
+            Annotated[Any, BeforeValidator(_make_validator(setting))],
             None if setting.default is None else setting.parse(setting.default),
         )
         for setting in GLOBAL
         if not setting.secret
     }
-    made = create_model("SealpipeSettings", __base__=_Base, **fields)
-    made.config = config
-    return made
+    model_fields = create_model("SealpipeSettings", __base__=_Base, **fields)
+    model_fields.config = config
+    return model_fields
 
 
-def load(config: Config) -> dict[str, Any]:
+def load_arguments(config: Config) -> dict[str, Any]:
     """The arguments of a client. SettingError names the setting that is wrong, never its value."""
     try:
-        found = model(config)().model_dump()
+        errors = build_model(config)().model_dump()
     except ValidationError as error:
         # Only location, message and remedy, all ours: the error's other parts hold the input.
         first = error.errors(include_input=False, include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         remedy = getattr(first.get("ctx", {}).get("error"), "remedy", None)
         raise SettingError(f"{name}: {first['msg'].removeprefix('Value error, ')}", remedy=remedy) from None
-    own = {"api_key": config.api_key(found["api_key_file"]), "api_key_previous": config.previous_api_key}
-    return {**own, **{name: found[name] for name in _CLIENT}}
+    client_settings = {
+        "api_key": config.read_api_key(errors["api_key_file"]),
+        "api_key_previous": config.previous_api_key,
+    }
+    return {**client_settings, **{name: errors[name] for name in _CLIENT}}

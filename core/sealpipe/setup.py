@@ -27,18 +27,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def well_called(function: Callable[P, T]) -> Callable[P, T]:
+def checks_arguments(function: Callable[P, T]) -> Callable[P, T]:
     """A function that is called with arguments that it takes, or UsageError names what is wrong."""
     own = int(function.__code__.co_varnames[:1] == ("self",))
 
     @wraps(function)
-    def door(*args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls.arguments import checked  # commands check theirs when they are read
+    def wrapper(*args: P.args, **options: P.kwargs) -> T:
+        from sealpipe.calls.arguments import check_arguments  # commands check theirs when they are read
 
-        checked(function, args[own:], options, skip=own)
+        check_arguments(function, args[own:], options, skip=own)
         return function(*args, **options)
 
-    return door
+    return wrapper
 
 
 def registry(
@@ -63,13 +63,13 @@ def registry(
     return Registry(
         config=config or (lambda: Config(os.environ).user),
         network=network,
-        new_file=new_file,
+        new_file=create_file,
         replace_file=replace_file,
         deadline=deadline,
     )
 
 
-def new_file(path: Path, content: bytes) -> None:
+def create_file(path: Path, content: bytes) -> None:
     """A new 0600 file, whole and on disk, or none. Raises OSError."""
     from sealpipe.state import files
 
@@ -95,7 +95,7 @@ class ClientSetup:
     """Holds the session."""
 
     @strips_frames
-    @well_called
+    @checks_arguments
     def __init__(
         self,
         *,
@@ -107,7 +107,7 @@ class ClientSetup:
         ca_file: str | Path | None = None,
         api_key_previous: str | Secret | None = None,
     ) -> None:
-        self.session: Session = _session(
+        self.session: Session = _open_session(
             Config(os.environ),
             api_key=api_key,
             base_url=base_url,
@@ -122,20 +122,20 @@ class ClientSetup:
     @strips_frames
     def from_settings(cls) -> Self:
         """A client from SEALPIPE_* of the environment and the user's config file. Raises SettingError."""
-        from sealpipe.settings_model import load
+        from sealpipe.settings_model import load_arguments
 
         config = Config(os.environ)
-        return cls.of_session(_session(config, **load(config)))
+        return cls.from_session(_open_session(config, **load_arguments(config)))
 
     @classmethod
-    def of_session(cls, session: Session) -> Self:
+    def from_session(cls, session: Session) -> Self:
         """A client for a session that was made elsewhere (the command line)."""
         client = cls.__new__(cls)
         client.session = session
         return client
 
 
-def _session(
+def _open_session(
     config: Config,
     *,
     api_key: str | Secret | None,
@@ -155,7 +155,7 @@ def _session(
         service_tag=service_tag,
         deadline=as_seconds(deadline),
         ca_file=ca_file,
-        overseers=lambda machine: read_policy_hooks(config.user, machine),
+        policy_hooks=lambda machine: read_policy_hooks(config.user, machine),
         previous=api_key_previous,
         config=config,
     )

@@ -17,14 +17,14 @@ def parse_duration(text: str) -> timedelta:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"{_shown(text)} is not a duration",
+            f"{_shorten(text)} is not a duration",
             remedy="write a whole number and one of s m h d w, such as 72h",
         )
     seconds = int(match[1]) * _SECONDS[match[2]]
     if seconds == 0:
         raise UsageError("a duration cannot be zero", remedy="write at least 1s")
     if seconds > 100 * 366 * 86400:
-        raise UsageError(f"{_shown(text)} is more than a hundred years", remedy="use --no-expiry for no end")
+        raise UsageError(f"{_shorten(text)} is more than a hundred years", remedy="use --no-expiry for no end")
     return timedelta(seconds=seconds)
 
 
@@ -43,14 +43,14 @@ def parse_time(text: str) -> datetime:
     match = _RFC3339.fullmatch(text)
     remedy = "write it as 2026-12-31T12:00:00Z or 2026-12-31T12:00:00+01:00"
     if match is None:
-        raise UsageError(f"{_shown(text)} is not an RFC 3339 time", remedy=remedy)
+        raise UsageError(f"{_shorten(text)} is not an RFC 3339 time", remedy=remedy)
     if match["zone"] is None:
-        raise UsageError(f"{_shown(text)} has no time zone", remedy=remedy)
+        raise UsageError(f"{_shorten(text)} has no time zone", remedy=remedy)
     try:
         moment = datetime.fromisoformat(text.upper())
         moment.astimezone(UTC)  # at the calendar's two ends, not every zone's time has one in UTC
     except (ValueError, OverflowError):
-        raise UsageError(f"{_shown(text)} is not an existing date or time", remedy=remedy) from None
+        raise UsageError(f"{_shorten(text)} is not an existing date or time", remedy=remedy) from None
     return moment
 
 
@@ -64,6 +64,6 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     """What was typed, short and without control characters."""
     return repr(text if len(text) <= 40 else text[:40] + "...")

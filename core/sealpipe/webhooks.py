@@ -23,7 +23,7 @@ TOLERANCE = 300
 
 _TIME = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
-_PARTS = 16
+_MAX_PARTS = 16
 
 
 @strips_frames
@@ -36,7 +36,7 @@ def verify(
     None where there is none. `secrets` is the webhook's secret, or both while one replaces the other. `now` is in
     seconds since 1970. `WebhookError.reason` is `missing-header`, `malformed-header`, `no-match` or `stale`.
     """
-    keys = _keys([secrets] if isinstance(secrets, str | Secret) else secrets)
+    keys = _parse_secrets([secrets] if isinstance(secrets, str | Secret) else secrets)
     if not isinstance(body, bytes | bytearray | memoryview):
         raise UsageError("the webhook's body is not bytes", remedy="give the raw body, before anything parses it")
     if header is not None and not isinstance(header, str):
@@ -47,8 +47,8 @@ def verify(
     signed = b"%s.%s" % (stamp.encode(), body)
     expected = [hmac.new(key, signed, "sha256").digest() for key in keys]
     # Every pair is compared, whatever the others gave.
-    matches = [hmac.compare_digest(digest, own) for digest in digests for own in expected]
-    if not any(matches):
+    is_match = [hmac.compare_digest(digest, expected_digest) for digest in digests for expected_digest in expected]
+    if not any(is_match):
         raise WebhookError(
             "no-match", "the webhook's signature does not match its body with any secret", remedy=_REMEDY
         )
@@ -64,7 +64,7 @@ def verify(
 _REMEDY = "answer 400 and ignore the content; while a secret is being replaced, give both"
 
 
-def _keys(secrets: Sequence[str | Secret]) -> list[bytes]:
+def _parse_secrets(secrets: Sequence[str | Secret]) -> list[bytes]:
     try:
         keys = [as_secret(secret).reveal_bytes() for secret in secrets]
     except (AttributeError, UnicodeEncodeError):  # bytes, numbers, half a character
@@ -81,18 +81,18 @@ def _read(header: str) -> tuple[str, list[bytes]]:
     """The time as it stands there, and the digests. What is neither is of a scheme that we do not know."""
     stamps: list[str] = []
     digests: list[str] = []
-    parts = header.split(",", _PARTS)
+    parts = header.split(",", _MAX_PARTS)
     for part in parts:
         name, equals, value = part.strip(" \t").partition("=")
         if not name or not equals:
-            raise _malformed()
+            raise _make_malformed_error()
         if name in ("t", "v1"):
             (stamps if name == "t" else digests).append(value)
     fit = len(stamps) == 1 and _TIME.fullmatch(stamps[0]) and all(map(_DIGEST.fullmatch, digests))
-    if not fit or not digests or len(parts) > _PARTS:
-        raise _malformed()
+    if not fit or not digests or len(parts) > _MAX_PARTS:
+        raise _make_malformed_error()
     return stamps[0], [bytes.fromhex(digest) for digest in digests]
 
 
-def _malformed() -> WebhookError:
+def _make_malformed_error() -> WebhookError:
     return WebhookError("malformed-header", "the webhook's signature is not t=<unix>,v1=<hex>", remedy=_REMEDY)

@@ -16,8 +16,8 @@ from sealpipe.plugin import (
     RunnerCommand,
     Secret,
     UnsupportedError,
-    lines_to_mask,
-    runner_reads_stderr,
+    is_stderr_readable,
+    select_maskable_lines,
     write_stderr,
 )
 
@@ -44,10 +44,10 @@ def write_masks(ci: CI, command: RunnerCommand, values: Iterable[Secret]) -> Non
 
     Nothing is written where no runner reads stderr: in a file the mask would be the leak itself.
     """
-    if not runner_reads_stderr():
+    if not is_stderr_readable():
         return
-    lines, short = lines_to_mask(value.reveal() for value in values)
-    write_text("".join(map(command.line, lines)))
+    lines, short = select_maskable_lines(value.reveal() for value in values)
+    write_text("".join(map(command.format, lines)))
     if short == 1:
         ci.annotate("warning", "1 secret line is too short to be masked: do not print it")
     elif short:

@@ -17,8 +17,8 @@ from sealpipe.plugin import (
     Secret,
     UnavailableError,
     UnknownOutcomeError,
-    in_clear,
-    retry_after,
+    is_cleartext,
+    parse_retry_after,
 )
 from sealpipe_plugins.http_errors import CHECK_FIRST, connect_error
 
@@ -59,7 +59,7 @@ class Reply(NamedTuple):
     @property
     def retry_after(self) -> float | None:
         """Seconds to wait, by the response's Retry-After (seconds or a date)."""
-        return retry_after(self.headers.get("retry-after"))
+        return parse_retry_after(self.headers.get("retry-after"))
 
 
 class Endpoint:
@@ -211,6 +211,6 @@ def _check_address(url: Secret, setting: str) -> str:
         host = None
     if not host or not re.fullmatch(r"[!-~]+", url.reveal()) or "@" in parts.netloc or parts.fragment:
         raise NotConfiguredError(f"{setting} is not an address", remedy="write it as https://host/path")
-    if in_clear(parts.scheme, host):
+    if is_cleartext(parts.scheme, host):
         raise NotConfiguredError(f"{setting} must be an https address", remedy="http is only for loopback")
     return host if port is None else f"{host}:{port}"

@@ -29,7 +29,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, file_flaw, hookimpl
+from sealpipe.plugin import NotConfiguredError, OutgoingAction, VetoError, find_file_flaw, hookimpl
 from sealpipe.plugin.outgoing import ACTIONS
 
 REQUIRED_LISTS = ("sources", "sinks", "recipients", "tools")
@@ -90,7 +90,7 @@ def _read_file(config: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[M
         )
     try:
         with Path(file).open("rb") as stream:
-            flaw = file_flaw(Path(file), os.fstat(stream.fileno()), "the policy", environ)
+            flaw = find_file_flaw(Path(file), os.fstat(stream.fileno()), "the policy", environ)
             if flaw is not None:
                 raise NotConfiguredError(flaw[0], remedy=flaw[1])
             return tomllib.load(stream), f"the policy {file}"

@@ -71,7 +71,7 @@ def simulate(
         number += 1
         ticket = ticket or Ticket()
         if what == "ask":
-            pause = limiter.delay(ticket)
+            pause = limiter.reserve(ticket)
             if pause:
                 heapq.heappush(events, (clock.now + pause, number, "ask", call, ticket))
             else:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sealpipe import AsyncClient, Client, Field, SealpipeError, Secret, UsageError
 from sealpipe.credential import Credential
 from sealpipe.errors import AccessDeniedError
-from sealpipe.http.exchange import PIECE
+from sealpipe.http.exchange import CHUNK_SIZE
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.secret_scan import LARGE, CustodyGate
 from sealpipe.wire import envelope, keys, tokens
@@ -87,7 +87,7 @@ def test_the_gate_finds_it_in_every_form(form: str) -> None:
 @pytest.mark.parametrize(
     "form", ["plain", "base64 at 0", "base64 at 1", "base64 at 2", "hex", "HEX", "percent", "JSON"]
 )
-@pytest.mark.parametrize("at", [0, PIECE - 20, PIECE - 1, 2 * LARGE + 5])
+@pytest.mark.parametrize("at", [0, CHUNK_SIZE - 20, CHUNK_SIZE - 1, 2 * LARGE + 5])
 def test_it_is_found_where_pieces_meet_and_in_a_large_body(form: str, at: int) -> None:
     text = FORMS[form].encode()
     body = b'{"data":"' + b"A" * at + text + b"B" * (3 * LARGE - at) + b'","title":"50 % \\"x\\""}'
@@ -215,7 +215,7 @@ def test_a_resent_entry_of_the_outbox_passes_the_same_gate(client: Client, fault
 
     operation = shares.create(f'{{"title":"{CUSTODY}"}}'.encode(), "a-key")
     with pytest.raises(UsageError):
-        client.run(call(operation, client.session.budget(), unclear=True))
+        client.run(call(operation, client.session.start_budget(), unclear=True))
     assert faulty.received() == []
 
 

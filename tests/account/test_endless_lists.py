@@ -15,7 +15,7 @@ from sealpipe.api import requests as api
 from sealpipe.api.account import AccessLog
 from sealpipe.api.models import Page, Pagination
 from sealpipe.flows import Flow
-from sealpipe.flows.paging import PAGES, LogPageWalk, PageWalk
+from sealpipe.flows.paging import MAX_PAGES, LogPageWalk, PageWalk
 from support.faulty import Faulty, says
 from support.terminal import Terminal
 
@@ -45,7 +45,7 @@ WALKS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", WALKS)
 def test_a_list_without_an_end_is_left_after_many_pages(name: str) -> None:
     walk = WALKS[name]()
-    for _ in range(PAGES):
+    for _ in range(MAX_PAGES):
         with pytest.raises(StopIteration):
             next(walk.next_page())
     assert not walk.done
@@ -54,10 +54,13 @@ def test_a_list_without_an_end_is_left_after_many_pages(name: str) -> None:
 
 
 def test_more_submissions_than_can_be_are_not_taken_for_any() -> None:
-    body = b'{"submissions": [%s]}' % b",".join([b"{}"] * (api.SUBMISSIONS + 1))
+    body = b'{"submissions": [%s]}' % b",".join([b"{}"] * (api.MAX_SUBMISSIONS + 1))
     with pytest.raises(ProtocolError, match="more than 200000 submissions"):
-        api.submissions("x").decode(Response(200, {}, body))
-    assert len(api.submissions("x").decode(Response(200, {}, body.replace(b"{},", b"", 1))).items) == api.SUBMISSIONS
+        api.list_submissions("x").decode(Response(200, {}, body))
+    assert (
+        len(api.list_submissions("x").decode(Response(200, {}, body.replace(b"{},", b"", 1))).items)
+        == api.MAX_SUBMISSIONS
+    )
 
 
 def test_a_submission_that_is_told_many_times_is_kept_once(user: Terminal, faulty: Faulty) -> None:

@@ -9,7 +9,7 @@ import httpcore
 import pytest
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.api.refusals import service_error
+from sealpipe.api.refusals import make_service_error
 from sealpipe.credential import Credential
 from sealpipe.http.exchange import ResponseBuffer
 from sealpipe.http.network import Redactor
@@ -78,8 +78,8 @@ def searched(body: bytes) -> Response:
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
 def test_an_echo_in_another_encoding_than_utf_8_is_not_read(encoding: str) -> None:
     said = json.dumps({"message": KEY.header().reveal(), "error_code": 19})
-    assert "[withheld]" in service_error(searched(said.encode())).message
-    error = service_error(searched(said.encode(encoding)))
+    assert "[withheld]" in make_service_error(searched(said.encode())).message
+    error = make_service_error(searched(said.encode(encoding)))
     assert error.error_code is None
     assert KEY.auth_secret.reveal() not in error.message
 
@@ -106,7 +106,8 @@ class Asked:
 
     def buffer(self) -> ResponseBuffer:
         return ResponseBuffer(
-            httpcore.Response(200), Operation("wait", "POST", "/mcp", Resend.READ, lambda _: None, whole=self.whole)
+            httpcore.Response(200),
+            Operation("wait", "POST", "/mcp", Resend.READ, lambda _: None, is_complete=self.whole),
         )
 
 
@@ -117,7 +118,7 @@ def test_a_stream_in_tiny_pieces_is_looked_at_once(event: bytes) -> None:
     for _ in range(5000):
         assert not buffer.add(event)
     assert sum(map(len, asked.looked_at)) <= 5000 * len(event)
-    assert buffer.answer().body == 5000 * event
+    assert buffer.to_response().body == 5000 * event
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])

@@ -123,7 +123,7 @@ def test_the_log_is_walked_by_its_cursor_to_the_end(client: Client, faulty: Faul
     assert len(faulty.received()) == 3
 
     async def walk() -> list[str | None]:
-        async with AsyncClient.of_session(client.session) as other:
+        async with AsyncClient.from_session(client.session) as other:
             return [entry.accessed_ip async for entry in other.iter_share_log("abc")]
 
     assert asyncio.run(walk()) == ["192.0.2.0", "192.0.2.2"]

@@ -12,7 +12,7 @@ import pytest
 from account.simulated import Clock, Outcome, Service, simulate
 from sealpipe import AsyncClient, Client, Field, RateLimitError
 from sealpipe.api import Failure, Response
-from sealpipe.http.rate_limiter import FREE, IDLE, LONGEST, RateLimiter, Ticket, refuse_delay
+from sealpipe.http.rate_limiter import IDLE_RESET, MAX_RATE, MAX_RETRY_AFTER, RateLimiter, Ticket, refuse_delay
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, passes, says
 
@@ -35,7 +35,7 @@ class Line:
     def leave(self) -> Ticket:
         """Wait as long as it takes, and leave."""
         ticket = Ticket()
-        while pause := self.limiter.delay(ticket):
+        while pause := self.limiter.reserve(ticket):
             self.clock.now += pause
         return ticket
 
@@ -45,7 +45,7 @@ class Line:
     def pause(self) -> float:
         """What the next in line would have to wait; it steps out again."""
         ticket = Ticket()
-        pause = self.limiter.delay(ticket)
+        pause = self.limiter.reserve(ticket)
         self.limiter.cancel(ticket)
         return pause
 
@@ -53,12 +53,12 @@ class Line:
 def test_nothing_is_held_back_while_nothing_was_refused() -> None:
     line = Line()
     for result in (DONE, Response(503, {"retry-after": "60"}, b""), Failure(sent=False, detail="no connection"), DONE):
-        assert [line.limiter.delay(Ticket()) for _ in range(500)] == 500 * [0.0]
+        assert [line.limiter.reserve(Ticket()) for _ in range(500)] == 500 * [0.0]
         line.get(result)
     assert line.clock.now == Clock().now
 
 
-@pytest.mark.parametrize(("after", "seconds"), [("7", 7), ("1", 1), ("300", 300), ("99999999999", LONGEST)])
+@pytest.mark.parametrize(("after", "seconds"), [("7", 7), ("1", 1), ("300", 300), ("99999999999", MAX_RETRY_AFTER)])
 def test_a_refusal_holds_everybody_back_for_as_long_as_it_says_and_never_absurdly(after: str, seconds: float) -> None:
     line = Line()
     line.get(refused(after))
@@ -80,10 +80,10 @@ def test_after_a_refusal_requests_leave_one_by_one_and_first_come_is_first_serve
     line.get(refused("3"))
     began = line.clock.now
     tickets = [Ticket() for _ in range(5)]
-    pauses = [line.limiter.delay(ticket) for ticket in tickets]
+    pauses = [line.limiter.reserve(ticket) for ticket in tickets]
     assert pauses == pytest.approx([3.0 + 0.498 * place for place in range(5)], rel=0.01), "half of 241 a minute"
     line.clock.now = began + 100
-    assert [line.limiter.delay(ticket) == 0.0 for ticket in tickets] == [True, False, False, False, False], (
+    assert [line.limiter.reserve(ticket) == 0.0 for ticket in tickets] == [True, False, False, False, False], (
         "late or not"
     )
 
@@ -92,10 +92,10 @@ def test_one_that_gives_up_makes_room_for_those_behind_it() -> None:
     line = Line()
     line.get(refused("3"))
     first, second = Ticket(), Ticket()
-    assert line.limiter.delay(first) < line.limiter.delay(second)
+    assert line.limiter.reserve(first) < line.limiter.reserve(second)
     line.limiter.cancel(first)
     line.limiter.cancel(first)
-    assert line.limiter.delay(second) == pytest.approx(3.0)
+    assert line.limiter.reserve(second) == pytest.approx(3.0)
 
 
 def test_refusals_of_what_had_left_before_do_not_slow_down_again() -> None:
@@ -124,7 +124,7 @@ def test_answers_make_it_faster_until_nothing_is_held_back() -> None:
         pauses.append(line.pause())
         line.get(DONE)
     assert all(later <= before for before, later in itertools.pairwise(pauses[1:]))
-    assert 0 < min(pause for pause in pauses if pause) < 1.1 / FREE
+    assert 0 < min(pause for pause in pauses if pause) < 1.1 / MAX_RATE
     assert pauses[-1] == 0.0
 
 
@@ -132,15 +132,15 @@ def test_after_an_idle_while_nothing_is_held_back() -> None:
     line = Line()
     line.get(refused("1"))
     line.leave()
-    line.clock.now += IDLE + 1
-    assert [line.limiter.delay(Ticket()) for _ in range(5)] == 5 * [0.0]
+    line.clock.now += IDLE_RESET + 1
+    assert [line.limiter.reserve(Ticket()) for _ in range(5)] == 5 * [0.0]
 
 
 def test_a_long_hold_is_no_idle_while() -> None:
     line = Line()
     line.get(refused("300"))
     line.clock.now += 300
-    assert [line.limiter.delay(Ticket()) == 0.0 for _ in range(3)] == [True, False, False]
+    assert [line.limiter.reserve(Ticket()) == 0.0 for _ in range(3)] == [True, False, False]
 
 
 @pytest.mark.parametrize("callers", [1, 5, 20, 100])

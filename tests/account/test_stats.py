@@ -18,7 +18,7 @@ from account.hasty import hasty
 from sealpipe import AsyncClient, Client, Field, MissingScopeError, ProtocolError
 from sealpipe.api import account
 from sealpipe.api.account import DailyViews, Stats
-from sealpipe.cli.stats import chart
+from sealpipe.cli.stats import draw_chart
 from sealpipe_rehearsal.running_service import RunningService
 from support.faulty import Faulty, says
 from support.terminal import PATIENCE, SEALPIPE, Terminal
@@ -46,7 +46,7 @@ def test_the_async_client_tells_the_same(client: Client, service: RunningService
     a_little_life(client, service)
 
     async def figures() -> Stats:
-        async with AsyncClient.of_session(client.session) as other:
+        async with AsyncClient.from_session(client.session) as other:
             return await other.get_stats()
 
     assert asyncio.run(figures()) == client.get_stats()
@@ -148,11 +148,11 @@ def test_on_a_terminal_there_are_bars(
 def test_the_longest_bar_fills_the_line_and_no_viewed_day_is_without_one() -> None:
     dates = (date(2026, 1, 1), date(2026, 1, 2), None, date(2026, 1, 4), date(2026, 1, 5), date(2026, 1, 6))
     days = tuple(map(DailyViews, dates, (1, 0, None, 10_000, 5_000, -3)))
-    lines = chart(Stats(1, None, 3, days), 50, "#").splitlines()
+    lines = draw_chart(Stats(1, None, 3, days), 50, "#").splitlines()
     bars = [line.count("#") for line in lines[:6]]
     assert bars == [1, 0, 0, bars[3], bars[3] // 2, 0]
     assert 45 <= len(lines[3]) <= 50
     assert max(map(len, lines)) == len(lines[3])
     assert lines[6:] == ["", "1 active, - expired, 3 views in total"]
-    assert chart(Stats(0, 0, 0), 0, "#") == "0 active, 0 expired, 0 views in total\n"
-    assert max(map(len, chart(Stats(0, 0, 0, days), 5, "#").splitlines()[:6])) < 30
+    assert draw_chart(Stats(0, 0, 0), 0, "#") == "0 active, 0 expired, 0 views in total\n"
+    assert max(map(len, draw_chart(Stats(0, 0, 0, days), 5, "#").splitlines()[:6])) < 30

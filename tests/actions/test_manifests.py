@@ -87,7 +87,7 @@ def test_every_input_reaches_a_step_and_no_input_takes_a_secret(action: str) -> 
 def test_the_set_up_step_gets_no_credential() -> None:
     for action in ACTIONS:
         env = PAGES.loaded(action)["runs"]["steps"][0]["env"]
-        assert {env[row.variable()] for row in GLOBAL if row.secret} == {""}
+        assert {env[row.get_variable()] for row in GLOBAL if row.secret} == {""}
 
 
 def test_the_extras_are_those_of_the_plugins_descriptors() -> None:
@@ -95,7 +95,7 @@ def test_the_extras_are_those_of_the_plugins_descriptors() -> None:
     found = re.search(r"^table='(.*)'$", script, re.MULTILINE)
     assert found is not None
     table = dict(row.split("=") for row in found[1].split())
-    listed = Registry(environ={}).catalog.listing()
+    listed = Registry(environ={}).catalog.list_plugins()
     built_in = {each.info.name: each.info.extra for each in listed if not each.origin and each.info.extra}
     assert table == built_in
 

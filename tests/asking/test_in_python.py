@@ -163,8 +163,8 @@ def test_one_that_is_cancelled_between_commit_and_answer_notes_its_code(
     server = proxied(faulty.holds)
     asyncio.run(cancelled(job, server))
     entry = entry_of(job)
-    assert entry.answered is not None
-    assert [entry.answered["short_code"]] == codes(job)
+    assert entry.response is not None
+    assert [entry.response["short_code"]] == codes(job)
     entry.close()
     # The answer is known: resuming needs no service at all.
     done = job.resume(SEALPIPE_BASE_URL=server.base_url)

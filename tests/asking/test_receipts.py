@@ -57,7 +57,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
 )
-GOOD = Receipt("abc", encode_base64url(bytes(65)), (Prompt("pw", "Password"),)).members()
+GOOD = Receipt("abc", encode_base64url(bytes(65)), (Prompt("pw", "Password"),)).to_members()
 
 
 @given(st.text() | JSON.map(json.dumps))

@@ -16,7 +16,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Delivery, Health, Message, Secret
 from sealpipe.registry import Registry
 from sealpipe.registry.calls import check_recipient, send_message
-from sealpipe.setup import new_file
+from sealpipe.setup import create_file
 
 FRAGMENT = "1Canary-6b1f_Zk3Qx0Vn8Jw"
 LINK = f"https://share.example/s/aB3#{FRAGMENT}"
@@ -49,7 +49,7 @@ class Using:
         network = PluginNetwork(ca_file)
         self.open.append(network)
         self.registry = Registry(
-            environ=environ, config=lambda: config or {}, network=lambda: network, new_file=new_file
+            environ=environ, config=lambda: config or {}, network=lambda: network, new_file=create_file
         )
 
     def send(self, to: str, message: Message | None = None) -> Delivery:

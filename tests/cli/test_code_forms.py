@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpipe import Client
-from sealpipe.flows.request.purge import purge_command
+from sealpipe.flows.request.purge import format_purge_command
 from sealpipe.flows.short_codes import confirm_code
 from sealpipe.wire.encoding import decoded, encoded, names
 from sealpipe_rehearsal.running_service import RunningService
@@ -148,7 +148,7 @@ def test_purging_takes_no_word_for_another_one(user: Terminal, service: RunningS
 
 @given(CODES)
 def test_what_an_error_says_to_run_purges_that_code_and_no_other(code: str) -> None:
-    *_, option, confirm, dashes, word = shlex.split(purge_command(code))
+    *_, option, confirm, dashes, word = shlex.split(format_purge_command(code))
     assert (option, dashes) == ("--confirm", "--")
     assert confirm_code(word, confirm) == code
 
@@ -179,9 +179,9 @@ def test_what_a_ci_step_is_handed_is_encoded_and_ends_the_share(user: Terminal, 
 
 @given(CODES)
 def test_an_output_of_any_code_is_one_plain_word(code: str) -> None:
-    from sealpipe.cli.deliver import _outputs
+    from sealpipe.cli.deliver import _describe_outputs
     from sealpipe.flows.share.post import Share
     from sealpipe.secret import Secret
 
-    told = _outputs(Share(Secret("https://l/a#1x"), code, None, "none", "created", None, ()))
+    told = _describe_outputs(Share(Secret("https://l/a#1x"), code, None, "none", "created", None, ()))
     assert told == {"short-code": encoded(code), "expires-at": ""}

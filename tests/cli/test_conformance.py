@@ -130,24 +130,24 @@ def test_it_stands_alone(bare: Terminal, words: list[str]) -> None:
 
 def test_the_vectors_are_a_choice_of_the_tests_own() -> None:
     assert make_conformance.FILE.read_text(encoding="utf-8") == make_conformance.text()
-    outcomes = {(each["kind"], each["expect"] == "success") for each in conformance.vectors()}
+    outcomes = {(each["kind"], each["expect"] == "success") for each in conformance.load_vectors()}
     assert outcomes == {(kind, good) for kind in {kind for kind, _ in outcomes} for good in (True, False)}
 
 
 def test_a_kind_without_vectors_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = [each for each in conformance.vectors() if each["kind"] != "box"]
-    monkeypatch.setattr(conformance, "vectors", lambda: some)
+    some = [each for each in conformance.load_vectors() if each["kind"] != "box"]
+    monkeypatch.setattr(conformance, "load_vectors", lambda: some)
     assert [each.check for each in conformance.check_conformance() if each.error] == ["vector box"]
 
 
 def test_each_vector_that_lies_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every one counts: with another result, or another verdict, it fails."""
-    honest = conformance.vectors()
+    honest = conformance.load_vectors()
     lying = [
         {**each, "result": dict.fromkeys(each["result"], "x")} if "result" in each else {**each, "expect": "success"}
         for each in honest
     ]
-    monkeypatch.setattr(conformance, "vectors", lambda: lying)
+    monkeypatch.setattr(conformance, "load_vectors", lambda: lying)
     failed = [each.detail for each in conformance.check_conformance() if each.error]
     assert len(failed) == len(honest)
     assert all(each["name"] in " ".join(failed) for each in honest)

@@ -16,7 +16,7 @@ import trustme
 
 from sealpipe.cli.options import OneOf, SettingType
 from sealpipe.errors import SettingError, UsageError
-from sealpipe.setting_values import SWITCH, check_value
+from sealpipe.setting_values import FLAG_VALUES, check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal
@@ -192,7 +192,7 @@ def _passes(parse: object) -> bool:
 def test_no_wrong_value_is_repeated_wherever_it_stands(user: Terminal) -> None:
     secret = "Tr0ub4dor-3x"
     settings = [(name, each) for name, every in COMMANDS.items() for each in every if each.name != "conformance"]
-    done = doctor(user, **{each.variable(name): secret for name, each in settings})
+    done = doctor(user, **{each.get_variable(name): secret for name, each in settings})
     assert len([each for each in done.json["checks"] if each["status"] == "fail"]) > 20
     assert secret not in done.out + done.err
     file = user.file("c.toml", f"{CANARY} = 1\n[share]\n{CANARY} = 1\nviews = '{secret}'\n")
@@ -202,7 +202,7 @@ def test_no_wrong_value_is_repeated_wherever_it_stands(user: Terminal) -> None:
 
 
 def test_what_switches_is_what_the_command_line_takes() -> None:
-    assert frozenset(click.types.BoolParamType.bool_states) - {""} == SWITCH
+    assert frozenset(click.types.BoolParamType.bool_states) - {""} == FLAG_VALUES
 
 
 # -- plugins and stores ---------------------------------------------------------------------------

@@ -42,8 +42,8 @@ def test_the_version_is_the_packages(bare: Terminal) -> None:
 
 @pytest.mark.parametrize("command", EVERY)
 def test_help_goes_to_stdout_and_holds_nothing_of_the_environment(bare: Terminal, command: str) -> None:
-    every = {setting.variable() for setting in GLOBAL}
-    every |= {setting.variable(name) for name, settings in COMMANDS.items() for setting in settings}
+    every = {setting.get_variable() for setting in GLOBAL}
+    every |= {setting.get_variable(name) for name, settings in COMMANDS.items() for setting in settings}
     done = bare.sealpipe(*command.split(), "--help", **dict.fromkeys(every, "c4nary"), DB_PASSWORD="c4nary")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"Usage: sealpipe {command}".rstrip())

@@ -52,7 +52,7 @@ def test_no_value_behind_a_label_is_one_and_it_is_shown_as_it_is_masked(text: st
 
 @given(TEXT, TEXT)
 def test_json_holds_none_and_says_the_same(label: str, text: str) -> None:
-    line = render._json({label: text, "fields": [{"value": text}, text]})
+    line = render._to_json({label: text, "fields": [{"value": text}, text]})
     assert not commands(line)
     assert not re.search(r"::|(?:---|\+\+\+|~~~)\s", line)
     assert line.count("\n") == 1

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sealpipe.ci_systems import CISystem
-from sealpipe.cli.disclosure import WAIT
+from sealpipe.cli.disclosure import MASK_DELAY
 from sealpipe.wire import encoding, fields, sealed_box
 from sealpipe_rehearsal.running_service import RunningService
 from support.ci_jobs import MASKING, ROWS, SHARE, job, redirected, titled
@@ -106,7 +106,7 @@ def test_a_store_with_the_name_of_a_ci_system_does_not_stand_in_for_it(
     done = user.sealpipe(*SHARE, "--print", **job(row), **store)
     assert done.code == 0, done
     assert row.mask
-    assert row.mask.line(done.out.strip()).rstrip("\n") in done.err.splitlines()
+    assert row.mask.format(done.out.strip()).rstrip("\n") in done.err.splitlines()
 
 
 def test_azure_gets_what_it_unescapes(user: Terminal, service: RunningService) -> None:
@@ -165,6 +165,6 @@ def test_the_link_stays_hidden_in_many_runs(user: Terminal, commands: dict[str, 
     with ThreadPoolExecutor(2) as pool:
         while len(counted) < 60:
             # Where the readers themselves got no time for so long, a run says nothing of who is first.
-            counted += [each for each in pool.map(run, range(20)) if each.stalled < WAIT / 2]
+            counted += [each for each in pool.map(run, range(20)) if each.stalled < MASK_DELAY / 2]
     assert {each.code for each in counted} == {0}
     assert all(each.log == ["***"] for each in counted), [each.log for each in counted if each.log != ["***"]]

@@ -28,7 +28,7 @@ from sealpipe.errors import (
     TooManySubmissionsError,
     UnreadableSubmissionError,
 )
-from sealpipe.flows.collect.result import worst_error
+from sealpipe.flows.collect.result import choose_worst_error
 from sealpipe.flows.store.targets import make_plain_name
 from secure_requests.test_expiring import Proxied
 from support.ci_logs import commands
@@ -291,7 +291,7 @@ ERRORS: dict[int, SealpipeError] = {
 
 @given(st.lists(st.sampled_from(sorted(ERRORS)), min_size=1))
 def test_of_several_11_is_told_over_14_over_13_and_15_only_where_there_is_nothing_else(codes: list[int]) -> None:
-    found = worst_error([None, *(ERRORS[code] for code in codes)])
+    found = choose_worst_error([None, *(ERRORS[code] for code in codes)])
     assert found is not None
     first = [code for code in (11, 14, 13) if code in codes]
     if first:

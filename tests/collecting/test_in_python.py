@@ -74,7 +74,7 @@ def test_an_asynchronous_listener_is_awaited_in_the_callers_own_loop(job: Job) -
             assert asyncio.get_running_loop() is loop
             told.append(progress.event)
 
-        async with AsyncClient.of_session(client_of(job).session) as client:
+        async with AsyncClient.from_session(client_of(job).session) as client:
             await client.collect(asked.code, on_progress=listener)
 
     asyncio.run(within())
@@ -124,7 +124,7 @@ def test_a_task_that_is_cancelled_while_it_stores_has_stored_exactly_once(
     asked.answer()
 
     async def within() -> Any:
-        async with AsyncClient.of_session(gated) as client:
+        async with AsyncClient.from_session(gated) as client:
             task = asyncio.ensure_future(client.collect(asked.receipt, to=[TARGET], after="expire", state=folder))
             assert await asyncio.to_thread(Gate.entered.wait, PATIENCE)
             task.cancel()
@@ -144,7 +144,7 @@ def test_a_task_that_is_cancelled_while_it_waits_ends_at_once_and_holds_nothing(
     waiting = asyncio.Event()
 
     async def within() -> Any:
-        async with AsyncClient.of_session(client_of(job).session) as client:
+        async with AsyncClient.from_session(client_of(job).session) as client:
             told = client.collect(asked.code, wait=timedelta(hours=1), on_progress=lambda _: waiting.set())
             task = asyncio.ensure_future(told)
             await asyncio.wait_for(waiting.wait(), PATIENCE)
@@ -164,7 +164,7 @@ def test_two_calls_at_once_store_once(job: Job, gated: Session, tmp_path: Path, 
     told = threading.Semaphore(0)
 
     def collects(_: int) -> Any:
-        with Client.of_session(gated) as client:
+        with Client.from_session(gated) as client:
             return client.collect(asked.receipt, to=[TARGET], state=folder, on_progress=lambda _: told.release())
 
     with ThreadPoolExecutor(2) as pool:
@@ -181,10 +181,10 @@ def test_two_calls_at_once_store_once(job: Job, gated: Session, tmp_path: Path, 
 def test_one_that_waits_too_long_for_the_other_says_so(job: Job, gated: Session, tmp_path: Path) -> None:
     asked = ask(job)
     asked.answer()
-    with ThreadPoolExecutor(1) as pool, Client.of_session(gated) as first:
+    with ThreadPoolExecutor(1) as pool, Client.from_session(gated) as first:
         running = pool.submit(first.collect, asked.receipt, to=[TARGET], state=tmp_path / "state")
         assert Gate.entered.wait(PATIENCE)
-        second = Client.of_session(dataclasses.replace(gated, deadline=0.5))
+        second = Client.from_session(dataclasses.replace(gated, deadline=0.5))
         with second, pytest.raises(StateError, match="another command is working on") as caught:
             second.collect(asked.receipt, to=[TARGET], state=tmp_path / "state")
         assert caught.value.exit_code == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sealpipe import UsageError
 from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
-from sealpipe.flows.collect.options import WORDS, check_pick, has_match, pick
+from sealpipe.flows.collect.options import PICK_RULES, check_pick, has_match, pick
 from sealpipe.flows.collect.result import OpenedSubmission
 from sealpipe.flows.store.targets import make_plain_name
 from support.collecting import ask, values
@@ -106,7 +106,8 @@ CODES = st.text("abcdefghijklmnopqrstuvwxyzNEWSTOLDACH0123456789-_", min_size=11
 
 
 @given(
-    CODES | st.builds(str.__add__, st.sampled_from([*WORDS, *SLIPS]), st.from_regex(r"\.[0-9a-f]{12}", fullmatch=True))
+    CODES
+    | st.builds(str.__add__, st.sampled_from([*PICK_RULES, *SLIPS]), st.from_regex(r"\.[0-9a-f]{12}", fullmatch=True))
 )
 def test_no_code_of_eleven_signs_and_no_marker_is_taken_for_a_slip(code: str) -> None:
     check_pick(code)

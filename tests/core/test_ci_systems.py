@@ -6,25 +6,25 @@ import os
 
 import pytest
 
-from sealpipe.ci_systems import CI_SYSTEMS, OFF, CISystem, ci_system, variables
+from sealpipe.ci_systems import CI_SYSTEMS, FALSE_VALUES, CISystem, detect_ci_system, list_variables
 from support.ci_jobs import ROWS, SIGNS, titled
 
 
 @pytest.mark.parametrize(("row", "sign"), SIGNS, ids=titled)
 def test_every_sign_alone_tells_its_system(row: CISystem, sign: str) -> None:
     name, _, value = sign.partition("=")
-    assert ci_system({name: value or "1"}) is row
-    for off in (*OFF, "FALSE", " "):
-        assert ci_system({name: off}) is None
+    assert detect_ci_system({name: value or "1"}) is row
+    for off in (*FALSE_VALUES, "FALSE", " "):
+        assert detect_ci_system({name: off}) is None
     if value:
-        assert ci_system({name: "something else"}) in (None, ROWS["other"])
+        assert detect_ci_system({name: "something else"}) in (None, ROWS["other"])
 
 
 def test_names_and_signs_are_there_once() -> None:
     assert len(ROWS) == len(CI_SYSTEMS)
     signs = [sign for _, sign in SIGNS]
     assert len(set(signs)) == len(signs)
-    assert CI_SYSTEMS[-1].signs == ("CI",), "whoever has a sign of its own goes before it"
+    assert CI_SYSTEMS[-1].indicators == ("CI",), "whoever has a sign of its own goes before it"
 
 
 def test_who_can_mask_goes_before_who_cannot() -> None:
@@ -35,14 +35,14 @@ def test_who_can_mask_goes_before_who_cannot() -> None:
 
 @pytest.mark.parametrize("sign", ["GITHUB_ACTIONS", "TF_BUILD", "GITEA_ACTIONS", "FORGEJO_ACTIONS"])
 def test_a_variable_of_a_gitlab_pipeline_writes_no_mask_into_its_log(sign: str) -> None:
-    system = ci_system({"GITLAB_CI": "true", sign: "true"})
+    system = detect_ci_system({"GITLAB_CI": "true", sign: "true"})
     assert system is ROWS["gitlab"]
     assert system.mask is None
 
 
 def test_switching_ci_off_switches_no_named_system_off() -> None:
-    assert ci_system({"CI": "false", "NETLIFY": "true"}) is ROWS["netlify"]
+    assert detect_ci_system({"CI": "false", "NETLIFY": "true"}) is ROWS["netlify"]
 
 
 def test_the_tests_themselves_run_outside_of_any_ci() -> None:
-    assert not set(variables()) & set(os.environ)
+    assert not set(list_variables()) & set(os.environ)

@@ -8,7 +8,7 @@ import pytest
 
 from sealpipe import Client, CredentialError, SettingError, StateError
 from sealpipe.config import Config
-from sealpipe.state import current_run, state_directory
+from sealpipe.state import find_state_directory, identify_run
 
 GOOD = "svc_sk_live_CImPemhu0OnFu67o.qJD_fXTkHteKGs_0yDkgq7OPMa88-U4n6FfN7wYWebI"
 
@@ -48,16 +48,16 @@ def test_the_credential_is_the_variable_or_the_file_and_never_both(tmp_path: Pat
     file = tmp_path / "key"
     file.write_text(f"{GOOD}\n")
     file.chmod(0o600)
-    assert Config({}).api_key(None) is None
-    assert Config({"SEALPIPE_API_KEY": ""}).api_key(None) is None
+    assert Config({}).read_api_key(None) is None
+    assert Config({"SEALPIPE_API_KEY": ""}).read_api_key(None) is None
     for found in (
-        Config({"SEALPIPE_API_KEY": GOOD}).api_key(None),
-        Config({"SEALPIPE_API_KEY": ""}).api_key(str(file)),
+        Config({"SEALPIPE_API_KEY": GOOD}).read_api_key(None),
+        Config({"SEALPIPE_API_KEY": ""}).read_api_key(str(file)),
     ):
         assert found is not None
         assert found.reveal() == GOOD
     with pytest.raises(SettingError, match="both"):
-        Config({"SEALPIPE_API_KEY": GOOD}).api_key(str(file))
+        Config({"SEALPIPE_API_KEY": GOOD}).read_api_key(str(file))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_one_final_newline_of_the_file_is_dropped_and_nothing_else(tmp_path: Pat
     file = tmp_path / "key"
     file.write_text(content, newline="")
     file.chmod(0o600)
-    found = Config({}).api_key(str(file))
+    found = Config({}).read_api_key(str(file))
     assert found is not None
     assert found.reveal() == read
 
@@ -86,7 +86,7 @@ def test_a_file_that_is_not_plain_text_is_refused_without_its_content(tmp_path: 
     file.write_bytes(content)
     file.chmod(0o600)
     with pytest.raises(CredentialError, match="not plain text") as caught:
-        Config({}).api_key(str(file))
+        Config({}).read_api_key(str(file))
     assert caught.value.__context__ is None
 
 
@@ -95,14 +95,14 @@ def test_a_file_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
     file.write_text(GOOD)
     file.chmod(0o602)
     with pytest.raises(CredentialError, match="any user can write"):
-        Config({}).api_key(str(file))
+        Config({}).read_api_key(str(file))
 
 
 def test_a_long_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(GOOD * 1000)
     file.chmod(0o600)
-    found = Config({}).api_key(str(file))
+    found = Config({}).read_api_key(str(file))
     assert found is not None
     assert len(found.reveal()) <= 4096
 
@@ -110,8 +110,8 @@ def test_a_long_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 def test_unknown_names_come_with_the_nearest_known_one() -> None:
     far = "SEALPIPE_" + "XQ" * 20
     environ = {"SEALPIPE_DEADLIN": "1s", far: "", "SEALPIPE_DEADLINE": "1s", "SEALPIPE_STORE__X__Y": "z"}
-    assert Config(environ).unknown_variables() == [("SEALPIPE_DEADLIN", "SEALPIPE_DEADLINE"), (far, None)]
-    assert Config({"PATH": "/bin", "HOME": "/"}).unknown_variables() == []
+    assert Config(environ).find_unknown_variables() == [("SEALPIPE_DEADLIN", "SEALPIPE_DEADLINE"), (far, None)]
+    assert Config({"PATH": "/bin", "HOME": "/"}).find_unknown_variables() == []
 
 
 # -- the state folder and the CI run ------------------------------------------------------------
@@ -133,13 +133,13 @@ GITLAB = {"GITLAB_CI": "true", "CI_PROJECT_DIR": "/builds/o/r", "HOME": "/home/m
     ],
 )
 def test_the_state_folder_is_the_first_that_is_known(environ: dict[str, str], named: str | None, folder: str) -> None:
-    assert state_directory(environ, named) == Path(folder)
+    assert find_state_directory(environ, named) == Path(folder)
 
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "home"}])
 def test_without_any_place_there_is_an_error_with_the_next_step(environ: dict[str, str]) -> None:
     with pytest.raises(StateError, match="the state directory cannot be located") as caught:
-        state_directory(environ, None)
+        find_state_directory(environ, None)
     assert "SEALPIPE_STATE_DIR" in caught.value.remedy
 
 
@@ -156,7 +156,7 @@ def test_without_any_place_there_is_an_error_with_the_next_step(environ: dict[st
     ],
 )
 def test_a_ci_run_has_a_name_of_its_own(environ: dict[str, str], run: str) -> None:
-    assert current_run(environ) == run
+    assert identify_run(environ) == run
 
 
 # -- Client.from_settings() ---------------------------------------------------------------------

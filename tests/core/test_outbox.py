@@ -45,16 +45,16 @@ def reopened(outbox: Outbox, entry: Entry) -> Entry:
 def test_an_entry_comes_back_as_it_was_put_away(outbox: Outbox) -> None:
     entry = reopened(outbox, outbox.add(META, BODY, NOW))
     assert {name: entry.meta[name] for name in META} == META
-    assert (entry.body, entry.key, entry.created_at, entry.answered) == (BODY, "one", NOW, None)
+    assert (entry.body, entry.key, entry.created_at, entry.response) == (BODY, "one", NOW, None)
 
 
 def test_what_was_noted_comes_back_too(outbox: Outbox) -> None:
     entry = outbox.add(META, BODY)
     entry.note_new_key("two")
     answer = {"short_code": "abc", "expires_at": None, "custody": "stored", "replayed": False}
-    entry.note_answer(answer)
+    entry.note_response(answer)
     entry = reopened(outbox, entry)
-    assert (entry.key, entry.answered, entry.meta["idempotency_key"]) == ("two", answer, "one")
+    assert (entry.key, entry.response, entry.meta["idempotency_key"]) == ("two", answer, "one")
 
 
 def test_the_file_tells_id_key_time_and_run_in_clear_and_nothing_else(outbox: Outbox) -> None:
@@ -191,7 +191,7 @@ def test_an_entry_changed_at_any_place_or_cut_anywhere_is_whole_or_damage(outbox
 
 
 def test_what_is_no_plain_file_holds_nobody_up(outbox: Outbox) -> None:
-    outbox.ready()
+    outbox.prepare()
     os.mkfifo(outbox.folder / "111111111111.sealed")
     (outbox.folder / "222222222222.sealed").mkdir()
     (outbox.folder / "333333333333.sealed").symlink_to("111111111111.sealed")

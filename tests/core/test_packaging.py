@@ -119,7 +119,7 @@ def test_what_is_imported_is_declared_with_a_floor() -> None:
 def test_what_a_plugin_needs_is_the_requirement_of_an_extra() -> None:
     extras = PROJECT["optional-dependencies"]
     required = {row for name in extras if name not in ("all", "dev") for row in extras[name]}
-    built_in = Catalog(allowed=()).listing()
+    built_in = Catalog(allowed=()).list_plugins()
     needs = {(each.kind, each.info.name): each.info.needs for each in built_in if getattr(each.info, "needs", ())}
     assert {"botocore", "hvac", "keyring", "pynacl"} <= {
         Requirement(row).name for rows in needs.values() for row in rows

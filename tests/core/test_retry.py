@@ -10,7 +10,7 @@ import pytest
 from sealpipe import ConnectError, OutcomeUnknownError, RateLimitError, RetriesExhaustedError, ServiceError
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.flows import Send, Wait
-from sealpipe.flows.retry import TRIES, Budget, call
+from sealpipe.flows.retry import MAX_TRIES, Budget, call
 
 NOT_SENT, SENT = Failure(sent=False, detail="no connection"), Failure(sent=True, detail="it broke")
 Reaction = Callable[[int], Response | Failure]
@@ -68,7 +68,7 @@ def answer(status: int, **headers: str) -> Response:
 def test_the_pause_doubles_up_to_eight_seconds_and_there_are_five_tries() -> None:
     error, given, waits = drive(always(answer(500)), Clock())
     assert isinstance(error, OutcomeUnknownError)
-    assert len(given) == TRIES == 5
+    assert len(given) == MAX_TRIES == 5
     assert waits == [0.5, 1.0, 2.0, 4.0]
 
 

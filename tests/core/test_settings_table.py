@@ -13,13 +13,13 @@ from sealpipe import UsageError
 from sealpipe import setting_values as values
 from sealpipe.cli import cli
 from sealpipe.cli.options import ARGUMENTS
-from sealpipe.config import Config, known_variables
+from sealpipe.config import Config, list_known_variables
 from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.request.options import RequestOptions
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.reference import parse
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe.settings_model import model
+from sealpipe.settings_model import build_model
 
 EVERY = [("", setting) for setting in GLOBAL] + [(name, each) for name, table in COMMANDS.items() for each in table]
 
@@ -46,17 +46,17 @@ def options() -> list[tuple[tuple[str, ...], click.Option]]:
 
 
 def test_every_setting_has_an_environment_name_of_its_own() -> None:
-    names = Counter(setting.variable(command) for command, setting in EVERY)
+    names = Counter(setting.get_variable(command) for command, setting in EVERY)
     assert {name: count for name, count in names.items() if count > 1} == {}
     assert all(re.fullmatch(r"SEALPIPE_[A-Z_]+", name) for name in names)
-    assert set(names) <= known_variables()
+    assert set(names) <= list_known_variables()
 
 
 def test_every_option_of_every_command_has_an_environment_name_from_the_table() -> None:
     assert len(options()) > len(EVERY)
     for words, option in options():
         if "--help" not in option.opts:
-            assert option.envvar in known_variables(), (words, option.opts)
+            assert option.envvar in list_known_variables(), (words, option.opts)
             assert option.help, (words, option.opts)
 
 
@@ -70,7 +70,7 @@ def test_no_secret_has_an_option_or_shows_in_help() -> None:
 
 def test_every_setting_of_the_table_is_an_option_somewhere() -> None:
     there = {option.envvar for _, option in options()}
-    wanted = {setting.variable(command) for command, setting in EVERY if not setting.secret}
+    wanted = {setting.get_variable(command) for command, setting in EVERY if not setting.secret}
     assert wanted - there == set()
 
 
@@ -98,7 +98,7 @@ def test_an_option_has_the_default_of_its_argument_in_python(command: str, optio
 
 
 def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
-    fields = model(Config({})).model_fields
+    fields = build_model(Config({})).model_fields
     plain = {setting.name: setting for setting in GLOBAL if not setting.secret}
     assert fields.keys() == plain.keys()
     for name, setting in plain.items():

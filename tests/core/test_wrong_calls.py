@@ -148,7 +148,7 @@ def may_leave(method: str, name: str, value: object) -> bool:
     if texts and name == "short_code":
         return value in (" ", "x\ny", "\0")
     found = rule(method, name)
-    return found is not None and found.holds(value) and name != "resume"
+    return found is not None and found.accepts(value) and name != "resume"
 
 
 @pytest.mark.parametrize(("method", "name"), CASES, ids=lambda each: each)
@@ -210,14 +210,14 @@ def test_every_parameter_of_every_method_has_a_rule() -> None:
 def test_a_parsed_reference_is_taken_where_the_signature_has_one(method: str, name: str, value: object) -> None:
     found = rule(method, name)
     assert found is not None
-    assert found.holds(value)
+    assert found.accepts(value)
 
 
 def test_a_request_of_a_raw_body_takes_no_reference_to_a_passcode() -> None:
     found = rule("create_request", "passcode")
     assert found is not None
-    assert not found.holds(parse("env:A"))
-    assert found.holds(Secret("1234"))
+    assert not found.accepts(parse("env:A"))
+    assert found.accepts(Secret("1234"))
 
 
 # -- missing and unknown ------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_below_the_methods_what_http_cannot_carry_is_not_sent_either(client: Cli
     before = ear.knocks
     for key in (" ", "x\ny", "x\r\nx-other: y", "ä\u0100", "\0"):
         with pytest.raises(UsageError, match="nothing was sent"):
-            client.run(call(shares.create(b"{}", key), client.session.budget(), unclear=True))
+            client.run(call(shares.create(b"{}", key), client.session.start_budget(), unclear=True))
     assert ear.knocks == before
 
 

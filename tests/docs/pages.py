@@ -96,7 +96,7 @@ def _row(command: str, row: Setting) -> str:
     kind = "" if row.flag else f" {'|'.join(row.choices) or row.metavar}"
     option = "" if row.secret else f"`{', '.join(filter(None, (row.short, row.option)))}{kind}`"
     what = row.help + (" In the variable: one per line." if row.multiple else "")
-    cells = (option, f"`{row.variable(command)}`", what, row.default or "")
+    cells = (option, f"`{row.get_variable(command)}`", what, row.default or "")
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -151,7 +151,7 @@ def systems_page() -> str:
 
 
 def _system(row: CISystem) -> str:
-    signs = ", ".join(f"`{sign}`" for sign in row.signs)
+    signs = ", ".join(f"`{sign}`" for sign in row.indicators)
     return f"| {row.title} | {signs} | {f'`{row.mask.prefix}`' if row.mask else ''} |\n"
 
 

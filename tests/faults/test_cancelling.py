@@ -63,8 +63,8 @@ def test_a_share_cancelled_between_commit_and_answer_notes_its_short_code(
     seconds = asyncio.run(cancelled(job, server, release_after=0.3))
     assert 0.25 < seconds < 4
     entry = entry_of(job)
-    assert entry.answered is not None
-    assert job.shares() == [entry.answered["short_code"]]
+    assert entry.response is not None
+    assert job.shares() == [entry.response["short_code"]]
     entry.close()
     # The answer is known: resuming needs no service at all.
     server.refuse()
@@ -85,7 +85,7 @@ def test_a_share_whose_answer_takes_longer_than_the_grace_is_left_for_resume(
     seconds = asyncio.run(cancelled(job, server, release_after=None))
     assert 0.25 < seconds < 4
     entry = entry_of(job)
-    assert entry.answered is None
+    assert entry.response is None
     entry.close()
     server.mend()
     done = job.resume()
@@ -104,7 +104,7 @@ def test_nothing_new_is_sent_after_a_cancel(proxied: Callable[..., Faulty], job_
     time.sleep(0.7)
     assert len(server.received()) == 1
     entry = entry_of(job)
-    assert entry.answered is None
+    assert entry.response is None
     entry.close()
     done = job.resume()
     assert done.code == 0
@@ -170,7 +170,7 @@ def test_a_timeout_around_a_share_is_a_cancel_like_any_other(
     with pytest.raises(TimeoutError):
         asyncio.run(scenario())
     entry = entry_of(job)
-    assert entry.answered is not None
+    assert entry.response is not None
     entry.close()
 
 

@@ -93,10 +93,10 @@ def test_every_option_of_the_command_has_an_input_that_reaches_it_by_its_variabl
     variables = filled(template)["variables"]
     for setting in COMMANDS[name]:
         if setting.name in FIXED[name] and setting.name not in ("receipt", "bind"):
-            assert setting.variable(name) not in variables
+            assert setting.get_variable(name) not in variables
             continue
         wanted = NAMED.get((name, setting.name), setting.name.replace("_", "-"))
-        assert template.job["variables"][setting.variable(name)] == f"$[[ inputs.{wanted} ]]"
+        assert template.job["variables"][setting.get_variable(name)] == f"$[[ inputs.{wanted} ]]"
         assert means_the_default(setting, template.inputs[wanted]), wanted
 
 

@@ -41,7 +41,7 @@ def test_an_empty_list_allows_none_and_leaves_the_built_in_ones(site: Site) -> N
     module = site.source("attic", IT)
     found = registry(allow_plugins=[])
     assert content(found, "env:A") == b"of the environment"
-    assert {listed.origin for listed in found.listing()} == {""}
+    assert {listed.origin for listed in found.list_plugins()} == {""}
     assert module not in sys.modules
 
 
@@ -68,7 +68,7 @@ def test_a_built_in_is_replaced_only_where_the_config_says_from_whom(site: Site)
     assert content(registry(), "env:A") == b"of the environment"
     found = registry(plugins={"env": {"from": "attic"}})
     assert content(found, "env:A") == "its own"
-    assert [listed.origin != "" for listed in found.listing() if listed.info.name == "env"] == [True]
+    assert [listed.origin != "" for listed in found.list_plugins() if listed.info.name == "env"] == [True]
     assert found.problems == {}
 
 
@@ -106,7 +106,7 @@ def test_the_other_of_two_entry_points_with_one_name_is_told_and_one_stays(site:
     found = registry()
     assert content(found, "attic:x") in ("first", "second")
     assert found.problems == {"attic": "is installed twice: only the first is used"}
-    assert found.catalog.module("attic") is not None
+    assert found.catalog.get_module("attic") is not None
 
 
 def test_what_an_entry_point_names_has_to_be_a_module(site: Site) -> None:

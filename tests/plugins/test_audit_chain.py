@@ -40,7 +40,7 @@ def key(tmp_path: Path) -> Path:
 def write(log: Path, number: int = 1, *, required: bool = True, **config: Any) -> None:
     overseer = PolicyHook("audit", {"file": str(log), "required": required, **config})
     for each in range(number):
-        Registry().tell([overseer], {"event": "share", "number": each, "title": "T"})
+        Registry().notify_observers([overseer], {"event": "share", "number": each, "title": "T"})
 
 
 def lines(log: Path) -> list[bytes]:
@@ -122,7 +122,7 @@ def test_without_a_key_a_whole_chain_can_be_forged_and_the_head_tells(log: Path)
     log.unlink()
     overseer = PolicyHook("audit", {"file": str(log)})
     for _ in range(3):
-        Registry().tell([overseer], {"event": "nothing"})
+        Registry().notify_observers([overseer], {"event": "nothing"})
     assert found(log, None) == []
     assert found(log, None, head) != []
 
@@ -234,7 +234,7 @@ def test_a_writer_waits_no_longer_than_it_has_patience(log: Path, monkeypatch: p
 def test_a_line_is_never_longer_than_what_is_read_of_the_end(log: Path) -> None:
     overseer = PolicyHook("audit", {"file": str(log), "required": True})
     for _ in range(2):
-        Registry().tell([overseer], {"event": "share", "labels": ["ä" * 500] * 100_000})
+        Registry().notify_observers([overseer], {"event": "share", "labels": ["ä" * 500] * 100_000})
     assert max(map(len, lines(log))) <= chain.MAX_LINE
     assert json.loads(lines(log)[0])["left_out"] == {"labels": 99_950}
     assert found(log, None) == []

@@ -17,9 +17,9 @@ import pytest
 import trustme
 
 from sealpipe.errors import NotConfiguredError
-from sealpipe.http.addresses import pool_proxy
+from sealpipe.http.addresses import make_pool_proxy
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.http.tls import tls_context
+from sealpipe.http.tls import make_tls_context
 from sealpipe.registry import Registry
 from support.distributions import Site
 from support.fake_web import Asked, FakeWeb, Reply
@@ -137,9 +137,9 @@ def test_session_keys_are_never_written(
 
 def test_a_proxy_over_tls_is_checked_as_everything_else() -> None:
     """With a context of ours: httpcore's own would obey SSLKEYLOGFILE, and not know the CA file."""
-    context = tls_context({})
+    context = make_tls_context({})
     for address, expected in (("https://user:p%40ss@proxy.example:3128", context), ("http://proxy.example", None)):
-        proxy = pool_proxy(address, context)
+        proxy = make_pool_proxy(address, context)
         assert proxy is not None
         assert proxy.ssl_context is expected
         assert proxy.auth == ((b"user", b"p@ss") if "@" in address else None)

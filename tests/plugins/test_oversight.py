@@ -150,7 +150,7 @@ def test_what_the_machine_enforces_holds_whatever_the_user_sets(
         f'[enforce.policy]\nfile = "{tmp_path}/strict.toml"\n'
         f'[enforce.audit]\nfile = "{tmp_path}/audit.jsonl"\nrequired = true\n'
     )
-    monkeypatch.setattr("sealpipe.config.MACHINE", machine)
+    monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", machine)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
         with pytest.raises(PolicyError, match="this machine's policy"):
@@ -253,7 +253,7 @@ def test_the_machine_can_fix_a_third_partys_too(
     site.install("house-rules", OVERSEER)
     machine = tmp_path / "machine.toml"
     machine.write_text(f'[enforce.house-rules]\nfile = "{tmp_path}/told.jsonl"\ntitles = ["Lunch"]\n')
-    monkeypatch.setattr("sealpipe.config.MACHINE", machine)
+    monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", machine)
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
         with pytest.raises(PolicyError, match="this machine's policy does not allow this: the title Lunch"):
@@ -276,7 +276,7 @@ def test_a_table_that_is_none_is_an_error(user: dict[str, Any], machine: dict[st
 )
 def test_an_audit_that_is_set_wrongly_is_an_error(table: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="audit"):
-        Registry().tell([PolicyHook("audit", table)], {"event": "share"})
+        Registry().notify_observers([PolicyHook("audit", table)], {"event": "share"})
 
 
 def test_the_audit_is_told_of_every_message(user: Terminal) -> None:

@@ -396,7 +396,7 @@ def enforcing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     def enforce(rules: str) -> None:
         (tmp_path / "policy.toml").write_text(rules)
         (tmp_path / "machine.toml").write_text(f'[enforce.policy]\nfile = "{tmp_path}/policy.toml"\n')
-        monkeypatch.setattr("sealpipe.config.MACHINE", tmp_path / "machine.toml")
+        monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", tmp_path / "machine.toml")
 
     return enforce
 
@@ -464,7 +464,7 @@ def test_a_flow_that_forgets_to_ask_sends_nothing(enforcing: Callable[[str], Non
     where = {"base_url": service.base_url, "link_base_url": service.link_base_url}
     with Client(api_key=service.create_key(), **where) as client:
         with pytest.raises(PolicyError, match="the policy was not asked about this action"):
-            client.run(call(shares.expire("abc"), client.session.budget()))
+            client.run(call(shares.expire("abc"), client.session.start_budget()))
         client.list_shares()
     assert [seen.method for seen in service.seen()] == ["GET"]
 
@@ -473,7 +473,7 @@ def test_a_python_caller_cannot_choose_another_service(
     service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "machine.toml").write_text(fixed(service))
-    monkeypatch.setattr("sealpipe.config.MACHINE", tmp_path / "machine.toml")
+    monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", tmp_path / "machine.toml")
     with pytest.raises(PolicyError, match="this machine fixes base_url"):
         Client(api_key=service.create_key(), base_url="http://127.0.0.1:9/v1", link_base_url=service.link_base_url)
 
@@ -517,7 +517,7 @@ def test_no_store_bears_the_name_of_a_plugin_that_it_is_not_of(name: str) -> Non
 
 def test_a_store_may_bear_the_name_of_its_own_plugin() -> None:
     registry = Registry(environ={}, config=lambda: {"stores": {"vault": {"plugin": "vault"}}})
-    assert registry.identity("source", "vault") == "vault/vault"
+    assert registry.identify("source", "vault") == "vault/vault"
 
 
 PLAN = OutgoingAction("share", sources=("vault/prod-db",), recipients=("work:a@example.com",), channels=("email/work",))
@@ -571,9 +571,9 @@ def test_a_third_partys_plugin_in_a_built_in_ones_place_is_not_taken_for_it(tmp_
 def test_a_plugin_that_the_config_prefers_is_known_by_its_entry_point(site: Site) -> None:
     site.install("evil", PREFERRED)
     registry = Registry(environ={}, config=lambda: {"plugins": {"env": {"from": "evil"}}})
-    assert registry.identity("source", "env") == "env@evil/env@evil"
+    assert registry.identify("source", "env") == "env@evil/env@evil"
     stores = {"plugins": {"env": {"from": "evil"}}, "stores": {"mine": {"plugin": "env"}}}
-    assert Registry(environ={}, config=lambda: stores).identity("source", "mine") == "env@evil/mine@evil"
+    assert Registry(environ={}, config=lambda: stores).identify("source", "mine") == "env@evil/mine@evil"
 
 
 PREFERRED = """

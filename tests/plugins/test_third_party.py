@@ -89,13 +89,13 @@ def test_entry_points_are_looked_up_only_for_what_no_built_in_has(
 ) -> None:
     module = install("attic")
     looks: list[object] = []
-    look = Catalog._look
+    look = Catalog._load_entry_points
 
     def counted(self: Catalog) -> None:
         looks.append(None)
         look(self)
 
-    monkeypatch.setattr(Catalog, "_look", counted)
+    monkeypatch.setattr(Catalog, "_load_entry_points", counted)
     found = Registry(environ={"A": "x"})
     run(resolve([parse_field("env:A"), parse_field("text:t")], lambda: found))
     assert (looks, module in sys.modules) == ([], False)

@@ -8,8 +8,8 @@ import pytest
 
 from sealpipe.errors import PluginError, SecretNotFoundError, UnavailableError
 from sealpipe.flows import Do, Wait
-from sealpipe.flows.resolve import TRIES, Cache, resolve
-from sealpipe.flows.retry import FIRST_WAIT, LONGEST_WAIT
+from sealpipe.flows.resolve import MAX_TRIES, Cache, resolve
+from sealpipe.flows.retry import FIRST_BACKOFF, MAX_BACKOFF
 from sealpipe.reference import parse_field
 from sealpipe.registry import Registry
 from support.distributions import Site, of
@@ -76,11 +76,11 @@ def test_what_is_unavailable_is_asked_for_four_times_and_then_told(attic: Attic)
     attic.lay_out(attic_a=[later() for _ in range(9)])
     with pytest.raises(UnavailableError, match="come back later") as told:
         attic.resolve("attic:a")
-    assert attic.asked == ["attic:a"] * TRIES == ["attic:a"] * 4
+    assert attic.asked == ["attic:a"] * MAX_TRIES == ["attic:a"] * 4
     assert told.value.locator == "attic:a"
     assert len(attic.pauses) == 3
     for number, pause in enumerate(attic.pauses):
-        assert 0 <= pause <= FIRST_WAIT * 2**number
+        assert 0 <= pause <= FIRST_BACKOFF * 2**number
 
 
 def test_an_answer_in_between_ends_it(attic: Attic) -> None:
@@ -89,9 +89,7 @@ def test_an_answer_in_between_ends_it(attic: Attic) -> None:
     assert (keys, len(pauses), len(attic.asked)) == (["a"], 2, 3)
 
 
-@pytest.mark.parametrize(
-    ("asked", "least"), [(3.0, 3.0), (5, 5.0), (1000.0, LONGEST_WAIT), (float("inf"), LONGEST_WAIT)]
-)
+@pytest.mark.parametrize(("asked", "least"), [(3.0, 3.0), (5, 5.0), (1000.0, MAX_BACKOFF), (float("inf"), MAX_BACKOFF)])
 def test_what_the_backend_asks_for_is_waited_for_within_bounds(attic: Attic, asked: float, least: float) -> None:
     attic.lay_out(attic_a=[later(asked)])
     _, pauses = attic.resolve("attic:a")
@@ -102,7 +100,7 @@ def test_what_the_backend_asks_for_is_waited_for_within_bounds(attic: Attic, ask
 def test_what_is_no_time_is_not_waited_for(attic: Attic, asked: Any) -> None:
     attic.lay_out(attic_a=[later(asked)])
     _, (pause,) = attic.resolve("attic:a")
-    assert 0 <= pause <= FIRST_WAIT
+    assert 0 <= pause <= FIRST_BACKOFF
 
 
 def test_the_longest_of_what_several_ask_for_counts(attic: Attic) -> None:

@@ -68,5 +68,5 @@ def test_the_schedules_notice_late_submissions_that_are_not_kept(
         yield Wait(0)
         return Submissions((), 0, 0)
 
-    monkeypatch.setattr(expire.RequestExpiry, "_keep_late", not_again)
+    monkeypatch.setattr(expire.RequestExpiry, "_keep_last_submissions", not_again)
     assert breaks("expire: expired", tmp_path)

@@ -143,9 +143,9 @@ def test_a_mode_that_is_none_is_refused_as_default_too() -> None:
 
 
 def test_places_are_filled_and_only_those_that_the_command_knows() -> None:
-    (found,) = parse_targets(["dir:in/{request}/{submission}/{{x}}#*"], places=("request", "submission"))
-    assert set(found.places) == {"request", "submission"}
-    filled = found.filled({"request": "{submission}", "submission": "s"})
+    (found,) = parse_targets(["dir:in/{request}/{submission}/{{x}}#*"], placeholders=("request", "submission"))
+    assert set(found.placeholders) == {"request", "submission"}
+    filled = found.fill({"request": "{submission}", "submission": "s"})
     assert filled == Reference("dir", "in/{submission}/s/{x}")
 
 
@@ -153,8 +153,8 @@ def test_places_are_filled_and_only_those_that_the_command_knows() -> None:
 def test_any_reference_is_a_target_or_refused_as_a_usage_error(ref: Reference) -> None:
     found = target(ref)
     assert found.mode == ref.param("mode", "create")
-    assert target(found.shown) == found, "what an outbox entry keeps of it means the same"
-    filled = found.filled({})
+    assert target(found.text) == found, "what an outbox entry keeps of it means the same"
+    filled = found.fill({})
     assert filled.body == ref.body.replace("{{", "{").replace("}}", "}")
     assert set(filled.params) == {pair for pair in ref.params if pair[0] == "region"}
     assert filled.selector is None

@@ -11,7 +11,7 @@ ROWS = {row.name: row for row in CI_SYSTEMS}
 MASKING = [row for row in CI_SYSTEMS if row.mask]
 SOME = [ROWS[name] for name in ("github", "gitea", "azure", "gitlab", "jenkins", "other")]
 """One of each kind."""
-SIGNS = [(row, sign) for row in CI_SYSTEMS for sign in row.signs]
+SIGNS = [(row, sign) for row in CI_SYSTEMS for sign in row.indicators]
 
 
 def titled(value: object) -> str:
@@ -21,7 +21,7 @@ def titled(value: object) -> str:
 
 def job(row: CISystem, sign: str = "") -> dict[str, str]:
     """The variables of a job there, and links that are no rehearsal's."""
-    name, _, value = (sign or row.signs[0]).partition("=")
+    name, _, value = (sign or row.indicators[0]).partition("=")
     return {name: value or "true", **ABROAD}
 
 

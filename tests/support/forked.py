@@ -66,10 +66,10 @@ def serve(door: str) -> None:
 def _import() -> None:
     from importlib import import_module
 
-    from sealpipe.__main__ import leave_out
+    from sealpipe.__main__ import block_modules
     from sealpipe.cli import COMMANDS
 
-    leave_out()
+    block_modules()
     for place, _ in COMMANDS.values():
         import_module(place.partition(":")[0])
     import_module("sealpipe.client")

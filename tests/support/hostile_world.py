@@ -23,7 +23,7 @@ from sealpipe.cli.disclosure import Disclosure
 from sealpipe.flows import Do, Flow, Notify, Send
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
-from sealpipe.flows.collect.result import CollectResult, worst_error
+from sealpipe.flows.collect.result import CollectResult, choose_worst_error
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed
@@ -32,7 +32,7 @@ from support.hostile_files import Watch, dotenv_says, files_in
 from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
 
 _MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")
-_OUTSIDE_CI = Disclosure(None, allowed=True, printing=False)
+_OUTSIDE_CI = Disclosure(None, is_allowed=True, is_print_given=False)
 
 
 class World:
@@ -117,7 +117,7 @@ class World:
             for result in results:
                 collect_report.print_warnings(result)
             problems = [each for result in results for each in result.problems()]
-            first = worst_error([result.problem() for result in results])
+            first = choose_worst_error([result.problem() for result in results])
             collect_report.print_errors(problems, first)
             if first is not None:
                 render.print_error(first, as_json=False)
@@ -148,7 +148,7 @@ class World:
     def stdout(self, plan: CollectOptions, results: Sequence[CollectResult], how: str, *, stored: bool) -> bytes:
         values = {"to": ("x",) if stored else (), "dir": None, "dry_run": False, "output": how}
         with stream() as out, redirect_stdout(out.file):
-            collect_report.show(self.client.session, results, plan, values, _OUTSIDE_CI)
+            collect_report.print_results(self.client.session, results, plan, values, _OUTSIDE_CI)
         return out.read()
 
     # -- what must come of it ------------------------------------------------------------------

@@ -19,7 +19,7 @@ from sealpipe.plugin import Mode, SinkField, WriteResult
 from sealpipe.reference import Reference
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.setup import new_file, replace_file
+from sealpipe.setup import create_file, replace_file
 from support.straced import HASH_SEED
 from support.terminal import PATIENCE
 
@@ -28,7 +28,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str) -> WriteResult:
     """Store some values, as the core does. `params` are the sink's own."""
-    registry = Registry(environ={}, new_file=new_file, replace_file=replace_file)
+    registry = Registry(environ={}, new_file=create_file, replace_file=replace_file)
     fields = [SinkField(key, Secret(value)) for key, value in values.items()]
     return registry.sink(name).put(
         registry.locate(Reference(name, body, tuple(params.items())), "sink"), fields, mode=mode, marker="m1"

@@ -11,7 +11,7 @@ import pytest
 
 from sealpipe.config import Config
 from sealpipe.errors import CredentialError, SettingError, StateError
-from sealpipe.permissions import folder_flaw
+from sealpipe.permissions import find_folder_flaw
 from sealpipe.state import make_private_directory
 from support.terminal import Terminal
 
@@ -33,7 +33,7 @@ def key_in(folder: Path, mode: int = 0o600) -> Path:
 
 
 def read_key(file: Path, **environ: str) -> str:
-    found = Config(environ).api_key(str(file))
+    found = Config(environ).read_api_key(str(file))
     assert found is not None
     return found.reveal()
 
@@ -173,7 +173,7 @@ def test_a_config_that_others_can_write_is_refused(tmp_path: Path, loose: str) -
 def test_a_machines_config_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = tmp_path / "config.toml"
     machine.write_text("[enforce]\n")
-    monkeypatch.setattr("sealpipe.config.MACHINE", machine)
+    monkeypatch.setattr("sealpipe.config.MACHINE_CONFIG", machine)
     machine.chmod(0o666)
     with pytest.raises(SettingError, match="any user can write the machine's config file"):
         _ = Config({}).machine
@@ -207,10 +207,10 @@ def test_a_folder_of_another_user_is_theirs_to_change() -> None:
 def _theirs(theirs: Path) -> None:
     theirs.chmod(0o755)
     os.chown(theirs, NOBODY, NOBODY)
-    assert folder_flaw(theirs, {}, "it") is None  # root's containers have folders of others mounted
+    assert find_folder_flaw(theirs, {}, "it") is None  # root's containers have folders of others mounted
     os.seteuid(12345)
     try:
-        flaw = folder_flaw(theirs, {}, "it")
+        flaw = find_folder_flaw(theirs, {}, "it")
     finally:
         os.seteuid(0)
     assert flaw is not None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sealpipe.ci_systems import runner_reads_stderr
+from sealpipe.ci_systems import is_stderr_readable
 from sealpipe_action import inputs, runner_output
 from sealpipe_action.inputs import InputError, MapEntry
 from sealpipe_action.step import Step, log_dry_run, read_text_file
@@ -98,7 +98,7 @@ def _set_values(step: Step, found: Mapping[str, str], entries: Sequence[MapEntry
     secrets = [found[each.name] for each in entries if not each.plain]
     text = json.dumps(found, ensure_ascii=False)
     if secrets:
-        if not runner_reads_stderr():
+        if not is_stderr_readable():
             raise InputError("values cannot be masked because stderr is a file", "use to or dir")
         # Masked as they are, as JSON, and as the whole output: the runner passes no masked output to other jobs.
         runner_output.mask([*secrets, *(json.dumps(each, ensure_ascii=False)[1:-1] for each in secrets), text])

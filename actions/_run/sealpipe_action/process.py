@@ -10,7 +10,7 @@ import threading
 from collections.abc import Container, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
-from sealpipe.ci_systems import runner_reads_stderr, write_stderr
+from sealpipe.ci_systems import is_stderr_readable, write_stderr
 from sealpipe_action import runner_output
 
 _ERROR = b'{"schema": 1, "error": '
@@ -85,7 +85,7 @@ def _forward(stream: IO[bytes], error_lines: list[bytes]) -> None:
     for line in stream:
         if line.startswith((_ERROR, _ANNOTATION)):
             error_lines.append(line)
-        elif runner_reads_stderr() or not line.startswith(b"::add-mask::"):
+        elif is_stderr_readable() or not line.startswith(b"::add-mask::"):
             write_stderr(line)
 
 

@@ -9,7 +9,14 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from sealpipe.ci_systems import ADD_MASK, RunnerCommand, escape_line, lines_to_mask, runner_reads_stderr, write_stderr
+from sealpipe.ci_systems import (
+    ADD_MASK,
+    RunnerCommand,
+    escape_line,
+    is_stderr_readable,
+    select_maskable_lines,
+    write_stderr,
+)
 
 _CELL = 300
 """Characters of a cell in the summary."""
@@ -23,14 +30,14 @@ def log(text: str) -> None:
 def annotate(level: str, message: str) -> None:
     """Write an annotation, which the run's page shows."""
     command = RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent)
-    write_stderr(command.line(escape_unprintable(message)).encode())
+    write_stderr(command.format(escape_unprintable(message)).encode())
 
 
 def mask(values: Iterable[str]) -> None:
     """Mask values and each of their lines; call this before they are set as outputs."""
-    lines, short = lines_to_mask(values)
-    if runner_reads_stderr():
-        write_stderr("".join(map(ADD_MASK.line, lines)).encode("utf-8", "replace"))
+    lines, short = select_maskable_lines(values)
+    if is_stderr_readable():
+        write_stderr("".join(map(ADD_MASK.format, lines)).encode("utf-8", "replace"))
     if short == 1:
         annotate("warning", "1 secret line is too short to be masked: do not print it")
     elif short:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from sealpipe.ci_systems import runner_reads_stderr
+from sealpipe.ci_systems import is_stderr_readable
 from sealpipe_action import inputs, runner_output
 from sealpipe_action.inputs import InputError
 from sealpipe_action.step import Step, log_dry_run, read_text_file
@@ -96,7 +96,7 @@ def _link_file(step: Step, own: Path) -> Path | None:
 
 def _set_link(step: Step, link: str) -> None:
     """Set the output `link` if it can be masked first: whole, its fragment, and the key in the fragment."""
-    if not runner_reads_stderr():
+    if not is_stderr_readable():
         runner_output.annotate("warning", "the output link is not set: it cannot be masked because stderr is a file")
         return
     fragment = link.partition("#")[2]

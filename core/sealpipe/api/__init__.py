@@ -53,7 +53,7 @@ class Failure(NamedTuple):
     retry_after: float | None = None
 
 
-def succeeded(answer: Response) -> bool:
+def is_success(answer: Response) -> bool:
     """Whether the service says that it did what was asked."""
     return 200 <= answer.status < 300
 
@@ -62,8 +62,8 @@ def succeeded(answer: Response) -> bool:
 class Operation(Generic[T]):
     """One call. `path` is relative to the base URL, each short code one encoded segment.
 
-    `body` is sent byte for byte. `decode` reads an answer that `settles` the matter, and raises ProtocolError
-    where it breaks the protocol; every other answer is a refusal. `whole`, where an answer may go on after all
+    `body` is sent byte for byte. `decode` reads an answer that `is_settled` the matter, and raises ProtocolError
+    where it breaks the protocol; every other answer is a refusal. `is_complete`, where an answer may go on after all
     that matters, is given the events that came since it was asked last, and tells whether that is there.
     """
 
@@ -76,8 +76,8 @@ class Operation(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
     limit: int = RESPONSE_LIMIT
-    settles: Callable[[Response], bool] = field(default=succeeded, repr=False)
-    whole: Callable[[Response], bool] | None = field(default=None, repr=False)
+    is_settled: Callable[[Response], bool] = field(default=is_success, repr=False)
+    is_complete: Callable[[Response], bool] | None = field(default=None, repr=False)
     own_connection: bool = False
     """It travels on a fresh connection that nothing else uses: none that the other side may just be closing."""
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sealpipe.api import Operation, Resend, Response, codec, succeeded
-from sealpipe.api.refusals import error_code
+from sealpipe.api import Operation, Resend, Response, codec, is_success
+from sealpipe.api.refusals import read_error_code
 from sealpipe.errors import ProtocolError
 from sealpipe.times import format_time
 from sealpipe.wire.link import called
 
 T = TypeVar("T")
 
-NOT_OFFERED = frozenset({401, 403, 404})
+NOT_OFFERED_STATUSES = frozenset({401, 403, 404})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,47 +89,52 @@ def get_access_log(
         method="GET",
         path=f"/shares/{called(short_code)}/access-log",
         resend=Resend.READ,
-        decode=_if_offered(_log),
+        decode=_decode_if_offered(_decode_log),
         query={name: value for name, value in given.items() if value is not None},
-        settles=_settles,
+        is_settled=_is_settled,
     )
 
 
 def get_capabilities() -> Operation[Capabilities | None]:
     """GET /v1/capabilities (no scope); None where it is not offered."""
     return Operation(
-        "read the capabilities", "GET", "/capabilities", Resend.READ, _if_offered(_capabilities), settles=_settles
+        "read the capabilities",
+        "GET",
+        "/capabilities",
+        Resend.READ,
+        _decode_if_offered(_decode_capabilities),
+        is_settled=_is_settled,
     )
 
 
-def _settles(answer: Response) -> bool:
+def _is_settled(answer: Response) -> bool:
     # With an `error_code` it is the service itself that refuses: 404/1 is a share that is not there, 403/78 a scope.
-    return succeeded(answer) or (answer.status in NOT_OFFERED and error_code(answer) is None)
+    return is_success(answer) or (answer.status in NOT_OFFERED_STATUSES and read_error_code(answer) is None)
 
 
-def _if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Response], T | None]:
-    def read(answer: Response) -> T | None:
-        return decode(codec.parse_object(answer)) if succeeded(answer) else None
+def _decode_if_offered(decode: Callable[[dict[str, Any]], T]) -> Callable[[Response], T | None]:
+    def read(result: Response) -> T | None:
+        return decode(codec.parse_object(result)) if is_success(result) else None
 
     return read
 
 
-def _log(members: dict[str, Any]) -> AccessLog:
+def _decode_log(members: dict[str, Any]) -> AccessLog:
     if "entries" not in members:
         raise ProtocolError("the service's access log has no entries")
     known = ("short_code", "entries", "next_cursor", "retention_days", "effective_from", "effective_to")
     return AccessLog(
         codec.read_short_code(members),
-        tuple(map(_access, codec.read_rows(members, "entries"))),
+        tuple(map(_decode_access, codec.read_rows(members, "entries"))),
         codec.read_text(members, "next_cursor") or None,
         codec.read_int(members, "retention_days"),
         codec.read_time(members, "effective_from"),
         codec.read_time(members, "effective_to"),
-        codec.unknown_members(members, *known),
+        codec.select_unknown(members, *known),
     )
 
 
-def _access(row: dict[str, Any]) -> Access:
+def _decode_access(row: dict[str, Any]) -> Access:
     known = ("accessed_at", "accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
     return Access(
         codec.read_time(row, "accessed_at"),
@@ -138,13 +143,13 @@ def _access(row: dict[str, Any]) -> Access:
         codec.read_text(row, "user_agent"),
         codec.read_bool(row, "failed_passcode"),
         codec.read_bool(row, "signed_in"),
-        codec.unknown_members(row, *known),
+        codec.select_unknown(row, *known),
     )
 
 
-def _capabilities(members: dict[str, Any]) -> Capabilities:
+def _decode_capabilities(members: dict[str, Any]) -> Capabilities:
     key, plan, limits, features = (codec.read_object(members, name) for name in ("key", "plan", "limits", "features"))
-    unknown = codec.unknown_members(members, "api_version", "key", "plan", "limits", "features")
+    unknown = codec.select_unknown(members, "api_version", "key", "plan", "limits", "features")
     return Capabilities(codec.read_text(members, "api_version"), key, plan, limits, features, unknown)
 
 
@@ -171,23 +176,26 @@ class Stats:
 
 def get_stats() -> Operation[Stats]:
     """GET /v1/stats."""
-    return Operation("read the stats", "GET", "/stats", Resend.READ, _stats)
+    return Operation("read the stats", "GET", "/stats", Resend.READ, _decode_stats)
 
 
-def _stats(answer: Response) -> Stats:
+def _decode_stats(answer: Response) -> Stats:
     members = codec.parse_object(answer)
     shares = codec.read_object(members, "shares")
-    unknown = codec.unknown_members(shares, "active", "expired", "total_viewed")
+    unknown = codec.select_unknown(shares, "active", "expired", "total_viewed")
     return Stats(
         codec.read_int(shares, "active"),
         codec.read_int(shares, "expired"),
         codec.read_int(shares, "total_viewed"),
-        tuple(DailyViews(_day(row), codec.read_int(row, "count")) for row in codec.read_rows(members, "daily_views")),
-        {**codec.unknown_members(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
+        tuple(
+            DailyViews(_decode_day(row), codec.read_int(row, "count"))
+            for row in codec.read_rows(members, "daily_views")
+        ),
+        {**codec.select_unknown(members, "shares", "daily_views"), **({"shares": unknown} if unknown else {})},
     )
 
 
-def _day(row: Mapping[str, Any]) -> date | None:
+def _decode_day(row: Mapping[str, Any]) -> date | None:
     text = codec.read_text(row, "date")
     if text is None:
         return None

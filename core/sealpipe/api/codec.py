@@ -28,7 +28,7 @@ def parse_object(answer: Response) -> dict[str, Any]:
     try:
         # As UTF-8 and nothing else: json would read UTF-16, too, where nothing has redacted our credential.
         text = str(answer.body, "utf-8-sig")
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_members)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_parse_finite, object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
         raise ProtocolError("the service's answer is not JSON", status=answer.status) from None
     if not isinstance(value, dict):
@@ -102,11 +102,11 @@ def read_page(members: Mapping[str, Any], name: str, item: Callable[[dict[str, A
     if not isinstance(members.get(name), list):
         raise ProtocolError(f"the service's list has no array of {name}")
     paging = read_object(members, "pagination")
-    figures = (read_int(paging, figure) for figure in ("page", "limit", "total_pages", "total"))
-    return Page(tuple(map(item, read_rows(members, name))), Pagination(*figures))
+    pagination = (read_int(paging, read_figure) for read_figure in ("page", "limit", "total_pages", "total"))
+    return Page(tuple(map(item, read_rows(members, name))), Pagination(*pagination))
 
 
-def unknown_members(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
+def select_unknown(members: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The members that we do not know, kept as they are."""
     return {name: value for name, value in members.items() if name not in known}
 
@@ -115,12 +115,12 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _finite(number: str) -> float:
+def _parse_finite(number: str) -> float:
     value = float(number)
     return value if math.isfinite(value) else _refuse(number)  # 1e999: JSON could not say it again
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a member stands twice")
@@ -129,9 +129,9 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def dump(members: Mapping[str, object]) -> bytes:
     """The members that are not None, as a browser's JSON.stringify writes them. UsageError for half a character."""
-    given = {name: value for name, value in members.items() if value is not None}
+    present = {name: value for name, value in members.items() if value is not None}
     try:
-        return json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(present, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except UnicodeEncodeError:
         pass
     raise UsageError(

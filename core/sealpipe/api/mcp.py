@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from sealpipe import __version__
-from sealpipe.api import Operation, Resend, Response, codec, succeeded
+from sealpipe.api import Operation, Resend, Response, codec, is_success
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import MissingScopeError, ProtocolError, ServiceError, ToolError, UsageError
 
@@ -55,24 +55,28 @@ def _is_stream(answer: Response) -> bool:
 def find_response(answer: Response, number: int) -> dict[str, Any] | None:
     """The message of an answer that is the response to request `number`. What else a stream has is passed by."""
     if not _is_stream(answer):
-        return _ours(codec.parse_object(answer), number)
+        return _match_response(codec.parse_object(answer), number)
     if answer.flaw:
         raise ProtocolError(f"the service's answer {answer.flaw}", status=answer.status)
     for data in read_events(answer.body):
         with suppress(ProtocolError):  # what is no message of ours may be anything
-            found = _ours(codec.parse_object(Response(answer.status, {}, data)), number)
-            if found is not None:
-                return found
+            matched = _match_response(codec.parse_object(Response(answer.status, {}, data)), number)
+            if matched is not None:
+                return matched
     return None
 
 
-def _ours(message: dict[str, Any], number: int) -> dict[str, Any] | None:
-    known = message.get("jsonrpc") == "2.0" and "method" not in message
-    given = message.get("id")
-    same = given == number and isinstance(given, int) and not isinstance(given, bool)
+def _match_response(message: dict[str, Any], number: int) -> dict[str, Any] | None:
+    is_response = message.get("jsonrpc") == "2.0" and "method" not in message
+    message_id = message.get("id")
+    is_match = message_id == number and isinstance(message_id, int) and not isinstance(message_id, bool)
     # An error that could not tell which request it is about has null, or none.
-    lost = given is None and "error" in message
-    return message if known and (same or lost) and ("result" in message) != ("error" in message) else None
+    is_unassigned = message_id is None and "error" in message
+    return (
+        message
+        if is_response and (is_match or is_unassigned) and ("result" in message) != ("error" in message)
+        else None
+    )
 
 
 def is_streamed(answer: Response, number: int) -> bool:
@@ -85,19 +89,19 @@ def is_error_response(answer: Response, number: int) -> bool:
     if not 400 <= answer.status < 500 or answer.status in (401, 403, 429):
         return False
     try:
-        found = find_response(answer, number)
+        matched = find_response(answer, number)
     except ProtocolError:
         return False
-    return found is not None and "error" in found
+    return matched is not None and "error" in matched
 
 
-def response_error(told: object, status: int) -> ServiceError:
+def make_response_error(error: object, status: int) -> ServiceError:
     """The exception for the error of a response."""
-    members = told if isinstance(told, dict) else {}
-    code, said = members.get("code"), members.get("message")
-    if not isinstance(code, int) or isinstance(code, bool) or not isinstance(said, str):
+    members = error if isinstance(error, dict) else {}
+    code, message = members.get("code"), members.get("message")
+    if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
         return ProtocolError("the service's answer has an error that is not a JSON-RPC error", status=status)
-    return ToolError(f"the tool endpoint refused ({code}): {escape_text(said)}", status=status, error_code=code)
+    return ToolError(f"the tool endpoint refused ({code}): {escape_text(message)}", status=status, error_code=code)
 
 
 T = TypeVar("T")
@@ -128,7 +132,7 @@ class McpSession:
             headers["mcp-session-id"] = self.session_id
         return headers
 
-    def next(self) -> McpSession:
+    def advance(self) -> McpSession:
         """The line after a request: its id is used up."""
         return replace(self, number=self.number + 1)
 
@@ -170,10 +174,10 @@ def initialize() -> Operation[McpSession]:
         "capabilities": {},
         "clientInfo": {"name": "sealpipe", "version": __version__},
     }
-    return _request("initialize", params, McpSession(), Resend.READ, _session)
+    return _make_operation("initialize", params, McpSession(), Resend.READ, _decode_session)
 
 
-def initialized(line: McpSession) -> Operation[None]:
+def confirm_initialized(session: McpSession) -> Operation[None]:
     """The notification that ends the handshake. Nothing comes back."""
     return Operation(
         "reach the tools",
@@ -182,56 +186,58 @@ def initialized(line: McpSession) -> Operation[None]:
         Resend.READ,
         lambda _: None,
         body=encode({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        headers=line.headers(),
+        headers=session.headers(),
     )
 
 
-def list_page(line: McpSession, cursor: str | None) -> Operation[tuple[tuple[Tool, ...], str | None]]:
+def list_page(session: McpSession, cursor: str | None) -> Operation[tuple[tuple[Tool, ...], str | None]]:
     """tools/list: a page of tools, and the cursor of the next one."""
-    return _request("tools/list", {} if cursor is None else {"cursor": cursor}, line, Resend.READ, _tools)
+    return _make_operation(
+        "tools/list", {} if cursor is None else {"cursor": cursor}, session, Resend.READ, _decode_tools
+    )
 
 
-def call(line: McpSession, name: str, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
+def call(session: McpSession, name: str, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
     """tools/call. Never sent twice: a tool may change something."""
 
     def read(members: dict[str, Any], _: Response) -> ToolResult:
-        return _result(members, name)
+        return _decode_result(members, name)
 
-    return _request("tools/call", {"name": name, "arguments": dict(arguments)}, line, Resend.NEVER, read)
-
-
-_NAMES = {"initialize": "reach the tools", "tools/list": "list the tools", "tools/call": "call the tool"}
+    return _make_operation("tools/call", {"name": name, "arguments": dict(arguments)}, session, Resend.NEVER, read)
 
 
-def _request(
+_OPERATION_NAMES = {"initialize": "reach the tools", "tools/list": "list the tools", "tools/call": "call the tool"}
+
+
+def _make_operation(
     method: str,
     params: Mapping[str, Any],
-    line: McpSession,
+    session: McpSession,
     resend: Resend,
     read: Callable[[dict[str, Any], Response], T],
 ) -> Operation[T]:
     def decode(answer: Response) -> T:
-        response = find_response(answer, line.number)
+        response = find_response(answer, session.number)
         if response is None:
             raise ProtocolError("the service's answer has no response to our request", status=answer.status)
         if "error" in response:
-            raise response_error(response["error"], answer.status)
+            raise make_response_error(response["error"], answer.status)
         return read(codec.read_object(response, "result"), answer)
 
     return Operation(
-        _NAMES[method],
+        _OPERATION_NAMES[method],
         "POST",
         "/mcp",
         resend,
         decode,
-        body=encode({"jsonrpc": "2.0", "id": line.number, "method": method, "params": dict(params)}),
-        headers=line.headers(),
-        settles=lambda answer: succeeded(answer) or is_error_response(answer, line.number),
-        whole=lambda answer: is_streamed(answer, line.number),
+        body=encode({"jsonrpc": "2.0", "id": session.number, "method": method, "params": dict(params)}),
+        headers=session.headers(),
+        is_settled=lambda answer: is_success(answer) or is_error_response(answer, session.number),
+        is_complete=lambda answer: is_streamed(answer, session.number),
     )
 
 
-def _session(members: dict[str, Any], answer: Response) -> McpSession:
+def _decode_session(members: dict[str, Any], answer: Response) -> McpSession:
     revision = codec.read_text(members, "protocolVersion")
     if revision is None:
         raise ProtocolError("the service's answer names no revision of the Model Context Protocol")
@@ -241,13 +247,13 @@ def _session(members: dict[str, Any], answer: Response) -> McpSession:
     return McpSession(revision, session_id, number=2)
 
 
-def _tools(members: dict[str, Any], _: Response) -> tuple[tuple[Tool, ...], str | None]:
+def _decode_tools(members: dict[str, Any], _: Response) -> tuple[tuple[Tool, ...], str | None]:
     if "tools" not in members:
         raise ProtocolError("the service's answer has no tools")
-    return tuple(map(_tool, codec.read_rows(members, "tools"))), codec.read_text(members, "nextCursor") or None
+    return tuple(map(_decode_tool, codec.read_rows(members, "tools"))), codec.read_text(members, "nextCursor") or None
 
 
-def _tool(row: dict[str, Any]) -> Tool:
+def _decode_tool(row: dict[str, Any]) -> Tool:
     name = codec.read_text(row, "name")
     if not name:
         raise ProtocolError("the service's answer has a tool without a name")
@@ -257,23 +263,23 @@ def _tool(row: dict[str, Any]) -> Tool:
         codec.read_text(row, "title"),
         codec.read_text(row, "description"),
         codec.read_object(row, "inputSchema"),
-        codec.unknown_members(row, *known),
+        codec.select_unknown(row, *known),
     )
 
 
-def _result(members: dict[str, Any], name: str) -> ToolResult:
+def _decode_result(members: dict[str, Any], name: str) -> ToolResult:
     known = ("content", "structuredContent", "isError")
     structured = codec.read_object(members, "structuredContent") if "structuredContent" in members else None
-    result = ToolResult(tuple(codec.read_rows(members, "content")), structured, codec.unknown_members(members, *known))
+    result = ToolResult(tuple(codec.read_rows(members, "content")), structured, codec.select_unknown(members, *known))
     if codec.read_bool(members, "isError"):
-        raise _failed(name, result.text)
+        raise _make_tool_error(name, result.text)
     return result
 
 
-def _failed(name: str, text: str) -> ServiceError:
+def _make_tool_error(name: str, text: str) -> ServiceError:
     """A tool's own error. A missing scope is told in its text, with the tool's name (specification: POST /v1/mcp)."""
-    said = f"the tool {escape_text(name, 100)} failed" + (f": {escape_text(text)}" if text else "")
+    message = f"the tool {escape_text(name, 100)} failed" + (f": {escape_text(text)}" if text else "")
     scope = _SCOPE.search(text)
     if scope is not None and name in text:
-        return MissingScopeError(said, remedy=f"create an API key with the scope {scope[0]}, and revoke this one")
-    return ToolError(said)
+        return MissingScopeError(message, remedy=f"create an API key with the scope {scope[0]}, and revoke this one")
+    return ToolError(message)

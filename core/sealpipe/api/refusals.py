@@ -67,34 +67,34 @@ NOT_CARRIED_OUT = frozenset({19, 53, 61, 105})
 (`gaps.md`, order of checks; only 2xx answers are stored under a key)."""
 
 
-def service_error(answer: Response, scope: str | None = None) -> ServiceError:
+def make_service_error(answer: Response, scope: str | None = None) -> ServiceError:
     """The exception for an answer that is not 2xx. `scope` is what the call needs: the service does not name it."""
-    members = _members(answer.body)
-    code = _code(members)
-    kind = _kind(answer.status, code)
+    members = _parse_members(answer.body)
+    code = _read_code(members)
+    kind = _choose_error(answer.status, code)
     data = members.get("additional_data")
-    lacking = issubclass(kind, MissingScopeError) and scope is not None
+    is_scope_missing = issubclass(kind, MissingScopeError) and scope is not None
     return kind(
-        _message(answer, members, code),
-        remedy=f"create an API key with the scope {scope}, and revoke this one" if lacking else None,
+        _describe_refusal(answer, members, code),
+        remedy=f"create an API key with the scope {scope}, and revoke this one" if is_scope_missing else None,
         status=answer.status,
         error_code=code,
         additional_data=data if isinstance(data, dict) else None,
-        retry_after=retry_after(answer.headers.get("retry-after")),
+        retry_after=parse_retry_after(answer.headers.get("retry-after")),
     )
 
 
-def error_code(answer: Response) -> int | None:
+def read_error_code(answer: Response) -> int | None:
     """The `error_code` of an error's body; None where it has none: then it is not the service itself that answered."""
-    return _code(_members(answer.body))
+    return _read_code(_parse_members(answer.body))
 
 
-def _code(members: Mapping[str, Any]) -> int | None:
+def _read_code(members: Mapping[str, Any]) -> int | None:
     code = members.get("error_code")
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
-def _kind(status: int, code: int | None) -> type[ServiceError]:
+def _choose_error(status: int, code: int | None) -> type[ServiceError]:
     if code is not None and (status, code) in BY_CODE:
         return BY_CODE[status, code]
     if code is None and status in GATEWAY:
@@ -106,20 +106,24 @@ def _kind(status: int, code: int | None) -> type[ServiceError]:
     return ProtocolError
 
 
-def _message(answer: Response, members: Mapping[str, Any], code: int | None) -> str:
-    said = members.get("message", members.get("Message"))
-    quoted = f": {escape_text(said)}" if isinstance(said, str) and said else ""
+def _describe_refusal(answer: Response, members: Mapping[str, Any], code: int | None) -> str:
+    service_message = members.get("message", members.get("Message"))
+    quotation = f": {escape_text(service_message)}" if isinstance(service_message, str) and service_message else ""
     if 300 <= answer.status < 400:
         return f"the service answered with a redirect ({answer.status}), which is never followed"
     if code is None and answer.status == 407:
         return "the proxy requires authentication"
     if code is None and answer.status in GATEWAY:
-        return f"the service does not accept the credential ({answer.status}{quoted})"
-    named = f"{answer.status}, error_code {code}" if code is not None else f"{answer.status}"
-    return f"the service refused ({named}){quoted}" if answer.status < 500 else f"the service failed ({named}){quoted}"
+        return f"the service does not accept the credential ({answer.status}{quotation})"
+    status_text = f"{answer.status}, error_code {code}" if code is not None else f"{answer.status}"
+    return (
+        f"the service refused ({status_text}){quotation}"
+        if answer.status < 500
+        else f"the service failed ({status_text}){quotation}"
+    )
 
 
-def retry_after(text: str | None, now: datetime | None = None) -> float | None:
+def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
     """Seconds to wait by a Retry-After header: digits or an HTTP date; None for anything else."""
     if text is None:
         return None
@@ -138,11 +142,11 @@ def retry_after(text: str | None, now: datetime | None = None) -> float | None:
 
 def escape_text(text: str, limit: int = 500) -> str:
     """Text from outside with its control characters escaped, and cut to `limit` characters."""
-    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text[:limit])
-    return shown + ("..." if len(text) > limit else "")
+    escaped = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text[:limit])
+    return escaped + ("..." if len(text) > limit else "")
 
 
-def _members(body: bytes) -> Mapping[str, Any]:
+def _parse_members(body: bytes) -> Mapping[str, Any]:
     """The members of an error's body; none where it is no JSON object (a gateway's HTML, nothing at all)."""
     try:
         value = json.loads(str(body, "utf-8-sig"))  # as in `reading`: nothing but UTF-8

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 SUBMISSIONS_LIMIT = 64 * 1024 * 1024
 """Bytes that the answer with all submissions may have."""
-SUBMISSIONS = 200_000
+MAX_SUBMISSIONS = 200_000
 """Submissions that it may have: more sealed ones than fit into it. Of empty rows there could be millions."""
 
 OUTCOMES = ("expired", "deleted")
@@ -77,7 +77,7 @@ def create(body: bytes, idempotency_key: str, public_key: bytes) -> Operation[Cr
         method="POST",
         path="/requests",
         resend=Resend.KEYED,
-        decode=lambda answer: _created(answer, encode_base64url(public_key)),
+        decode=lambda answer: _decode_created(answer, encode_base64url(public_key)),
         body=body,
         headers={"idempotency-key": idempotency_key, "content-type": "application/json"},
     )
@@ -91,7 +91,7 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
         method="GET",
         path="/requests",
         resend=Resend.READ,
-        decode=lambda answer: codec.read_page(codec.parse_object(answer), "requests", _item),
+        decode=lambda answer: codec.read_page(codec.parse_object(answer), "requests", _decode_item),
         query=query if status is None else {**query, "status": status},
     )
 
@@ -99,13 +99,13 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
 def get(short_code: str) -> Operation[RequestInfo]:
     """GET /v1/requests/{shortCode}: changes nothing. One that has ended answers, too, without time and key."""
     path = f"/requests/{called(short_code)}"
-    return Operation("read the request", "GET", path, Resend.READ, _about(short_code, _info))
+    return Operation("read the request", "GET", path, Resend.READ, _decode_about(short_code, _decode_info))
 
 
-def submissions(short_code: str) -> Operation[Submissions]:
+def list_submissions(short_code: str) -> Operation[Submissions]:
     """GET /v1/requests/{shortCode}/submissions: all of them in one answer of up to 64 MiB."""
     path = f"/requests/{called(short_code)}/submissions"
-    return Operation("read the submissions", "GET", path, Resend.READ, _submissions, limit=SUBMISSIONS_LIMIT)
+    return Operation("read the submissions", "GET", path, Resend.READ, _decode_submissions, limit=SUBMISSIONS_LIMIT)
 
 
 def delete(short_code: str) -> Operation[DeletedRequest]:
@@ -114,45 +114,47 @@ def delete(short_code: str) -> Operation[DeletedRequest]:
     On a connection of its own: a kept one could be half closed, and then nobody would know whether it arrived.
     """
     path = f"/requests/{called(short_code)}"
-    decode = _about(short_code, _deleted)
+    decode = _decode_about(short_code, _decode_deleted)
     return Operation("expire the request", "DELETE", path, Resend.NEVER, decode, own_connection=True)
 
 
-def _created(answer: Response, sent: str) -> CreatedRequest:
+def _decode_created(answer: Response, sent_key: str) -> CreatedRequest:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
     members = codec.parse_object(answer)
-    told = codec.read_text(members, "public_key")
+    public_key = codec.read_text(members, "public_key")
     # A missing echo is let pass: a key stands for one body, byte for byte, and so for one public key (105).
-    if told is not None and told != sent:
-        swapped = PublicKeyMismatchError(
+    if public_key is not None and public_key != sent_key:
+        mismatch = PublicKeyMismatchError(
             "the service shows the request with another public key than the one sent: submissions to that key could "
             "not be decrypted",
             status=answer.status,
         )
-        swapped.short_code = codec.read_short_code(members)
-        raise swapped
+        mismatch.short_code = codec.read_short_code(members)
+        raise mismatch
     return CreatedRequest(
         codec.read_short_code(members),
         codec.read_time(members, "expired_at"),
-        told,
+        public_key,
         replayed=answer.status == 200,
-        extra=codec.unknown_members(members, "short_code", "expired_at", "public_key"),
+        extra=codec.select_unknown(members, "short_code", "expired_at", "public_key"),
         expiry_known="expired_at" in members,
     )
 
 
-def _item(members: Mapping[str, Any], answered_at: datetime | None = None) -> RequestInfo:
+def _decode_item(members: Mapping[str, Any], answered_at: datetime | None = None) -> RequestInfo:
     return RequestInfo(
         codec.read_short_code(members),
         codec.read_time(members, "expired_at"),
         codec.read_text(members, "public_key"),
         answered_at,
-        codec.unknown_members(members, "short_code", "expired_at", "public_key"),
+        codec.select_unknown(members, "short_code", "expired_at", "public_key"),
     )
 
 
-def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]], T]) -> Callable[[Response], T]:
+def _decode_about(
+    short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]], T]
+) -> Callable[[Response], T]:
     """Decode an answer that must be about the request that was asked for: what follows may depend on it."""
 
     def decode(answer: Response) -> T:
@@ -164,49 +166,49 @@ def _about(short_code: str, read: Callable[[Mapping[str, Any], Mapping[str, str]
     return decode
 
 
-def _info(members: Mapping[str, Any], headers: Mapping[str, str]) -> RequestInfo:
-    return _item(members, _clock(headers))
+def _decode_info(members: Mapping[str, Any], headers: Mapping[str, str]) -> RequestInfo:
+    return _decode_item(members, _read_clock(headers))
 
 
-def _clock(headers: Mapping[str, str]) -> datetime | None:
+def _read_clock(headers: Mapping[str, str]) -> datetime | None:
     """The service's time by its `Date` header."""
     try:
-        told = parsedate_to_datetime(headers.get("date", ""))
-        return told.astimezone(UTC) if told.tzinfo else told.replace(tzinfo=UTC)
+        server_time = parsedate_to_datetime(headers.get("date", ""))
+        return server_time.astimezone(UTC) if server_time.tzinfo else server_time.replace(tzinfo=UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
-def _submissions(answer: Response) -> Submissions:
+def _decode_submissions(answer: Response) -> Submissions:
     members = codec.parse_object(answer)
     if not isinstance(members.get("submissions"), list):
         raise ProtocolError("the service's answer has no array of submissions")
-    if len(members["submissions"]) > SUBMISSIONS:
-        raise ProtocolError(f"the service's answer has more than {SUBMISSIONS} submissions")
-    items = tuple(map(_submission, codec.read_rows(members, "submissions")))
+    if len(members["submissions"]) > MAX_SUBMISSIONS:
+        raise ProtocolError(f"the service's answer has more than {MAX_SUBMISSIONS} submissions")
+    items = tuple(map(_decode_submission, codec.read_rows(members, "submissions")))
     count = codec.read_int(members, "count")
     skipped = codec.read_int(members, "skipped_not_end_to_end_encrypted")
     if count is not None and count > len(items) + (skipped or 0):
         # It is all in one answer; one that is cut must not pass for all there is.
         raise ProtocolError(f"the service counts {count} submissions, but returned {len(items)}")
     known = ("submissions", "count", "skipped_not_end_to_end_encrypted")
-    return Submissions(items, count, skipped, codec.unknown_members(members, *known))
+    return Submissions(items, count, skipped, codec.select_unknown(members, *known))
 
 
-def _submission(row: Mapping[str, Any]) -> Submission:
+def _decode_submission(row: Mapping[str, Any]) -> Submission:
     return Submission(
         codec.read_text(row, "short_code"),
         codec.read_text(row, "data"),
         codec.read_time(row, "created_at"),
         codec.read_text(row, "encryption_type"),
-        codec.unknown_members(row, "short_code", "data", "created_at", "encryption_type"),
+        codec.select_unknown(row, "short_code", "data", "created_at", "encryption_type"),
     )
 
 
-def _deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
+def _decode_deleted(members: Mapping[str, Any], _: Mapping[str, str]) -> DeletedRequest:
     outcome = codec.read_text(members, "outcome")
     if outcome not in OUTCOMES:
         raise ProtocolError("the response to the DELETE does not say whether the request was expired or deleted")
     return DeletedRequest(
-        codec.read_short_code(members), outcome, codec.unknown_members(members, "short_code", "outcome")
+        codec.read_short_code(members), outcome, codec.select_unknown(members, "short_code", "outcome")
     )

@@ -89,7 +89,7 @@ def create(body: bytes | bytearray, idempotency_key: str) -> Operation[CreatedSh
         method="POST",
         path="/shares",
         resend=Resend.KEYED,
-        decode=_created,
+        decode=_decode_created,
         body=body,
         headers={"idempotency-key": idempotency_key, "content-type": "application/json"},
     )
@@ -106,22 +106,22 @@ def list_page(page: int = 1, limit: int = 25, status: Literal["expired"] | None 
         method="GET",
         path="/shares",
         resend=Resend.READ,
-        decode=_page,
+        decode=_decode_page,
         query=query if status is None else {**query, "status": status},
     )
 
 
 def get(short_code: str) -> Operation[ShareInfo]:
     """GET /v1/shares/{shortCode}: metadata only; spends no view."""
-    return Operation("read the share", "GET", f"/shares/{called(short_code)}", Resend.READ, _info)
+    return Operation("read the share", "GET", f"/shares/{called(short_code)}", Resend.READ, _decode_info)
 
 
 def expire(short_code: str) -> Operation[None]:
     """DELETE /v1/shares/{shortCode}: the link stops working at once. May be repeated: then it is 404/1."""
-    return Operation("expire the share", "DELETE", f"/shares/{called(short_code)}", Resend.REPEATABLE, _expired)
+    return Operation("expire the share", "DELETE", f"/shares/{called(short_code)}", Resend.REPEATABLE, _decode_expired)
 
 
-def _created(answer: Response) -> CreatedShare:
+def _decode_created(answer: Response) -> CreatedShare:
     if answer.status not in (200, 201):
         raise ProtocolError(f"the service answered a create with {answer.status}", status=answer.status)
     members = codec.parse_object(answer)
@@ -130,30 +130,30 @@ def _created(answer: Response) -> CreatedShare:
         codec.read_time(members, "expired_at"),
         codec.read_text(members, "custody"),
         replayed=answer.status == 200,
-        extra=codec.unknown_members(members, "short_code", "expired_at", "custody"),
+        extra=codec.select_unknown(members, "short_code", "expired_at", "custody"),
         expiry_known="expired_at" in members,
     )
 
 
-def _info(answer: Response) -> ShareInfo:
-    return _item(codec.parse_object(answer))
+def _decode_info(answer: Response) -> ShareInfo:
+    return _decode_item(codec.parse_object(answer))
 
 
-def _item(members: Mapping[str, object]) -> ShareInfo:
+def _decode_item(members: Mapping[str, object]) -> ShareInfo:
     from sealpipe.api.models import ShareInfo  # who shares needs none of it
 
     return ShareInfo(
         codec.read_short_code(members),
         codec.read_time(members, "expired_at"),
-        codec.unknown_members(members, "short_code", "expired_at"),
+        codec.select_unknown(members, "short_code", "expired_at"),
         expiry_known="expired_at" in members,
     )
 
 
-def _page(answer: Response) -> Page[ShareInfo]:
-    return codec.read_page(codec.parse_object(answer), "shares", _item)
+def _decode_page(answer: Response) -> Page[ShareInfo]:
+    return codec.read_page(codec.parse_object(answer), "shares", _decode_item)
 
 
-def _expired(answer: Response) -> None:
+def _decode_expired(answer: Response) -> None:
     if codec.parse_object(answer).get("success") is not True:
         raise ProtocolError("the service answered 200 to the expiry, but did not confirm it")

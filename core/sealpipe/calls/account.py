@@ -20,7 +20,7 @@ def get_stats(session: Session) -> Flow[Stats]:
     """How many shares there are, and how often they were viewed in 14 days (specification: GET /v1/stats)."""
     from sealpipe.api import account
 
-    return call(account.get_stats(), session.budget())
+    return call(account.get_stats(), session.start_budget())
 
 
 def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
@@ -45,7 +45,7 @@ def get_capabilities(session: Session) -> Flow[Capabilities | None]:
     """What the key and the plan can do; None where the service does not offer to tell."""
     from sealpipe.api import account
 
-    return call(account.get_capabilities(), session.budget())
+    return call(account.get_capabilities(), session.start_budget())
 
 
 def share_log(
@@ -64,7 +64,7 @@ def share_log(
     from sealpipe.api import account
 
     page = account.get_access_log(short_code, limit=limit, cursor=cursor, since=since, until=until)
-    return call(page, session.budget())
+    return call(page, session.start_budget())
 
 
 def iter_share_log(

@@ -23,8 +23,8 @@ from sealpipe.wire.encoding import decode_base64, decode_base64url
 from sealpipe.wire.fields import Field
 from sealpipe.wire.jsontext import dumps, is_text
 
-MOST: Final = 2**31 - 1
-LONGEST: Final = 4096
+MAX_INTEGER: Final = 2**31 - 1
+MAX_CODE_LENGTH: Final = 4096
 """Characters of a short code, which stands in an address."""
 _ANY_ORDER: Final = (list, tuple, set, frozenset)
 _KEY: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.ASCII)
@@ -32,72 +32,82 @@ _KEY: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.AS
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an argument has to be: `what` says it, `holds` looks."""
+    """What an argument has to be: `description` says it, `accepts` looks."""
 
-    what: str
-    holds: Callable[[Any], bool]
+    description: str
+    accepts: Callable[[Any], bool]
 
 
-def checked(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], skip: int = 0) -> None:
+def check_arguments(
+    function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], skip: int = 0
+) -> None:
     """UsageError where a function cannot be called with these arguments. The first `skip` are not the caller's."""
-    name, parameters = function.__name__, _signature(function)
+    name, parameters = function.__name__, _read_signature(function)
     name = "Client" if name == "__init__" else name
-    known = list(parameters.parameters.values())
-    places = [each.name for each in known if each.kind is Parameter.POSITIONAL_OR_KEYWORD][: skip + len(args)]
-    if len(places) < skip + len(args):
+    parameters_list = list(parameters.parameters.values())
+    positional = [each.name for each in parameters_list if each.kind is Parameter.POSITIONAL_OR_KEYWORD][
+        : skip + len(args)
+    ]
+    if len(positional) < skip + len(args):
         raise UsageError(f"{name}() was given too many arguments by position", remedy="give them by their names")
-    given = dict(zip(places[skip:], args, strict=True))
+    arguments = dict(zip(positional[skip:], args, strict=True))
     for option in options:
-        if option in given or option not in parameters.parameters or option in places[:skip]:
-            raise _unexpected(name, option, [each.name for each in known[skip:]], twice=option in given)
-    given.update(options)
-    lacking = [each.name for each in known[skip:] if each.default is Parameter.empty and each.name not in given]
-    if lacking:
+        if option in arguments or option not in parameters.parameters or option in positional[:skip]:
+            raise _make_unexpected_error(
+                name, option, [each.name for each in parameters_list[skip:]], is_repeated=option in arguments
+            )
+    arguments.update(options)
+    missing = [
+        each.name for each in parameters_list[skip:] if each.default is Parameter.empty and each.name not in arguments
+    ]
+    if missing:
         hint = ", or use Client.from_settings()" if name == "Client" else ""
-        raise UsageError(f"{name}() lacks {' and '.join(lacking)}", remedy=f"give {', '.join(lacking)}{hint}")
-    for argument, value in given.items():
-        if value is None and _takes_none(parameters.parameters[argument]):
+        raise UsageError(f"{name}() lacks {' and '.join(missing)}", remedy=f"give {', '.join(missing)}{hint}")
+    for argument, value in arguments.items():
+        if value is None and _accepts_none(parameters.parameters[argument]):
             continue
         rule = find_rule(name, parameters.parameters[argument])
-        if rule is not None and not rule.holds(value):
-            raise UsageError(f"{name}(): {argument} is not {rule.what}", remedy=f"give {argument} as {rule.what}")
+        if rule is not None and not rule.accepts(value):
+            raise UsageError(
+                f"{name}(): {argument} is not {rule.description}", remedy=f"give {argument} as {rule.description}"
+            )
 
 
 def find_rule(call: str, parameter: Parameter) -> Rule | None:
     """What an argument of a call has to be: by its name, else by its type."""
     by_type = BY_TYPE.get(str(parameter.annotation).removesuffix(" | None"))
-    return SPECIAL.get((call, parameter.name)) or RULES.get(parameter.name) or by_type
+    return RULES_BY_CALL.get((call, parameter.name)) or RULES.get(parameter.name) or by_type
 
 
-def _takes_none(parameter: Parameter) -> bool:
+def _accepts_none(parameter: Parameter) -> bool:
     """Whether None means something: `views=None` is no limit, `expires_in=None` no end."""
     return parameter.default is None or str(parameter.annotation).endswith("| None")
 
 
 @cache
-def _signature(function: Callable[..., Any]) -> Signature:
+def _read_signature(function: Callable[..., Any]) -> Signature:
     return signature(function)
 
 
-def _unexpected(name: str, option: str, known: Sequence[str], *, twice: bool) -> UsageError:
-    if twice:
+def _make_unexpected_error(name: str, option: str, known: Sequence[str], *, is_repeated: bool) -> UsageError:
+    if is_repeated:
         return UsageError(f"{name}() was given {option} twice", remedy="give it once")
     from difflib import get_close_matches  # for an error only
 
-    near = get_close_matches(option, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known) or 'none'}"
+    matches = get_close_matches(option, known, n=1)
+    hint = f"did you mean {matches[0]}?" if matches else f"it takes {', '.join(known) or 'none'}"
     return UsageError(f"{name}() takes no argument {option[:60]}", remedy=hint)
 
 
 # -- what each is -------------------------------------------------------------------------------
 
 
-def _text(value: object) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and is_text(value)
 
 
-def _code(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST and is_text(value)
+def _is_code(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_CODE_LENGTH and is_text(value)
 
 
 def _list_of(holds: Callable[[Any], bool], kinds: tuple[type[Any], ...] = (list, tuple)) -> Callable[[Any], bool]:
@@ -105,23 +115,23 @@ def _list_of(holds: Callable[[Any], bool], kinds: tuple[type[Any], ...] = (list,
     return lambda value: isinstance(value, kinds) and all(map(holds, value))
 
 
-_texts = _list_of(_text, _ANY_ORDER)
+_is_text_list = _list_of(_is_text, _ANY_ORDER)
 
 
-def _secret(value: object) -> bool:
+def _is_secret(value: object) -> bool:
     if isinstance(value, Secret):
         try:
             value = value.reveal()
         except (UnicodeError, AttributeError):  # half a character; a Secret of something that is no text
             return False
-    return _text(value)
+    return _is_text(value)
 
 
-def _count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_INTEGER
 
 
-def _moment(value: object) -> bool:
+def _is_moment(value: object) -> bool:
     if not isinstance(value, datetime) or value.utcoffset() is None:
         return False
     try:
@@ -131,16 +141,16 @@ def _moment(value: object) -> bool:
     return True
 
 
-def _duration(value: object) -> bool:
-    return isinstance(value, timedelta) or _text(value)
+def _is_duration(value: object) -> bool:
+    return isinstance(value, timedelta) or _is_text(value)
 
 
-def _deadline(value: object) -> bool:
+def _is_deadline(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number or _duration(value)
+    return number or _is_duration(value)
 
 
-def _path(value: object) -> bool:
+def _is_path(value: object) -> bool:
     if not isinstance(value, str | PathLike):
         return False
     try:
@@ -150,25 +160,31 @@ def _path(value: object) -> bool:
         return False
 
 
-def _base64(least: int, most: int | None = None, first: int | None = None) -> Callable[[object], bool]:
-    def holds(value: object) -> bool:
+def _make_base64_check(
+    minimum: int, maximum: int | None = None, first_byte: int | None = None
+) -> Callable[[object], bool]:
+    def is_base64(value: object) -> bool:
         try:
             data = decode_base64(value) if isinstance(value, str) else b""
         except EncodingError:
             return False
-        return len(data) >= least and (most is None or len(data) <= most) and (first is None or data[0] == first)
+        return (
+            len(data) >= minimum
+            and (maximum is None or len(data) <= maximum)
+            and (first_byte is None or data[0] == first_byte)
+        )
 
-    return holds
+    return is_base64
 
 
-def _token(value: object) -> bool:
+def _is_token(value: object) -> bool:
     try:
         return isinstance(value, str) and len(decode_base64url(value)) == 32
     except EncodingError:
         return False
 
 
-def _point(value: object) -> bool:
+def _is_point(value: object) -> bool:
     if not isinstance(value, bytes | bytearray | memoryview):
         return False
     from sealpipe.wire.keys import public_key  # loads cryptography
@@ -180,26 +196,26 @@ def _point(value: object) -> bool:
     return True
 
 
-def _key(value: object) -> bool:
+def _is_idempotency_key(value: object) -> bool:
     return isinstance(value, str) and _KEY.fullmatch(value) is not None
 
 
 def _pair(value: object) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_text, value))
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_text, value))
 
 
 def _field(value: object) -> bool:
     # A large value is looked at when it is sealed; half a character in a small one is told by name here.
-    return _text(value) or isinstance(value, FieldSpec) or (isinstance(value, Field) and _secret(value.value))
+    return _is_text(value) or isinstance(value, FieldSpec) or (isinstance(value, Field) and _is_secret(value.value))
 
 
 def _prompt(value: object) -> bool:
     from sealpipe.prompts import Prompt
 
-    return _text(value) or (isinstance(value, Prompt) and all(map(_text, value)))
+    return _is_text(value) or (isinstance(value, Prompt) and all(map(_is_text, value)))
 
 
-def _json(value: object) -> bool:
+def _is_json_object(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
     try:
@@ -211,89 +227,91 @@ def _json(value: object) -> bool:
 
 def _params(value: object) -> bool:
     pairs = value.items() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else [None]
-    return all(isinstance(each, tuple) and len(each) == 2 and _text(each[0]) and _reference(each[1]) for each in pairs)
+    return all(
+        isinstance(each, tuple) and len(each) == 2 and _is_text(each[0]) and _reference(each[1]) for each in pairs
+    )
 
 
 def _reference(value: object) -> bool:
-    return _text(value) or isinstance(value, Reference)
+    return _is_text(value) or isinstance(value, Reference)
 
 
-def _events(value: object) -> bool:
-    return _texts(value) and isinstance(value, list | tuple) and set(value) <= set(NOTIFY_ON)
+def _is_event_list(value: object) -> bool:
+    return _is_text_list(value) and isinstance(value, list | tuple) and set(value) <= set(NOTIFY_ON)
 
 
-def _request(value: object) -> bool:
+def _is_request(value: object) -> bool:
     from sealpipe.state.receipt import Receipt
 
-    return _code(value) or isinstance(value, Receipt)
+    return _is_code(value) or isinstance(value, Receipt)
 
 
-def _opens(value: object) -> bool:
+def _is_opening_key(value: object) -> bool:
     from sealpipe.wire.keys import KeyPair
 
-    return _secret(value) or isinstance(value, Reference | KeyPair)
+    return _is_secret(value) or isinstance(value, Reference | KeyPair)
 
 
-def _seals(value: object) -> bool:
+def _is_sealing_key(value: object) -> bool:
     from sealpipe.wire.keys import KeyPair
 
-    return isinstance(value, KeyPair) or _text(value)  # which word it is, the flow looks
+    return isinstance(value, KeyPair) or _is_text(value)  # which word it is, the flow looks
 
 
-def _one_of(*words: str) -> Rule:
+def _make_choice_rule(*words: str) -> Rule:
     return Rule(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
 
 
-_TEXT = Rule("text (a str of whole characters)", _text)
-_TEXTS = Rule("a list of texts", _texts)
-_SECRET = Rule("text or a Secret", _secret)
-_TOKEN = Rule("32 bytes in base64url, 43 characters without padding", _token)
+_TEXT = Rule("text (a str of whole characters)", _is_text)
+_TEXTS = Rule("a list of texts", _is_text_list)
+_SECRET = Rule("text or a Secret", _is_secret)
+_TOKEN = Rule("32 bytes in base64url, 43 characters without padding", _is_token)
 
 BY_TYPE: Final[Mapping[str, Rule]] = {
     "str": _TEXT,
     "str | Secret": _SECRET,
-    "str | Path": Rule("a path", _path),
-    "int": Rule(f"a whole number from 1 to {MOST}", _count),
+    "str | Path": Rule("a path", _is_path),
+    "int": Rule(f"a whole number from 1 to {MAX_INTEGER}", _is_count),
     "bool": Rule("True or False", lambda value: isinstance(value, bool)),
-    "datetime": Rule("a datetime with a time zone", _moment),
-    "timedelta | str": Rule('a timedelta, or text such as "24h"', _duration),
+    "datetime": Rule("a datetime with a time zone", _is_moment),
+    "timedelta | str": Rule('a timedelta, or text such as "24h"', _is_duration),
     "Sequence[str]": _TEXTS,
-    "Reference | str": Rule(_TEXT.what, _reference),
-    "Sequence[Reference | str]": Rule(_TEXTS.what, _list_of(_reference, _ANY_ORDER)),
+    "Reference | str": Rule(_TEXT.description, _reference),
+    "Sequence[Reference | str]": Rule(_TEXTS.description, _list_of(_reference, _ANY_ORDER)),
     "Sequence[Target | str]": Rule(
-        _TEXTS.what, _list_of(lambda each: _text(each) or isinstance(each, Target), _ANY_ORDER)
+        _TEXTS.description, _list_of(lambda each: _is_text(each) or isinstance(each, Target), _ANY_ORDER)
     ),
 }
 """What an argument of such a type has to be, or None where that is taken, unless its name says more."""
 
 RULES: Final[Mapping[str, Rule]] = {
-    "passcode": Rule(_SECRET.what, lambda value: _secret(value) or _reference(value)),
+    "passcode": Rule(_SECRET.description, lambda value: _is_secret(value) or _reference(value)),
     **dict.fromkeys(("access_token", "passcode_verifier"), _TOKEN),
-    "short_code": Rule(f"a short code, of at most {LONGEST} characters", _code),
-    "data": Rule("an envelope in standard base64 with padding, at least 44 bytes of it", _base64(44)),
-    "item_key_wrap": Rule("a box in standard base64: 142 bytes, the first of them 1", _base64(142, 142, 1)),
-    "public_key": Rule("the 65 bytes of an uncompressed point on P-256", _point),
-    "idempotency_key": Rule("1 to 255 visible ASCII characters", _key),
+    "short_code": Rule(f"a short code, of at most {MAX_CODE_LENGTH} characters", _is_code),
+    "data": Rule("an envelope in standard base64 with padding, at least 44 bytes of it", _make_base64_check(44)),
+    "item_key_wrap": Rule("a box in standard base64: 142 bytes, the first of them 1", _make_base64_check(142, 142, 1)),
+    "public_key": Rule("the 65 bytes of an uncompressed point on P-256", _is_point),
+    "idempotency_key": Rule("1 to 255 visible ASCII characters", _is_idempotency_key),
     "fields": Rule("a list of Fields and references", _list_of(_field)),
     "prompts": Rule("a list of Prompts and texts", _list_of(_prompt)),
     "params": Rule("a mapping of names to references", _params),
-    "arguments": Rule("a mapping of JSON values by name, at most 90 levels deep", _json),
-    "notify_on": Rule(f"a list of {', '.join(NOTIFY_ON)}", _events),
-    "request": Rule("a short code or a Receipt", _request),
-    "requests": Rule("a list of short codes and Receipts", _list_of(_request)),
-    "key": Rule("`credential`, a reference, a Secret or a key pair", _opens),
-    "status": _one_of("expired"),
-    "custody": _one_of("auto", "require", "off"),
-    "mode": _one_of("create", "replace", "merge"),
-    "after": _one_of("keep", "expire"),
+    "arguments": Rule("a mapping of JSON values by name, at most 90 levels deep", _is_json_object),
+    "notify_on": Rule(f"a list of {', '.join(NOTIFY_ON)}", _is_event_list),
+    "request": Rule("a short code or a Receipt", _is_request),
+    "requests": Rule("a list of short codes and Receipts", _list_of(_is_request)),
+    "key": Rule("`credential`, a reference, a Secret or a key pair", _is_opening_key),
+    "status": _make_choice_rule("expired"),
+    "custody": _make_choice_rule("auto", "require", "off"),
+    "mode": _make_choice_rule("create", "replace", "merge"),
+    "after": _make_choice_rule("keep", "expire"),
     "entry": Rule("an open entry of an Outbox", lambda value: isinstance(value, Entry)),
     "on_progress": Rule("a function", callable),
-    "deadline": Rule('a number of seconds, a timedelta, or text such as "60s"', _deadline),
+    "deadline": Rule('a number of seconds, a timedelta, or text such as "60s"', _is_deadline),
 }  # fmt: skip
 
-SPECIAL: Final[Mapping[tuple[str, str], Rule]] = {
+RULES_BY_CALL: Final[Mapping[tuple[str, str], Rule]] = {
     ("create_request", "fields"): Rule("a list of pairs of texts: prompt and type", _list_of(_pair)),
     ("create_request", "passcode"): _SECRET,
-    ("request", "key"): Rule("`credential`, `new` or a key pair", _seals),
+    ("request", "key"): Rule("`credential`, `new` or a key pair", _is_sealing_key),
 }
 """Where a name means something else in one call."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sealpipe.calls.shares import with_mail
+from sealpipe.calls.shares import create_and_deliver
 from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows.request.options import RequestOptions as RequestOptions
 from sealpipe.flows.retry import call
@@ -37,7 +37,7 @@ def request(session: Session, options: RequestOptions) -> Flow[SecureRequest]:
     from sealpipe.state.outbox import Outbox
 
     outbox = None if options.outbox is None else Outbox(Path(options.outbox), session.credential)
-    return with_mail(session, create.request(session, options, outbox), resend=False)
+    return create_and_deliver(session, create.request(session, options, outbox), resend=False)
 
 
 def create_request(
@@ -95,13 +95,13 @@ def create_request(
     )
     work = call(
         api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key, public_key),
-        session.budget(),
+        session.start_budget(),
     )
-    return policy.run_under_policy(session, plan, work, _made_as)
+    return policy.run_under_policy(session, plan, work, _describe_created)
 
 
-def _made_as(made: CreatedRequest) -> Mapping[str, object]:
-    return {"outcome": "replayed" if made.replayed else "created", "short_code": made.short_code}
+def _describe_created(request: CreatedRequest) -> Mapping[str, object]:
+    return {"outcome": "replayed" if request.replayed else "created", "short_code": request.short_code}
 
 
 def list_requests(
@@ -113,7 +113,7 @@ def list_requests(
     """
     from sealpipe.api import requests as api
 
-    return call(api.list_page(page, limit, status), session.budget())
+    return call(api.list_page(page, limit, status), session.start_budget())
 
 
 def iter_requests(
@@ -134,7 +134,7 @@ def get_request(session: Session, short_code: str) -> Flow[RequestInfo]:
     """
     from sealpipe.api import requests as api
 
-    return call(api.get(short_code), session.budget())
+    return call(api.get(short_code), session.start_budget())
 
 
 def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
@@ -144,7 +144,7 @@ def list_submissions(session: Session, short_code: str) -> Flow[Submissions]:
     """
     from sealpipe.api import requests as api
 
-    return call(api.submissions(short_code), session.budget())
+    return call(api.list_submissions(short_code), session.start_budget())
 
 
 def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
@@ -157,7 +157,7 @@ def delete_request(session: Session, short_code: str) -> Flow[DeletedRequest]:
     from sealpipe.api import requests as api
 
     plan = outgoing.describe_ending(session, "purge", "request", short_code)
-    work = call(api.delete(short_code), session.budget(), most=1)
+    work = call(api.delete(short_code), session.start_budget(), max_tries=1)
     return policy.run_under_policy(session, plan, work, lambda done: {"outcome": done.outcome})
 
 

@@ -68,18 +68,20 @@ def create_share(
         item_key_wrap=item_key_wrap,
     )
     plan = outgoing.describe_raw(session, "share", sources=(LITERAL,), title=title, expires_at=expires_at, views=views)
-    work = call(api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key), session.budget())
-    return policy.run_under_policy(session, plan, work, made_as)
+    work = call(
+        api.create(body, str(uuid.uuid4()) if idempotency_key is None else idempotency_key), session.start_budget()
+    )
+    return policy.run_under_policy(session, plan, work, describe_created)
 
 
-def made_as(made: CreatedShare) -> Mapping[str, object]:
+def describe_created(share: CreatedShare) -> Mapping[str, object]:
     """What observers are told of what was made."""
-    return {"outcome": "replayed" if made.replayed else "created", "short_code": made.short_code}
+    return {"outcome": "replayed" if share.replayed else "created", "short_code": share.short_code}
 
 
 def list_shares(session: Session, *, page: int = 1, limit: int = 25) -> Flow[Page[ShareInfo]]:
     """One page of the usable shares, newest first (specification: GET /v1/shares). `limit` is at most 100."""
-    return call(api.list_page(page, limit), session.budget())
+    return call(api.list_page(page, limit), session.start_budget())
 
 
 def iter_shares(session: Session, *, limit: int = 100) -> PageWalk[ShareInfo]:
@@ -91,7 +93,7 @@ def iter_shares(session: Session, *, limit: int = 100) -> PageWalk[ShareInfo]:
 
 def get_share(session: Session, short_code: str) -> Flow[ShareInfo]:
     """A share's metadata; spends no view (specification: GET /v1/shares/{shortCode}). Raises NotFoundError."""
-    return call(api.get(short_code), session.budget())
+    return call(api.get(short_code), session.start_budget())
 
 
 def expire_share(session: Session, short_code: str, *, keep: str | Path | None = None) -> Flow[EndedShare]:
@@ -119,7 +121,7 @@ def share(session: Session, options: ShareOptions) -> Flow[Share]:
     `views=None`: no limit. Raises UsageError, PluginError, ServiceError; OutcomeUnknownError has `.outbox_id`.
     """
     outbox = None if options.outbox is None else Outbox(Path(options.outbox), session.credential)
-    return with_mail(session, sharing.share(session, options, outbox), resend=False)
+    return create_and_deliver(session, sharing.share(session, options, outbox), resend=False)
 
 
 def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Share | SecureRequest]:
@@ -128,15 +130,15 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
     Messages that are left are sent; those that may have arrived only with `resend`, which stores again, too, what
     may be stored where nobody can read it back. Raises DeliveryError.
     """
-    return with_mail(session, resuming.resume(session, entry, resend=resend), resend=resend)
+    return create_and_deliver(session, resuming.resume(session, entry, resend=resend), resend=resend)
 
 
-def with_mail(session: Session, making: Flow[Made], *, resend: bool) -> Flow[Made]:
+def create_and_deliver(session: Session, creation: Flow[Made], *, resend: bool) -> Flow[Made]:
     """Make it, and send what is to be sent."""
-    made = yield from making
-    if made.deliveries is not None:
+    created = yield from creation
+    if created.deliveries is not None:
         from sealpipe.flows.deliver.send import deliver  # most shares are sent nowhere
 
-        with keep_entry_on_error(made.entry):
-            yield from deliver(session, made, resend=resend)
-    return made
+        with keep_entry_on_error(created.entry):
+            yield from deliver(session, created, resend=resend)
+    return created

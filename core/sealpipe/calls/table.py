@@ -35,18 +35,18 @@ class _Method:
     `find` returns the call: its module is loaded when the method is first used.
     """
 
-    maker: str
+    factory_name: str
     """Name of the static method of a client's class that makes the method."""
 
     def __init__(self, find: Callable[[], Callable[..., Any]]) -> None:
         self._find = find
-        self._made: dict[Callable[..., Any], Callable[..., Any]] = {}
+        self._methods: dict[Callable[..., Any], Callable[..., Any]] = {}
 
     def bind(self, client: object, owner: type) -> Any:
-        make = getattr(owner, self.maker)
-        if make not in self._made:
-            self._made[make] = make(self._find())
-        return self._made[make] if client is None else MethodType(self._made[make], client)
+        make = getattr(owner, self.factory_name)
+        if make not in self._methods:
+            self._methods[make] = make(self._find())
+        return self._methods[make] if client is None else MethodType(self._methods[make], client)
 
 
 class Call(_Method, Generic[P, T]):
@@ -98,31 +98,31 @@ def make_method(
 ) -> Callable[Concatenate[AnyClient, P], T]:
     """Make the method of a call: it checks the arguments and lets the client drive what the call starts.
 
-    `result` is the form of the type that it returns, as for `sign_as_method`.
+    `result` is the form of the type that it returns, as for `copy_signature`.
     """
 
     @wraps(call)
     @strips_frames
     def method(self: AnyClient, /, *args: P.args, **options: P.kwargs) -> T:
-        from sealpipe.calls.arguments import checked  # commands check theirs when they are read
+        from sealpipe.calls.arguments import check_arguments  # commands check theirs when they are read
 
-        checked(call, args, options, skip=1)
+        check_arguments(call, args, options, skip=1)
         return drive(self, call(self.session, *args, **options))
 
-    sign_as_method(method, call, result)
+    copy_signature(method, call, result)
     return method
 
 
-def sign_as_method(method: Callable[..., Any], call: Callable[..., Any], result: str) -> None:
+def copy_signature(method: Callable[..., Any], call: Callable[..., Any], result: str) -> None:
     """Give a method the call's signature: `self` in place of the session, and the type that it returns.
 
     `result` is the form of that type, such as `Iterator[{}]`: what the flow returns, or what the pages hold, goes in.
     """
-    shown = signature(call)
-    own = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(shown.parameters.values())[1:]]
+    call_signature = signature(call)
+    receiver = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(call_signature.parameters.values())[1:]]
     _, _, inner = str(call.__annotations__["return"]).partition("[")
-    returned = result.format(inner.removesuffix("]") or "Access")  # the log's own type of pages names no rows
-    method.__signature__ = shown.replace(parameters=own, return_annotation=returned)  # type: ignore[attr-defined]
+    return_type = result.format(inner.removesuffix("]") or "Access")  # the log's own type of pages names no rows
+    method.__signature__ = call_signature.replace(parameters=receiver, return_annotation=return_type)  # type: ignore[attr-defined]
 
 
 def with_options(

@@ -67,11 +67,11 @@ class LazyGroup(click.Group):
         except click.UsageError:
             from difflib import get_close_matches  # for an error only
 
-            near = get_close_matches(args[0].lower(), COMMANDS, 1)
-            if not near or args[0].startswith("-"):
+            matches = get_close_matches(args[0].lower(), COMMANDS, 1)
+            if not matches or args[0].startswith("-"):
                 raise
-            wrong = click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
-        raise wrong
+            failure = click.UsageError(f"No such command {args[0]!r}. Did you mean {matches[0]!r}?", ctx)
+        raise failure
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda c, _p, v: _version(c, on=v),
+    callback=lambda c, _p, v: _print_version(c, on=v),
     help="Show the version and exit.",
 )
 @click.pass_context
@@ -107,14 +107,14 @@ def cli(ctx: click.Context) -> None:
     Name secrets by reference (env:DB_PASSWORD, file:key.pem, stdin:). No option takes a secret's value.
     """
     if ctx.invoked_subcommand != "completion":
-        _configure(ctx)
+        _load_config(ctx)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line to its exit code."""
     _open_standard_streams()
     as_json = _wants_json(arguments)
-    _listen_to_signals()
+    _install_signal_handlers()
     shared: dict[str, Any] = {}  # what commands keep for this run (`context.run_config`)
     try:
         try:
@@ -140,7 +140,7 @@ def run(arguments: Sequence[str]) -> int:
             render.print_note(line)
         return 128 + interruption.number
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
-        _bug(error, as_json=as_json)
+        _print_bug(error, as_json=as_json)
         return 1
     return code if isinstance(code, int) else 0  # what Context.exit() was given
 
@@ -156,16 +156,16 @@ class Interrupted(BaseException):
 def _print_audit_heads() -> None:
     """Print the head of each audit log that was written. Kept elsewhere, it proves later that no line was cut off."""
     if "sealpipe.registry.hooks" in sys.modules:
-        from sealpipe.registry.hooks import audit_heads
+        from sealpipe.registry.hooks import get_audit_heads
 
-        for file, head in audit_heads().items():
+        for file, head in get_audit_heads().items():
             render.print_note(f"audit: {render.escape(str(file))} head {head}")
 
 
 def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
-    from sealpipe.ci_systems import ci_system
+    from sealpipe.ci_systems import detect_ci_system
 
-    if ci_system(os.environ) is not None:
+    if detect_ci_system(os.environ) is not None:
         from sealpipe.cli import disclosure
         from sealpipe.setup import registry
 
@@ -173,36 +173,38 @@ def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
         disclosure.annotate_error(lambda: registry(config=(lambda: config.user) if config else None), error)
 
 
-def _listen_to_signals() -> None:
+def _install_signal_handlers() -> None:
     """Raise an exception of ours: click would replace KeyboardInterrupt, and lose the notes on it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupted)
+            signal.signal(number, _raise_interrupted)
 
 
-def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
+def _raise_interrupted(number: int, _frame: FrameType | None) -> NoReturn:
     raise Interrupted(number)
 
 
-def _configure(ctx: click.Context) -> None:
+def _load_config(ctx: click.Context) -> None:
     """Read the user's config file, and warn of unknown variables."""
     from sealpipe.cli.context import run_config
 
     config = run_config()
 
-    for name, near in config.unknown_variables():
-        render.print_note(f"sealpipe: unknown variable {name}" + (f"; did you mean {near}?" if near else ""))
+    for name, suggestion in config.find_unknown_variables():
+        render.print_note(
+            f"sealpipe: unknown variable {name}" + (f"; did you mean {suggestion}?" if suggestion else "")
+        )
     # The doctor reports what is wrong itself, and goes on.
-    user = config.usable if ctx.invoked_subcommand == "doctor" else config.user
+    user = config.usable_user if ctx.invoked_subcommand == "doctor" else config.user
     if user:
         common = {name: value for name, value in user.items() if not isinstance(value, dict)}
         from sealpipe.config_file import OWN_TABLES
 
-        own = {name: user.get(name, {}) for name in COMMANDS if name not in OWN_TABLES}
-        ctx.default_map = {name: {**common, **own.get(name, {})} for name in COMMANDS}
+        command_table = {name: user.get(name, {}) for name in COMMANDS if name not in OWN_TABLES}
+        ctx.default_map = {name: {**common, **command_table.get(name, {})} for name in COMMANDS}
 
 
-def _version(ctx: click.Context, *, on: bool) -> None:
+def _print_version(ctx: click.Context, *, on: bool) -> None:
     if on:
         from sealpipe import __version__
 
@@ -212,9 +214,9 @@ def _version(ctx: click.Context, *, on: bool) -> None:
 
 def _wants_json(arguments: Sequence[str]) -> bool:
     """Whether --output json is set: known before the command line is parsed, for its own errors."""
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
+    for word, values in zip(arguments, [*arguments[1:], ""], strict=False):
         if word == "--output" or word.startswith("--output="):
-            return (following if word == "--output" else word.partition("=")[2]) == "json"
+            return (values if word == "--output" else word.partition("=")[2]) == "json"
         if word == "--":
             break
     return os.environ.get("SEALPIPE_OUTPUT") == "json"
@@ -227,7 +229,7 @@ def _open_standard_streams() -> None:
     os.close(descriptor)
 
 
-def _bug(error: Exception, *, as_json: bool) -> None:
+def _print_bug(error: Exception, *, as_json: bool) -> None:
     """Print where a bug is, and its type; its message and values could contain a secret."""
 
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]

@@ -37,27 +37,27 @@ def verify(log: str, head: str | None, key: str | None, **values: Any) -> None:
     if key is None:
         config = context.run_config()
         machine = config.machine.get("enforce", {})
-        key = hooks.audit_key(path, machine, config.user)
+        key = hooks.find_audit_key(path, machine, config.user)
     try:
-        seen = hooks.verify_audit(path, key, head)
+        heads = hooks.verify_audit(path, key, head)
     except OSError as error:
         why = error.strerror
         raise UsageError(f"{path} cannot be read: {why}", remedy="check the path and its permissions") from None
-    for number, what in (*seen.remarks, *seen.findings):
+    for number, what in (*heads.remarks, *heads.findings):
         render.print_note(f"line {number} {what}")
-    if not seen.keyed:
+    if not heads.keyed:
         render.print_note(
             "not protected by a key: anyone who can write this file can forge it; only --head proves otherwise"
         )
-    elif head is None and not seen.findings:
+    elif head is None and not heads.findings:
         render.print_note("lines cut off at the end do not show without --head")
-    if seen.findings:
-        number, what = seen.findings[0]
-        more = len(seen.findings) - 1
-        raise AuditError(f"{path}: line {number} {what}" + (f", and {more} more" if more else ""))
+    if heads.findings:
+        number, what = heads.findings[0]
+        remark = len(heads.findings) - 1
+        raise AuditError(f"{path}: line {number} {what}" + (f", and {remark} more" if remark else ""))
     if values["output"] == "json":
-        remarks = [{"line": number, "what": what} for number, what in seen.remarks]
-        told = {"file": str(path), "lines": seen.lines, "head": seen.head or None, "keyed": seen.keyed}
-        render.print_json({**told, "remarks": remarks})
+        remarks = [{"line": number, "what": what} for number, what in heads.remarks]
+        description = {"file": str(path), "lines": heads.lines, "head": heads.head or None, "keyed": heads.keyed}
+        render.print_json({**description, "remarks": remarks})
     else:
-        render.print_result(f"{seen.lines} lines, none changed, removed or added; head {seen.head or 'none'}\n")
+        render.print_result(f"{heads.lines} lines, none changed, removed or added; head {heads.head or 'none'}\n")

@@ -33,28 +33,28 @@ def collect(requests: Sequence[str], **values: Any) -> None:
     sealpipe collect acme.json --wait 15m --to 'vault:secret/vendor/acme#password=Staging password'
     """
     from sealpipe.cli import disclosure
-    from sealpipe.cli.collect_report import ProgressReport, print_errors, print_warnings, show
+    from sealpipe.cli.collect_report import ProgressReport, print_errors, print_results, print_warnings
     from sealpipe.flows.collect import poll
     from sealpipe.flows.collect.options import CollectEachOptions
-    from sealpipe.flows.collect.result import worst_error
+    from sealpipe.flows.collect.result import choose_worst_error
 
-    stored = bool(values["to"] or values["dir"])
-    leave = disclosure.plan_disclosure(
+    is_stored = bool(values["to"] or values["dir"])
+    gate = disclosure.plan_disclosure(
         "the submitted values",
         "store them with --to SINK, or as files with --dir DIR",
         printing=values["print"],
-        elsewhere=stored,
+        elsewhere=is_stored,
         dry_run=values["dry_run"],
     )
     progress = ProgressReport()
     given = call_arguments("collect", CollectEachOptions, values)
-    given["requests"] = [_request(word) for word in requests]
+    given["requests"] = [_parse_request(word) for word in requests]
     # Requests whose values go to stdout are expired after that.
-    given["after"] = values["after"] if stored else "keep"
-    given["state"] = context.state_folder(values, "requests")
+    given["after"] = values["after"] if is_stored else "keep"
+    given["state"] = context.find_state_folder(values, "requests")
     asked = CollectEachOptions(**given, on_progress=progress)
     with context.open_client(values) as client:
-        asked = _named(client, asked, requests, values)
+        asked = _resolve_codes(client, asked, requests, values)
         try:
             results = client.run(poll.collect(client.session, asked, dry_run=values["dry_run"], tick=progress.tick))
         finally:
@@ -63,54 +63,54 @@ def collect(requests: Sequence[str], **values: Any) -> None:
         for result in results:
             print_warnings(result)
         try:
-            show(client.session, results, asked, values, leave)
+            print_results(client.session, results, asked, values, gate)
         except DeliveryError as error:
             error.remedy = (
                 "stored values stay stored: run the command again for the report"
-                if stored
+                if is_stored
                 else "nothing is lost: run the command again, with --to or --dir"
             )
             problems.append(error)
         else:
-            if values["after"] == "expire" and not stored and not values["dry_run"]:
-                problems += _end(client, results, values)
-    first = worst_error([*problems, *(result.problem() for result in results)])
+            if values["after"] == "expire" and not is_stored and not values["dry_run"]:
+                problems += _expire_requests(client, results, values)
+    first = choose_worst_error([*problems, *(result.problem() for result in results)])
     others = [*problems, *(each for result in results for each in result.problems())]
     print_errors(others, first)
     if first is not None:
         raise first
 
 
-def _named(
+def _resolve_codes(
     client: Client, asked: CollectEachOptions, words: Sequence[str], values: dict[str, Any]
 ) -> CollectEachOptions:
     """Return the options with percent-encoded codes decoded. UsageError if one is ambiguous or repeated."""
     found = list(asked.requests)
     for number, (each, word) in enumerate(zip(asked.requests, words, strict=True)):
         if each == word:  # not a receipt's, and without code: before it
-            found[number] = context.resolve_request_code(client, word, context.state_folder(values, "requests"))
+            found[number] = context.resolve_request_code(client, word, context.find_state_folder(values, "requests"))
     if len({each if isinstance(each, str) else each.short_code for each in found}) < len(found):
         raise UsageError("the same request is given twice, as is and percent-encoded", remedy="give each request once")
     return asked if found == asked.requests else replace(asked, requests=found)
 
 
-def _end(client: Client, results: Sequence[CollectResult], values: dict[str, Any]) -> list[SealpipeError]:
-    from sealpipe.cli.collect_report import print_late
+def _expire_requests(client: Client, results: Sequence[CollectResult], values: dict[str, Any]) -> list[SealpipeError]:
+    from sealpipe.cli.collect_report import print_late_arrivals
 
-    failed: list[SealpipeError] = []
+    errors: list[SealpipeError] = []
     for result in results:
         if result.status == "collected":
             try:
-                ended = client.expire_request(result.short_code, keep=context.state_folder(values, "requests"))
+                ended = client.expire_request(result.short_code, keep=context.find_state_folder(values, "requests"))
                 render.print_note(f"{render.escape(result.short_code)}: {ended.outcome}")
                 result.late = sum(item.identity not in result.seen for item in ended.submissions)
-                print_late(result)
+                print_late_arrivals(result)
             except SealpipeError as error:
-                failed.append(error)
-    return failed
+                errors.append(error)
+    return errors
 
 
-def _request(word: str) -> str | Receipt:
+def _parse_request(word: str) -> str | Receipt:
     from sealpipe.wire.link import refuse_link
 
     refuse_link(word)  # before it is taken for a path, which errors show

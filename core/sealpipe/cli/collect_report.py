@@ -17,9 +17,9 @@ from sealpipe.secret import Secret
 from sealpipe.times import format_time
 from sealpipe.wire.fields import revealed
 
-_SELDOM: Final = 300.0
+_QUIET_INTERVAL: Final = 300.0
 """Seconds between two lines of waiting where nobody watches."""
-_MOST: Final = 20
+_MAX_LINES: Final = 20
 """Lines of one kind, at most."""
 
 
@@ -27,15 +27,15 @@ class ProgressReport:
     """Shows progress: a countdown on a terminal, elsewhere a line now and then."""
 
     def __init__(self) -> None:
-        self._watched = render.is_terminal()
-        self.tick = 1.0 if self._watched else None
-        self._told_at = -_SELDOM
-        self._status = False
-        self._troubles: dict[str, tuple[str, float]] = {}
+        self._is_terminal = render.is_terminal()
+        self.tick = 1.0 if self._is_terminal else None
+        self._printed_at = -_QUIET_INTERVAL
+        self._has_status = False
+        self._failures: dict[str, tuple[str, float]] = {}
 
     def __call__(self, progress: Progress) -> None:
         if progress.event == "waiting":
-            self._waiting(progress)
+            self._print_waiting(progress)
             return
         self.clear()
         code, detail = render.escape(progress.short_code), render.escape(progress.detail)
@@ -49,41 +49,41 @@ class ProgressReport:
 
     def clear(self) -> None:
         """Clear the countdown."""
-        if self._status:
+        if self._has_status:
             render.print_status("")
-            self._status = False
+            self._has_status = False
 
     def _is_news(self, code: str, detail: str) -> bool:
         """Whether the same problem was not printed recently: an outage repeats every 15 seconds."""
-        before, told_at = self._troubles.get(code, ("", -_SELDOM))
-        if detail == before and time.monotonic() - told_at < _SELDOM:
+        last_detail, printed_at = self._failures.get(code, ("", -_QUIET_INTERVAL))
+        if detail == last_detail and time.monotonic() - printed_at < _QUIET_INTERVAL:
             return False
-        self._troubles[code] = detail, time.monotonic()
+        self._failures[code] = detail, time.monotonic()
         return True
 
-    def _waiting(self, progress: Progress) -> None:
-        line = f"waiting for {render.count(progress.waiting, 'request')}, {_clock(progress.left)} left"
-        if self._watched:
-            render.print_status(f"{line}, next check in {_clock(progress.next_look)}")
-            self._status = True
-        elif time.monotonic() - self._told_at >= _SELDOM:
-            self._told_at = time.monotonic()
+    def _print_waiting(self, progress: Progress) -> None:
+        line = f"waiting for {render.count(progress.waiting, 'request')}, {_format_duration(progress.left)} left"
+        if self._is_terminal:
+            render.print_status(f"{line}, next check in {_format_duration(progress.next_look)}")
+            self._has_status = True
+        elif time.monotonic() - self._printed_at >= _QUIET_INTERVAL:
+            self._printed_at = time.monotonic()
             render.print_note(line)
 
 
 def print_warnings(result: CollectResult) -> None:
     """Print warnings about a result."""
     code = render.escape(result.short_code)
-    for each in result.unreadable[:_MOST]:
+    for each in result.unreadable[:_MAX_LINES]:
         reason = render.escape(each.reason)
         render.print_note(f"{code}: submission {render.escape(each.short_code or '-')} cannot be used: {reason}")
-    if len(result.unreadable) > _MOST:
-        render.print_note(f"{code}: and {len(result.unreadable) - _MOST} more")
+    if len(result.unreadable) > _MAX_LINES:
+        render.print_note(f"{code}: and {len(result.unreadable) - _MAX_LINES} more")
     if result.kept_in is not None:
         render.print_note(f"{code}: kept the ciphertext in {result.kept_in}")
     if result.skipped:
         render.print_note(f"{code}: skipped {render.count(result.skipped, 'submission')} without end-to-end encryption")
-    print_late(result)
+    print_late_arrivals(result)
     if result.submissions:
         count = render.count(len(result.submissions), "submission")
         render.print_note(f"{code}: {count}. The sender is not authenticated: anyone with the link can submit.")
@@ -91,86 +91,86 @@ def print_warnings(result: CollectResult) -> None:
         render.print_note(f"sealpipe: {warning}")
 
 
-def print_late(result: CollectResult) -> None:
+def print_late_arrivals(result: CollectResult) -> None:
     """Print how many submissions arrived while the request expired: with `--pick each` they were stored, too."""
     if result.late:
-        code, stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
-        what = "collected, too" if stored else "kept for `sealpipe collect --pick`"
+        code, is_stored = render.escape(result.short_code), result.ended is not None and result.pick == "each"
+        treatment = "collected, too" if is_stored else "kept for `sealpipe collect --pick`"
         count = render.count(result.late, "submission")
-        render.print_note(f"{code}: {count} arrived while the request expired: {what}")
+        render.print_note(f"{code}: {count} arrived while the request expired: {treatment}")
 
 
 def print_errors(problems: Sequence[SealpipeError], first: SealpipeError | None) -> None:
     """Print all errors but the one that the command ends with."""
-    told = _words(first) if first is not None else ""
-    others = [words for words in dict.fromkeys(map(_words, problems)) if words != told]
-    for words in others[:_MOST]:
-        render.print_note(f"sealpipe: {words}")
-    if len(others) > _MOST:
-        render.print_note(f"sealpipe: and {len(others) - _MOST} more")
+    first_text = _format_error(first) if first is not None else ""
+    texts = [text for text in dict.fromkeys(map(_format_error, problems)) if text != first_text]
+    for text in texts[:_MAX_LINES]:
+        render.print_note(f"sealpipe: {text}")
+    if len(texts) > _MAX_LINES:
+        render.print_note(f"sealpipe: and {len(texts) - _MAX_LINES} more")
 
 
-def _words(error: SealpipeError) -> str:
-    place = getattr(error, "locator", "")
-    return f"{place}: {error.message}" if place and place not in error.message else error.message
+def _format_error(error: SealpipeError) -> str:
+    locator = getattr(error, "locator", "")
+    return f"{locator}: {error.message}" if locator and locator not in error.message else error.message
 
 
-def show(
+def print_results(
     session: Session,
     results: Sequence[CollectResult],
     options: CollectOptions,
     values: dict[str, Any],
-    leave: Disclosure,
+    gate: Disclosure,
 ) -> None:
-    """Print the result on stdout; values only through `leave`. DeliveryError if stdout cannot be written."""
+    """Print the result on stdout; values only through `gate`. DeliveryError if stdout cannot be written."""
     if values["to"] or values["dir"] or values["dry_run"] or not any(result.submissions for result in results):
-        _show(results, values)
+        _print_results(results, values)
     else:
-        leave.write(session.registry, _hidden(results, options), lambda: _show(results, values))
+        gate.write(session.registry, _list_secrets(results, options), lambda: _print_results(results, values))
 
 
-def _show(results: Sequence[CollectResult], values: dict[str, Any]) -> None:
-    stored = bool(values["to"] or values["dir"])
+def _print_results(results: Sequence[CollectResult], values: dict[str, Any]) -> None:
+    is_stored = bool(values["to"] or values["dir"])
     if values["output"] == "json":
-        rows = [_members(result, with_values=not stored and not values["dry_run"]) for result in results]
+        rows = [_to_members(result, with_values=not is_stored and not values["dry_run"]) for result in results]
         render.print_json_rows(rows[0] if len(rows) == 1 else rows)
         return
     lines: list[str] = []
     for result in results:
-        own = list(_lines(result, stored=stored, dry_run=values["dry_run"]))
-        apart = [""] if lines and own and not stored and not values["dry_run"] else []
-        lines += apart + own
+        result_lines = list(_format_lines(result, is_stored=is_stored, dry_run=values["dry_run"]))
+        separator = [""] if lines and result_lines and not is_stored and not values["dry_run"] else []
+        lines += separator + result_lines
     if lines:
         render.print_lines(lines)
 
 
-def _lines(result: CollectResult, *, stored: bool, dry_run: bool) -> Iterator[str]:
-    show = render.escape
+def _format_lines(result: CollectResult, *, is_stored: bool, dry_run: bool) -> Iterator[str]:
+    escape = render.escape
     if dry_run:
         for plan in result.planned:
-            keys = ", ".join(map(show, plan.keys))
-            told = f"would {show(plan.words)}" + (f" ({keys})" if keys else "")
-            yield f"{show(result.short_code)}\t{plan.submission}\t{told}"
-    elif stored:
-        for placed in result.stored:
-            there = "already there" if placed.already else "stored" if placed.known else "stored, not read back"
-            yield f"{show(result.short_code)}\t{placed.submission}\t{show(placed.target)}\t{there}"
+            keys = ", ".join(map(escape, plan.keys))
+            description = f"would {escape(plan.words)}" + (f" ({keys})" if keys else "")
+            yield f"{escape(result.short_code)}\t{plan.submission}\t{description}"
+    elif is_stored:
+        for written in result.stored:
+            state = "already there" if written.already else "stored" if written.known else "stored, not read back"
+            yield f"{escape(result.short_code)}\t{written.submission}\t{escape(written.target)}\t{state}"
     else:
-        for number, received in enumerate(result.submissions):
+        for number, submission in enumerate(result.submissions):
             if number:
                 yield ""
-            yield from (f"{show(field.key)}: {show(revealed(field))}" for field in received.fields)
+            yield from (f"{escape(field.key)}: {escape(revealed(field))}" for field in submission.fields)
 
 
-def _members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
+def _to_members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
     members: dict[str, Any] = {
         "schema": render.SCHEMA,
         "short_code": result.short_code,
         "status": result.status,
         "count": result.count,
-        "submissions": [_submission(each, with_values=with_values) for each in result.submissions],
+        "submissions": [_describe_submission(each, with_values=with_values) for each in result.submissions],
         "unreadable": [
-            {"short_code": each.short_code, "created_at": _moment(each), "reason": each.reason}
+            {"short_code": each.short_code, "created_at": _format_created(each), "reason": each.reason}
             for each in result.unreadable
         ],
         "skipped": result.skipped,
@@ -185,52 +185,54 @@ def _members(result: CollectResult, *, with_values: bool) -> dict[str, Any]:
     return {**members, "errors": [render.describe_error(error) for error in errors]} if errors else members
 
 
-def _submission(received: OpenedSubmission, *, with_values: bool) -> dict[str, Any]:
+def _describe_submission(submission: OpenedSubmission, *, with_values: bool) -> dict[str, Any]:
     rows = [
         {**field.members(), "value": revealed(field)} if with_values else {"key": field.key, "type": field.type}
-        for field in received.fields
+        for field in submission.fields
     ]
-    created = None if received.created_at is None else format_time(received.created_at)
-    return {"short_code": received.short_code, "created_at": created, "marker": received.marker, "fields": rows}
+    created_at = None if submission.created_at is None else format_time(submission.created_at)
+    return {"short_code": submission.short_code, "created_at": created_at, "marker": submission.marker, "fields": rows}
 
 
-def _hidden(results: Sequence[CollectResult], options: CollectOptions) -> Iterator[Secret]:
+def _list_secrets(results: Sequence[CollectResult], options: CollectOptions) -> Iterator[Secret]:
     """Yield all values to mask: all but those for a prompt of type `text`.
 
     The prompt's own type counts: the type in a submission is whatever its sender wrote.
     """
-    plain = {job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in options.jobs}
-    typed = [
+    public_prompts = {
+        job.short_code: {each.text for each in job.prompts or () if each.type == "text"} for job in options.jobs
+    }
+    values = [
         text
         for each in results
         for row in each.submissions
         for field in row.fields
-        if field.key not in plain[each.short_code]
-        for text in (revealed(field), *_texts(field.extra))
+        if field.key not in public_prompts[each.short_code]
+        for text in (revealed(field), *_find_texts(field.extra))
     ]
     # As they are, and as they stand on stdout: a runner hides only what it finds letter by letter.
-    forms = dict.fromkeys(
-        form for text in typed for form in (text, render.escape_inline(text), render.escape_json(text))
+    spellings = dict.fromkeys(
+        spelling for text in values for spelling in (text, render.escape_inline(text), render.escape_json(text))
     )
-    yield from map(Secret, forms)
+    yield from map(Secret, spellings)
 
 
-def _texts(extra: object) -> Iterator[str]:
+def _find_texts(extra: object) -> Iterator[str]:
     """Yield the texts in unknown members: they may be secret, too."""
     if isinstance(extra, str):
         yield extra
     elif isinstance(extra, Mapping | list):
         for each in extra.values() if isinstance(extra, Mapping) else extra:
-            yield from _texts(each)
+            yield from _find_texts(each)
     elif not isinstance(extra, bool | None):
         yield json.dumps(extra)
 
 
-def _moment(each: Any) -> str | None:
-    return None if each.created_at is None else format_time(each.created_at)
+def _format_created(submission: Any) -> str | None:
+    return None if submission.created_at is None else format_time(submission.created_at)
 
 
-def _clock(seconds: float) -> str:
-    whole = max(0, round(seconds))
-    hours, rest = divmod(whole, 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+def _format_duration(seconds: float) -> str:
+    total = max(0, round(seconds))
+    hours, remainder = divmod(total, 3600)
+    return f"{hours}:{remainder // 60:02}:{remainder % 60:02}" if hours else f"{remainder // 60}:{remainder % 60:02}"

@@ -58,8 +58,8 @@ def make_session(values: Mapping[str, Any]) -> Session:
 
     file = values["api_key_file"]
     config = run_config()
-    key = config.api_key(file)
-    if file and permissions.readable_by_others(Path(file), config.environ):
+    key = config.read_api_key(file)
+    if file and permissions.is_readable_by_others(Path(file), config.environ):
         render.print_note(f"sealpipe: other users can read the credential file {file}: chmod 600 {file}")
     return open_session(
         api_key=key,
@@ -69,7 +69,7 @@ def make_session(values: Mapping[str, Any]) -> Session:
         service_tag=values["service_tag"],
         deadline=values["deadline"],
         ca_file=values["ca_file"],
-        overseers=lambda machine: read_policy_hooks(config.user, machine),
+        policy_hooks=lambda machine: read_policy_hooks(config.user, machine),
         previous=config.previous_api_key,
         config=config,
     )
@@ -87,22 +87,22 @@ def open_client(values: Mapping[str, Any]) -> Client:
     """Open a client on that session."""
     from sealpipe.client import Client
 
-    return Client.of_session(make_session(values))
+    return Client.from_session(make_session(values))
 
 
 def open_outbox(values: Mapping[str, Any], credential: Credential | None) -> Outbox:
     """Open the outbox in the state directory, for this CI run."""
-    from sealpipe.state import current_run
+    from sealpipe.state import identify_run
     from sealpipe.state.outbox import Outbox
 
-    return Outbox(state_folder(values, "outbox"), credential, current_run(os.environ))
+    return Outbox(find_state_folder(values, "outbox"), credential, identify_run(os.environ))
 
 
-def state_folder(values: Mapping[str, Any], name: str) -> Path:
+def find_state_folder(values: Mapping[str, Any], name: str) -> Path:
     """Return a folder of the state directory. StateError where there is none."""
     from sealpipe import state
 
-    return state.state_directory(os.environ, values["state_dir"]) / name
+    return state.find_state_directory(os.environ, values["state_dir"]) / name
 
 
 def resolve_share_code(client: Client, word: str, keep: Path | None = None) -> str:
@@ -124,12 +124,12 @@ def resolve_request_code(client: Client, word: str, keep: Path | None = None) ->
 
 
 def fetch_page(
-    values: Mapping[str, Any], one: Callable[[int, int], Page[T]], every: Callable[[int], Iterable[T]]
+    values: Mapping[str, Any], fetch: Callable[[int, int], Page[T]], iterate: Callable[[int], Iterable[T]]
 ) -> Page[T]:
     """Fetch the page with the wanted number and limit; with `--all` every row, as one page."""
     from sealpipe.api.models import Page, Pagination
 
     if values["all"]:
-        rows = tuple(every(values["limit"] or 100))
+        rows = tuple(iterate(values["limit"] or 100))
         return Page(rows, Pagination(total=len(rows)))
-    return one(values["page"] or 1, values["limit"] or 25)
+    return fetch(values["page"] or 1, values["limit"] or 25)

@@ -28,7 +28,7 @@ def public_key(**values: Any) -> None:
     from sealpipe.flows.session import open_credential
     from sealpipe.wire import encoding, keys
 
-    credential = open_credential(context.run_config().api_key(values["api_key_file"]), values["service_tag"])
+    credential = open_credential(context.run_config().read_api_key(values["api_key_file"]), values["service_tag"])
     if credential.custody_secret is None:
         raise CredentialError(
             "the credential has only two parts: the third, the custody secret, is missing",

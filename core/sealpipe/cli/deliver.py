@@ -25,7 +25,7 @@ Made: TypeAlias = "Share | SecureRequest"
 
 _TEMPLATE_LIMIT = 64 * 1024
 
-_OWN = {"share": ("custody",), "request": ("public_key", "key")}
+_KIND_MEMBERS = {"share": ("custody",), "request": ("public_key", "key")}
 """JSON members that only one of the two has."""
 
 Targets = Mapping[str, str | None]
@@ -34,8 +34,8 @@ Targets = Mapping[str, str | None]
 
 def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str | None]:
     """Check both paths, before anything is sent: new files in existing directories."""
-    found: dict[str, str | None] = {"link_file": link_file, "receipt": receipt}
-    for name, text in found.items():
+    paths: dict[str, str | None] = {"link_file": link_file, "receipt": receipt}
+    for name, text in paths.items():
         if text is None:
             continue
         path, option = Path(text).absolute(), "--" + name.replace("_", "-")
@@ -47,13 +47,13 @@ def check_targets(link_file: str | None, receipt: str | None) -> dict[str, str |
             )
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise UsageError(f"{option}: the directory {path.parent} is not writable", remedy="choose another file")
-        found[name] = str(path)
-    if found["link_file"] is not None and found["link_file"] == found["receipt"]:
+        paths[name] = str(path)
+    if paths["link_file"] is not None and paths["link_file"] == paths["receipt"]:
         raise UsageError("--link-file and --receipt name the same file", remedy="choose two different files")
-    return found
+    return paths
 
 
-def seal_target(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
+def describe_seal_target(bind: str | None, *, wanted: bool) -> dict[str, str | None]:
     """Return what the outbox stores about a link to be printed sealed; nothing if it is not."""
     return {"seal_link": "stdout", "bind": bind} if wanted else {}
 
@@ -86,8 +86,8 @@ def read_message_template(path: str | None) -> str | None:
 
 def announce(share: Made) -> None:
     """Print the short code and the expiry, as soon as the service has answered."""
-    ends = render.describe_expiry(share.expires_at, known=share.expiry_known)
-    render.print_note(f"created {render.escape(share.short_code)}, {ends}")
+    expiry = render.describe_expiry(share.expires_at, known=share.expiry_known)
+    render.print_note(f"created {render.escape(share.short_code)}, {expiry}")
     for remark in share.remarks:
         render.print_note(render.escape(remark))
     for warning in share.warnings:
@@ -96,7 +96,7 @@ def announce(share: Made) -> None:
 
 def write_files(share: Made, to: Targets) -> None:
     """Write receipt and link file. DeliveryError if one cannot be written: the entry is kept."""
-    contents = {"receipt": _receipt(share), "link_file": share.link.reveal() + "\n"}
+    contents = {"receipt": _format_receipt(share), "link_file": share.link.reveal() + "\n"}
     for name, content in contents.items():
         path = to.get(name)
         if path is not None:
@@ -122,7 +122,7 @@ def describe_share(share: Made, to: Targets) -> dict[str, Any]:
         "link" if share.kind == "share" else "collect_link": share.link.reveal() if prints_link(share, to) else None,
         "short_code": share.short_code,
         "expires_at": None if share.expires_at is None else format_time(share.expires_at),
-        **{name: getattr(share, name) for name in _OWN[share.kind]},
+        **{name: getattr(share, name) for name in _KIND_MEMBERS[share.kind]},
         **({} if share.expiry_known else {"expiry_known": False}),
         "outcome": share.outcome,
         "title": share.title,
@@ -138,11 +138,11 @@ def finish(driver: Driver, share: Made, to: Targets, leave: Disclosure, *, as_js
     """
     with keep_entry_on_error(share.entry):
         announce(share)
-        disclosure.set_step_outputs(driver.session.registry, _outputs(share))
+        disclosure.set_step_outputs(driver.session.registry, _describe_outputs(share))
         unsent = send_messages(driver, share, resend=resend)
         try:
             write_files(share, to)
-            _put(driver.session, share, to, leave, as_json=as_json)
+            _print_result(driver.session, share, to, leave, as_json=as_json)
         except DeliveryError as error:
             entry_id = error.outbox_id = share.entry.id if share.entry else None
             error.remedy = (
@@ -160,21 +160,23 @@ def finish(driver: Driver, share: Made, to: Targets, leave: Disclosure, *, as_js
             render.print_note(f"  {error.remedy}")
 
 
-def _put(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
+def _print_result(session: Session, share: Made, to: Targets, leave: Disclosure, *, as_json: bool) -> None:
     """Print the result on stdout; a share's link only through `leave`."""
     is_secret = share.kind == "share" and prints_link(share, to)
     if is_secret:
         leave.write(
-            session.registry, disclosure.link_parts(share.link), lambda: _show(session, share, to, as_json=as_json)
+            session.registry,
+            disclosure.list_link_parts(share.link),
+            lambda: _print_text(session, share, to, as_json=as_json),
         )
         return
     if share.kind == "share" and to.get("link_file"):
-        disclosure.mask(session.registry, disclosure.link_parts(share.link))
-    _show(session, share, to, as_json=as_json)
+        disclosure.mask(session.registry, disclosure.list_link_parts(share.link))
+    _print_text(session, share, to, as_json=as_json)
 
 
-def _show(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
-    sealed = _sealed(session, share, to)
+def _print_text(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
+    sealed = _seal_link(session, share, to)
     if as_json:
         render.print_json({**describe_share(share, to), **({} if sealed is None else {"sealed_link": sealed})})
     elif sealed is not None:
@@ -183,14 +185,14 @@ def _show(session: Session, share: Made, to: Targets, *, as_json: bool) -> None:
         render.print_result(share.link.reveal() + "\n")
 
 
-def _outputs(share: Made) -> dict[str, str]:
+def _describe_outputs(share: Made) -> dict[str, str]:
     from sealpipe.wire.encoding import encoded
 
-    ends = "" if share.expires_at is None else format_time(share.expires_at)
-    return {"short-code": encoded(share.short_code), "expires-at": ends}
+    expires_at = "" if share.expires_at is None else format_time(share.expires_at)
+    return {"short-code": encoded(share.short_code), "expires-at": expires_at}
 
 
-def _sealed(session: Session, share: Made, to: Targets) -> str | None:
+def _seal_link(session: Session, share: Made, to: Targets) -> str | None:
     if not to.get("seal_link"):
         return None
     from sealpipe.flows.share import sealed_link
@@ -205,7 +207,7 @@ def send_messages(driver: Driver, share: Made, *, resend: bool) -> DeliveryError
     from sealpipe.flows.deliver.send import deliver
 
     before = {id(each) for each in share.deliveries.items if each.state == "sent"}
-    told = len(share.warnings)
+    printed = len(share.warnings)
     try:
         driver.run(deliver(driver.session, share, resend=resend))
         error = None
@@ -213,8 +215,8 @@ def send_messages(driver: Driver, share: Made, *, resend: bool) -> DeliveryError
         error = left
     for each in share.deliveries.items:
         if each.state == "sent" and id(each) not in before:
-            render.print_note(f"sent the {each.recipient.what} to {render.escape(each.recipient.shown)}")
-    for warning in share.warnings[told:]:
+            render.print_note(f"sent the {each.recipient.content} to {render.escape(each.recipient.shown)}")
+    for warning in share.warnings[printed:]:
         render.print_note(f"sealpipe: {warning}")
     return error
 
@@ -225,7 +227,7 @@ def write_file(path: str | Path, text: str) -> None:
     try:
         files.create(Path(path), lambda: [content])
     except FileExistsError:
-        if not _holds(Path(path), content):
+        if not _has_content(Path(path), content):
             raise
 
 
@@ -239,14 +241,14 @@ def _write(path: Path, content: str, share: Made) -> None:
         ) from None
 
 
-def _holds(path: Path, content: bytes) -> bool:
+def _has_content(path: Path, content: bytes) -> bool:
     try:
         return not path.is_symlink() and path.read_bytes() == content
     except OSError:
         return False
 
 
-def _receipt(share: Made) -> str:
+def _format_receipt(share: Made) -> str:
     own = getattr(share, "receipt", None)
     if own is not None:
         return str(own.dump())

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sealpipe.ci_systems import CISystem, ci_system, runner_reads_stderr
+from sealpipe.ci_systems import CISystem, detect_ci_system, is_stderr_readable
 from sealpipe.cli import render
 from sealpipe.errors import DeliveryError, PluginError, SealpipeError, UnsupportedError, UsageError
 from sealpipe.secret import Secret
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sealpipe.plugin import CI
     from sealpipe.registry import Registry
 
-WAIT: Final = 0.25
+MASK_DELAY: Final = 0.25
 """Seconds between masks and value. A runner reads the two streams in two threads, and either may be late."""
 
 
@@ -27,31 +27,33 @@ class Disclosure(NamedTuple):
     """Whether a secret may go to stdout. Made by `plan_disclosure` alone."""
 
     system: CISystem | None
-    allowed: bool
-    printing: bool
+    is_allowed: bool
+    is_print_given: bool
     """Whether --print was given."""
 
     def write(self, registry: Callable[[], Registry], hidden: Iterable[Secret], write: Callable[[], None]) -> None:
         """Mask `hidden`, wait until the runner has read the masks, then write. DeliveryError if a mask gets lost."""
-        if not self.allowed:
+        if not self.is_allowed:
             raise DeliveryError("no secret may go to stdout here", remedy="add --print if you capture stdout")
         can_mask = self.system is not None and self.system.mask is not None
-        is_read = can_mask and runner_reads_stderr()
+        is_read = can_mask and is_stderr_readable()
         masked = mask(registry, hidden) and is_read
-        if can_mask and self.printing and not masked:
+        if can_mask and self.is_print_given and not masked:
             raise DeliveryError("the value for stdout could not be masked: stderr has been closed")
         if masked:
             import time
 
-            time.sleep(WAIT)
+            time.sleep(MASK_DELAY)
         write()
 
     def resume_command(self, entry_id: str | None) -> str:
         """Return the command line that finishes an entry under the same permission."""
-        return f"sealpipe resume {entry_id}" + (" --print" if self.allowed and self.printing and self.system else "")
+        return f"sealpipe resume {entry_id}" + (
+            " --print" if self.is_allowed and self.is_print_given and self.system else ""
+        )
 
 
-NO_DISCLOSURE: Final = Disclosure(None, allowed=False, printing=False)
+NO_DISCLOSURE: Final = Disclosure(None, is_allowed=False, is_print_given=False)
 """For a command whose result is no secret."""
 
 
@@ -69,22 +71,22 @@ def plan_disclosure(
     `alternatives` tells the user what needs no permission; `elsewhere` says that the command uses one of them. A link
     whose addresses are all loopback needs none either: it is a rehearsal's. A dry run only warns.
     """
-    system = ci_system(os.environ)
+    system = detect_ci_system(os.environ)
     if system is None or elsewhere:
-        return Disclosure(system, allowed=not elsewhere, printing=printing)
+        return Disclosure(system, is_allowed=not elsewhere, is_print_given=printing)
     try:
-        _check(system, what, alternatives, allowed=printing or _are_loopback(addresses), printing=printing)
+        _check(system, what, alternatives, allowed=printing or _all_loopback(addresses), printing=printing)
     except UsageError as error:
         if not dry_run:
             raise
         render.print_note(f"sealpipe: {error.message}; without --dry-run this is an error: {error.remedy}")
-        return Disclosure(system, allowed=False, printing=printing)
-    return Disclosure(system, allowed=True, printing=printing)
+        return Disclosure(system, is_allowed=False, is_print_given=printing)
+    return Disclosure(system, is_allowed=True, is_print_given=printing)
 
 
 def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
     """Have the CI system mask values, before they are written anywhere. Whether nothing went wrong."""
-    ci = _ci(registry)
+    ci = _get_ci(registry)
     if ci is not None:
         try:
             ci.mask(values)
@@ -95,7 +97,7 @@ def mask(registry: Callable[[], Registry], values: Iterable[Secret]) -> bool:
     return True
 
 
-def link_parts(link: Secret) -> list[Secret]:
+def list_link_parts(link: Secret) -> list[Secret]:
     """Return what to mask of a link: all, its fragment, and that without its leading `1`, which no other covers."""
     fragment = link.reveal().partition("#")[2]
     return [link, *(Secret(part) for part in (fragment, fragment[1:]) if part)]
@@ -103,7 +105,7 @@ def link_parts(link: Secret) -> list[Secret]:
 
 def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str]) -> None:
     """Set the step's outputs, if the CI system has any."""
-    ci = _ci(registry)
+    ci = _get_ci(registry)
     if ci is None:
         return
     for name, value in outputs.items():
@@ -118,7 +120,7 @@ def set_step_outputs(registry: Callable[[], Registry], outputs: Mapping[str, str
 def annotate_error(registry: Callable[[], Registry], error: SealpipeError) -> None:
     """Show an error beside the log, if the CI system can. A failure here is ignored: stderr has the error, too."""
     try:
-        ci = _ci(registry)
+        ci = _get_ci(registry)
         if ci is not None:
             text = f"{error.message} ({error.remedy})" if error.remedy else error.message
             ci.annotate("error", render.escape(render.redact(text)))
@@ -132,14 +134,14 @@ def _check(system: CISystem, what: str, alternatives: str, *, allowed: bool, pri
             f"this job runs in {system.title}: {what} would appear in its log",
             remedy=f"{alternatives}; or add --print if you capture stdout",
         )
-    if printing and system.mask is not None and not runner_reads_stderr():
+    if printing and system.mask is not None and not is_stderr_readable():
         raise UsageError(
             f"--print: {what} cannot be masked, because stderr does not reach the runner of {system.title}",
             remedy="do not close stderr, or redirect it to a file or the null device",
         )
 
 
-def _are_loopback(addresses: Sequence[str]) -> bool:
+def _all_loopback(addresses: Sequence[str]) -> bool:
     from urllib.parse import urlsplit
 
     from sealpipe.loopback import is_loopback
@@ -147,5 +149,5 @@ def _are_loopback(addresses: Sequence[str]) -> bool:
     return bool(addresses) and all(is_loopback(urlsplit(each).hostname or "") for each in addresses)
 
 
-def _ci(registry: Callable[[], Registry]) -> CI | None:
-    return registry().ci() if ci_system(os.environ) is not None else None
+def _get_ci(registry: Callable[[], Registry]) -> CI | None:
+    return registry().ci() if detect_ci_system(os.environ) is not None else None

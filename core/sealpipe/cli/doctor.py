@@ -33,75 +33,75 @@ def doctor(ctx: click.Context, /, name: str | None, **values: Any) -> None:
     With --conformance, compares this installation's wire format with the reference's test vectors. It needs no
     credential, no settings and no network. A difference exits with 13 (verification failed).
     """
-    found = [_shown(finding) for finding in _found(ctx, name, values)]
-    _tell(found, as_json=values["output"] == "json")
-    for finding in found:
+    findings = [_redact_finding(finding) for finding in _run_checks(ctx, name, values)]
+    _print_findings(findings, as_json=values["output"] == "json")
+    for finding in findings:
         if finding.error is not None:
             raise finding.error
 
 
-def _found(ctx: click.Context, name: str | None, values: dict[str, Any]) -> Iterator[Finding]:
+def _run_checks(ctx: click.Context, name: str | None, values: dict[str, Any]) -> Iterator[Finding]:
     if values["conformance"] is True:
         if name or values["roundtrip"] is True:
             raise UsageError("--conformance excludes NAME and --roundtrip", remedy="leave both out")
         from sealpipe.doctor.conformance import check_conformance
 
         return check_conformance()
-    return _one(name) if name else _all(_settings(ctx, values), roundtrip=values["roundtrip"] is True)
+    return _check_one(name) if name else _check_all(_read_settings(ctx, values), roundtrip=values["roundtrip"] is True)
 
 
-def _one(name: str) -> Iterator[Finding]:
+def _check_one(name: str) -> Iterator[Finding]:
     from contextlib import closing
 
     from sealpipe.doctor.plugins import check_plugin
 
-    with closing(context.make_registry()) as found:
-        yield from check_plugin(found, name)
+    with closing(context.make_registry()) as registry:
+        yield from check_plugin(registry, name)
 
 
-def _all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
+def _check_all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     """Run every check. One that fails does not stop the others."""
     from functools import partial
 
-    from sealpipe.doctor import failure, run_check
+    from sealpipe.doctor import report_failure, run_check
     from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
     from sealpipe.registry.stores import read_policy_hooks
     from sealpipe.setup import registry
 
     config = context.run_config()
-    plugins = registry(config=lambda: config.usable)
+    plugins = registry(config=lambda: config.usable_user)
     yield from check_settings(settings, config)
-    yield from (failure("config file", error) for error in config.errors)
-    yield from check_values(config, {given.place for given in settings.values()})
-    credential, told = check_credential(settings, config)
-    yield from told
+    yield from (report_failure("config file", error) for error in config.errors)
+    yield from check_values(config, {setting.location for setting in settings.values()})
+    credential, findings = check_credential(settings, config)
+    yield from findings
     yield from check_state_directory(settings, os.environ, credential)
     yield from run_check("plugins", partial(check_plugins, plugins))
     yield from run_check("stores", partial(check_stores, plugins))
-    found = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable, config.machine))
-    yield from run_check("policies", found)
-    yield from _link_address(settings)
-    yield from _service(settings, credential, roundtrip=roundtrip)
+    policy_check = partial(check_policies, plugins, lambda: read_policy_hooks(config.usable_user, config.machine))
+    yield from run_check("policies", policy_check)
+    yield from _check_link_address(settings)
+    yield from _check_service(settings, credential, roundtrip=roundtrip)
 
 
-def _link_address(settings: Settings) -> Iterator[Finding]:
+def _check_link_address(settings: Settings) -> Iterator[Finding]:
     from pathlib import Path
 
     from sealpipe.doctor.connectivity import check_link_address
 
-    link_base_url, ca_file = settings["link_base_url"].usable(), settings["ca_file"].usable()
+    link_base_url, ca_file = settings["link_base_url"].get_usable(), settings["ca_file"].get_usable()
     if link_base_url is not None:
         yield from check_link_address(link_base_url, None if ca_file is None else Path(ca_file), os.environ)
 
 
-def _service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
+def _check_service(settings: Settings, credential: Credential | None, *, roundtrip: bool) -> Iterator[Finding]:
     """Check the service, as far as the settings allow."""
     from dataclasses import replace
     from pathlib import Path
 
     from sealpipe import config_file
-    from sealpipe.doctor import failure, run_check, warning
+    from sealpipe.doctor import report_failure, report_warning, run_check
     from sealpipe.doctor.connectivity import ServiceConnection, check_round_trip, check_route
     from sealpipe.doctor.scopes import ScopeResults, check_scopes
     from sealpipe.errors import SealpipeError
@@ -109,43 +109,45 @@ def _service(settings: Settings, credential: Credential | None, *, roundtrip: bo
     from sealpipe.registry.stores import read_policy_hooks
 
     config = context.run_config()
-    given = {name: settings[name].usable() for name in ("base_url", "link_base_url", "ca_file")}
+    addresses = {name: settings[name].get_usable() for name in ("base_url", "link_base_url", "ca_file")}
     try:
         machine = config.machine
-        given = config_file.enforce_service(machine, given, os.environ)
+        addresses = config_file.enforce_service(machine, addresses, os.environ)
     except SealpipeError as error:  # the credential goes nowhere else than the machine allows
-        yield failure("service", error)
+        yield report_failure("service", error)
         return
-    base_url, ca_file = given["base_url"], given["ca_file"]
-    trusted = None if ca_file is None else Path(ca_file)
-    route = [] if base_url is None else list(check_route(base_url, trusted, os.environ))
+    base_url, ca_file = addresses["base_url"], addresses["ca_file"]
+    ca_path = None if ca_file is None else Path(ca_file)
+    route = [] if base_url is None else list(check_route(base_url, ca_path, os.environ))
     yield from route
     if base_url is None or credential is None or any(finding.error for finding in route):
-        yield warning("service", "not checked: fix base URL, credential and certificates first")
+        yield report_warning("service", "not checked: fix base URL, credential and certificates first")
         return
     # Links are not made here but for a test share that nobody gets: their address may be missing.
-    link_base_url = given["link_base_url"] or base_url
-    deadline = settings["deadline"].usable() or 60.0
-    session = Session(credential, base_url, link_base_url, context.make_registry, deadline, trusted)
-    line, asked = ServiceConnection(session), ScopeResults()
+    link_base_url = addresses["link_base_url"] or base_url
+    deadline = settings["deadline"].get_usable() or 60.0
+    session = Session(credential, base_url, link_base_url, context.make_registry, deadline, ca_path)
+    connection, scope_results = ServiceConnection(session), ScopeResults()
     try:
-        yield from check_scopes(line, asked)
-        if roundtrip and "shares:write" in asked.granted and not asked.stopped:
+        yield from check_scopes(connection, scope_results)
+        if roundtrip and "shares:write" in scope_results.granted and not scope_results.is_stopped:
             yield from run_check(
                 "roundtrip",
-                lambda: check_round_trip(replace(session, overseers=read_policy_hooks(config.user, machine)), line),
+                lambda: check_round_trip(
+                    replace(session, policy_hooks=read_policy_hooks(config.user, machine)), connection
+                ),
             )
         elif roundtrip:
-            yield warning("roundtrip", "not tried: fix the checks before it first")
+            yield report_warning("roundtrip", "not tried: fix the checks before it first")
     finally:
-        line.close()
+        connection.close()
 
 
-def _tell(found: Iterable[Finding], *, as_json: bool) -> None:
+def _print_findings(findings: Iterable[Finding], *, as_json: bool) -> None:
     if as_json:
-        render.print_json({"checks": [_members(finding) for finding in found]})
+        render.print_json({"checks": [_to_members(finding) for finding in findings]})
         return
-    rows = [(finding.status, finding.check, finding.detail, finding.remedy) for finding in found]
+    rows = [(finding.status, finding.check, finding.detail, finding.remedy) for finding in findings]
     width = max(len(render.escape(check)) for _, check, _, _ in rows)
     lines = [
         f"{status:<4}  {render.escape(check):<{width}}  {render.escape(detail)}"
@@ -155,7 +157,7 @@ def _tell(found: Iterable[Finding], *, as_json: bool) -> None:
     render.print_lines(lines)
 
 
-def _shown(finding: Finding) -> Finding:
+def _redact_finding(finding: Finding) -> Finding:
     """Redact a finding: a setting may hold a credential instead of a path."""
     from dataclasses import replace
 
@@ -163,16 +165,16 @@ def _shown(finding: Finding) -> Finding:
     return replace(finding, check=check, detail=detail, remedy=remedy)
 
 
-def _members(finding: Finding) -> dict[str, Any]:
+def _to_members(finding: Finding) -> dict[str, Any]:
     members = {"check": finding.check, "status": finding.status, "detail": finding.detail}
     members |= {"remedy": finding.remedy} if finding.remedy else {}
     return members | ({"exit_code": finding.error.exit_code} if finding.error else {})
 
 
-def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSetting]:
+def _read_settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSetting]:
     from sealpipe.doctor.machine import GivenSetting
 
-    def given(option: click.Option) -> GivenSetting:
+    def read_setting(option: click.Option) -> GivenSetting:
         name, source = option.name or "", ctx.get_parameter_source(option.name or "")
         if source is ParameterSource.DEFAULT_MAP:
             return GivenSetting(values[name], f"config file {context.run_config().path}", f"config file's {name}")
@@ -181,7 +183,7 @@ def _settings(ctx: click.Context, values: dict[str, Any]) -> dict[str, GivenSett
         return GivenSetting(values[name], option.opts[0] if source is ParameterSource.COMMANDLINE else "default")
 
     params = [param for param in ctx.command.params if isinstance(param, click.Option)]
-    return {param.name: given(param) for param in params if param.name in context.COMMON}
+    return {param.name: read_setting(param) for param in params if param.name in context.COMMON}
 
 
 class _DeferredErrors(AnyType):

@@ -50,7 +50,7 @@ class CodeCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, self._codes_last(args))
+            return super().parse_args(ctx, self._move_codes_last(args))
         except click.NoSuchOption as error:
             message = error.format_message()
         raise UsageError(
@@ -59,27 +59,27 @@ class CodeCommand(Command):
             f"`{ctx.command_path} -- CODE`",
         )
 
-    def _codes_last(self, args: list[str]) -> list[str]:
+    def _move_codes_last(self, args: list[str]) -> list[str]:
         """Move all words that are no options, and no values of options, behind `--`."""
         with_value = {
             name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts
         }
-        own: list[str] = []
+        options: list[str] = []
         codes: list[str] = []
-        left = iter(args)
-        for word in left:
+        remaining = iter(args)
+        for word in remaining:
             if word == "--":
-                codes += left
+                codes += remaining
             elif not _is_option(word):
                 codes.append(word)
             else:
-                own.append(word)
+                options.append(word)
                 if word in with_value:
-                    value = next(left, None)
+                    value = next(remaining, None)
                     if value is None:
                         return args  # click says so
-                    own.append(value)
-        return [*own, "--", *codes]
+                    options.append(value)
+        return [*options, "--", *codes]
 
 
 def _is_option(word: str) -> bool:
@@ -125,9 +125,9 @@ class SettingType(AnyType):
         try:
             return self._setting.parse(str(value))
         except UsageError as error:
-            raise type(error)(f"{self._given(param, ctx)}: {error.message}", remedy=error.remedy) from None
+            raise type(error)(f"{self._name_origin(param, ctx)}: {error.message}", remedy=error.remedy) from None
 
-    def _given(self, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def _name_origin(self, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The option, or the variable or the config file's name that stands for it."""
         source = ctx.get_parameter_source(param.name) if ctx is not None and param is not None and param.name else None
         if source is ParameterSource.ENVIRONMENT and param is not None and isinstance(param.envvar, str):
@@ -141,14 +141,14 @@ def options(
     command: str, only: Sequence[str] | None = None, common: Sequence[str] | None = None
 ) -> Callable[[Function], Function]:
     """Add the options of a command (all of its table, or `only` some), and the global ones (all, or `common`)."""
-    own = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
+    command_settings = [setting for setting in COMMANDS.get(command, ()) if only is None or setting.name in only]
     shared = [setting for setting in GLOBAL if not setting.secret and (common is None or setting.name in common)]
 
     def decorate(function: Function) -> Function:
         for setting in reversed(shared):
-            function = _option(setting, "")(function)
-        for setting in reversed(own):
-            function = _option(setting, command)(function)
+            function = _make_option(setting, "")(function)
+        for setting in reversed(command_settings):
+            function = _make_option(setting, command)(function)
         return function
 
     return decorate
@@ -175,16 +175,16 @@ def call_arguments(command: str, call: type[Any], values: Mapping[str, Any], but
     return {name: value for name, value in named.items() if name in call.__dataclass_fields__ and name not in but}
 
 
-def _option(setting: Setting, command: str) -> Callable[[Function], Function]:
+def _make_option(setting: Setting, command: str) -> Callable[[Function], Function]:
     names = [setting.name, setting.option, *([setting.short] if setting.short else [])]
-    shown: dict[str, Any] = {"help": setting.help, "envvar": setting.variable(command)}
+    default_text: dict[str, Any] = {"help": setting.help, "envvar": setting.get_variable(command)}
     if setting.flag:
-        return click.option(*names, is_flag=True, **shown)
+        return click.option(*names, is_flag=True, **default_text)
     if setting.choices:
         kind: AnyType = OneOf(setting.choices)
     else:
         kind = SettingType(setting)
-        shown["metavar"] = setting.metavar
+        default_text["metavar"] = setting.metavar
     if setting.default is not None:
-        shown |= {"default": setting.default, "show_default": True}
-    return click.option(*names, type=kind, multiple=setting.multiple, **shown)
+        default_text |= {"default": setting.default, "show_default": True}
+    return click.option(*names, type=kind, multiple=setting.multiple, **default_text)

@@ -22,46 +22,46 @@ def plugins(**values: Any) -> None:
     from sealpipe.cli import plugins
 
     registry = context.make_registry()
-    rows = [_members(each) for each in registry.listing()]
-    rows += [_command(name, each) for name, each in sorted(plugins.find_commands(registry).items())]
+    rows = [_to_members(each) for each in registry.list_plugins()]
+    rows += [_describe_command(name, each) for name, each in sorted(plugins.find_commands(registry).items())]
     if values["output"] == "json":
         problems = [{"plugin": name, "problem": problem} for name, problem in registry.problems.items()]
         render.print_json({"plugins": rows, "problems": problems})
         return
     width = max(len(row["name"]) for row in rows)
-    lines = [line for row in rows for line in _lines(row, width, details=values["all"])]
-    lines += _common() if values["all"] else []
+    lines = [line for row in rows for line in _format_lines(row, width, details=values["all"])]
+    lines += _list_common_parameters() if values["all"] else []
     render.print_lines(map(render.escape, lines))
     plugins.print_problems(registry)
 
 
-def _members(each: Any) -> dict[str, Any]:
-    from sealpipe.doctor.plugins import missing_requirements
-    from sealpipe.registry.calls import install_command
+def _to_members(plugin: Any) -> dict[str, Any]:
+    from sealpipe.doctor.plugins import find_missing_requirements
+    from sealpipe.registry.calls import format_install_command
 
-    info, lacking = each.info, missing_requirements(each.info.needs)
+    info, missing = plugin.info, find_missing_requirements(plugin.info.needs)
     return {
-        "kind": each.kind,
+        "kind": plugin.kind,
         "name": info.name,
         "summary": info.summary,
-        "from": f"{each.origin} {each.version}".strip() or "built in",
-        "plugin": each.plugin or None,
+        "from": f"{plugin.origin} {plugin.version}".strip() or "built in",
+        "plugin": plugin.plugin or None,
         "needs": list(info.needs),
-        "missing": lacking,
-        "install": install_command(info) if lacking else None,
+        "missing": missing,
+        "install": format_install_command(info) if missing else None,
         "params": dict(getattr(info, "params", {})),
         "capabilities": list(info.capabilities),
         "format": getattr(info, "format", "") or None,
     }
 
 
-def _command(name: str, each: Any) -> dict[str, Any]:
+def _describe_command(name: str, command: Any) -> dict[str, Any]:
     return {
         "kind": "command",
         "name": name,
-        "summary": each.command.get_short_help_str(),
-        "from": f"{each.origin} {each.version}".strip(),
-        "plugin": each.plugin,
+        "summary": command.command.get_short_help_str(),
+        "from": f"{command.origin} {command.version}".strip(),
+        "plugin": command.plugin,
         "needs": [],
         "missing": [],
         "install": None,
@@ -71,7 +71,7 @@ def _command(name: str, each: Any) -> dict[str, Any]:
     }
 
 
-def _lines(row: dict[str, Any], width: int, *, details: bool) -> list[str]:
+def _format_lines(row: dict[str, Any], width: int, *, details: bool) -> list[str]:
     flaw = f"  (not installed: {', '.join(row['missing'])}; {row['install']})" if row["missing"] else ""
     lines = [f"{row['kind']:<7}  {row['name']:<{width}}  {row['from']}  {row['summary']}{flaw}"]
     if details:
@@ -82,7 +82,7 @@ def _lines(row: dict[str, Any], width: int, *, details: bool) -> list[str]:
     return lines
 
 
-def _common() -> list[str]:
+def _list_common_parameters() -> list[str]:
     from sealpipe.reference import PARAMETERS
 
     return ["every source", *(f"    ?{name}=  {text}" for name, text in PARAMETERS.items())]
@@ -96,8 +96,8 @@ def find_commands(registry: Registry) -> dict[str, Any]:
     """Find all plugin commands, by name. Looks up all entry points."""
     from sealpipe.cli import COMMANDS
 
-    found = registry.commands(click.Group, lambda name: name in COMMANDS)
-    return {name: each for name, each in found.items() if isinstance(each.command, click.Command)}
+    commands = registry.list_commands(click.Group, lambda name: name in COMMANDS)
+    return {name: each for name, each in commands.items() if isinstance(each.command, click.Command)}
 
 
 def find_command(name: str) -> click.Command | None:

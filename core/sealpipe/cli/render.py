@@ -43,12 +43,12 @@ def print_result(text: str) -> None:
 
 def print_lines(rows: Iterable[str]) -> None:
     """Print lines on stdout; text from outside in them controls neither a terminal nor a CI system."""
-    print_result("".join(f"{_plain(row)}\n" for row in rows))
+    print_result("".join(f"{_escape_line(row)}\n" for row in rows))
 
 
 def print_json(members: Mapping[str, Any]) -> None:
     """Print the result as one line of JSON."""
-    print_result(_json(members))
+    print_result(_to_json(members))
 
 
 def print_json_rows(rows: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
@@ -56,7 +56,7 @@ def print_json_rows(rows: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> No
     if isinstance(rows, Mapping):
         print_json(rows)
         return
-    print_result("[" + ",".join(_json(row).rstrip("\n") for row in rows) + "]\n")
+    print_result("[" + ",".join(_to_json(row).rstrip("\n") for row in rows) + "]\n")
 
 
 def print_page(
@@ -69,8 +69,8 @@ def print_page(
 ) -> None:
     """Print a page of a list: a line a row, or JSON with the rows under `name`."""
     if values["output"] == "json":
-        figures = {each: getattr(page.pagination, each) for each in ("page", "limit", "total_pages", "total")}
-        print_json({name: [members(row) for row in page.items], "pagination": figures})
+        pagination = {each: getattr(page.pagination, each) for each in ("page", "limit", "total_pages", "total")}
+        print_json({name: [members(row) for row in page.items], "pagination": pagination})
         return
     print_lines(line(row) for row in page.items)
     number, total = values["page"] or 1, page.pagination.total_pages
@@ -82,8 +82,8 @@ def print_note(text: str) -> None:
     """Print a line for people on stderr."""
     try:
         if sys.stderr is not None:
-            told = redact(text).split("\n")
-            _write(sys.stderr.fileno(), "".join(f"{_plain(line)}\n" for line in told))
+            lines = redact(text).split("\n")
+            _write(sys.stderr.fileno(), "".join(f"{_escape_line(line)}\n" for line in lines))
     except OSError:
         pass  # nobody reads it: the exit code still says how it ended
 
@@ -91,7 +91,7 @@ def print_note(text: str) -> None:
 def print_status(text: str) -> None:
     """Replace the status line on stderr; for a terminal only."""
     with suppress(OSError, AttributeError):
-        _write(sys.stderr.fileno(), f"\r{_plain(text)}\x1b[K")
+        _write(sys.stderr.fileno(), f"\r{_escape_line(text)}\x1b[K")
 
 
 def is_terminal() -> bool:
@@ -101,9 +101,9 @@ def is_terminal() -> bool:
 
 def print_error(error: SealpipeError, *, as_json: bool) -> None:
     """Print an error and its remedy; as JSON one object, the last line on stderr."""
-    notes = _notes(error)
+    notes = _list_notes(error)
     if as_json:
-        print_note(_json({"error": describe_error(error)}).rstrip("\n"))
+        print_note(_to_json({"error": describe_error(error)}).rstrip("\n"))
         return
     print_note(f"sealpipe: {error.message}")
     locator = getattr(error, "locator", "")
@@ -122,7 +122,7 @@ def describe_error(error: SealpipeError) -> dict[str, Any]:
         "type": type(error).__name__,
         "message": error.message,
         "remedy": error.remedy,
-        "notes": _notes(error) or None,
+        "notes": _list_notes(error) or None,
         "exit_code": error.exit_code,
         "outbox_id": getattr(error, "outbox_id", None),
     }
@@ -136,7 +136,7 @@ def describe_error(error: SealpipeError) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value not in (None, "")}
 
 
-def _notes(error: SealpipeError) -> list[str]:
+def _list_notes(error: SealpipeError) -> list[str]:
     """Our notes on an error, without those that repeat its outbox entry."""
     entry = getattr(error, "outbox_id", None)
     return [line for line in Note.on(error) if not entry or entry not in line]
@@ -145,7 +145,7 @@ def _notes(error: SealpipeError) -> list[str]:
 def escape(value: object) -> str:
     """Escape control characters in text from outside."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True)
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def redact(text: str) -> str:
@@ -177,13 +177,13 @@ def escape_json(text: str) -> str:
     return ci_systems.escape_json(json.dumps(text))[1:-1]
 
 
-def _json(members: Mapping[str, Any]) -> str:
+def _to_json(members: Mapping[str, Any]) -> str:
     # ASCII only: a terminal's control characters, and those of bidirectional text, stay escaped. What the service
     # says may be among the members: it does not say our schema.
     return ci_systems.escape_json(json.dumps({"schema": SCHEMA, **members} | {"schema": SCHEMA})) + "\n"
 
 
-def _plain(line: str) -> str:
+def _escape_line(line: str) -> str:
     """Escape a line for a terminal and a CI system; tabs between its cells stay."""
     if not line.replace("\t", "").isprintable():
         line = "\t".join(escape(cell) for cell in line.split("\t"))

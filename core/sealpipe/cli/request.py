@@ -35,7 +35,7 @@ def request(**values: Any) -> None:
     _check_seed(values)
     _warn_of_typos(asked.form)
     session = context.make_session(values)
-    with Client.of_session(session) as client:
+    with Client.from_session(session) as client:
         outbox = context.open_outbox(values, session.credential)
         made = client.run(requesting.request(session, asked, outbox, deliver=to))
         deliver.finish(client, made, to, disclosure.NO_DISCLOSURE, as_json=values["output"] == "json")

@@ -8,7 +8,7 @@ import click
 
 from sealpipe.cli import context, render
 from sealpipe.cli.options import CodeCommand, SettingsGroup, options
-from sealpipe.cli.requests_list import describe, known_keys, line, list_requests
+from sealpipe.cli.requests_list import describe, format_line, list_requests, name_known_keys
 from sealpipe.times import format_time
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ requests.add_command(list_requests)
 def show(code: str, **values: Any) -> None:
     """Show what the service knows about a request. Changes nothing."""
     with context.open_client(values) as client:
-        known = known_keys(client)
+        known = name_known_keys(client)
         row = client.get_request(context.resolve_request_code(client, code))
     if values["output"] == "json":
         render.print_json(describe(row, known))
     else:
-        render.print_lines([line(row, known)])
+        render.print_lines([format_line(row, known)])
 
 
 @requests.command(cls=CodeCommand)
@@ -50,13 +50,13 @@ def submissions(code: str, **values: Any) -> None:
     """
     with context.open_client(values) as client:
         code = context.resolve_request_code(client, code)
-        found = client.list_submissions(code)
+        page = client.list_submissions(code)
     if values["output"] == "json":
-        rows = [_submitted(row) for row in found.items]
-        render.print_json({"short_code": code, "submissions": rows, "count": found.count, "skipped": found.skipped})
+        rows = [_describe_submission(row) for row in page.items]
+        render.print_json({"short_code": code, "submissions": rows, "count": page.count, "skipped": page.skipped})
     else:
-        render.print_lines(map(_submitted_line, found.items))
-    _note_skipped(found.skipped)
+        render.print_lines(map(_format_submission, page.items))
+    _note_skipped(page.skipped)
 
 
 @requests.command(cls=CodeCommand)
@@ -68,9 +68,9 @@ def expire(code: str, **values: Any) -> None:
     Also stores the ciphertext of every submission in the state directory.
     """
     with context.open_client(values) as client:
-        keep = context.state_folder(values, "requests")
+        keep = context.find_state_folder(values, "requests")
         ended = client.expire_request(context.resolve_request_code(client, code, keep), keep=keep)
-    _tell(ended, as_json=values["output"] == "json")
+    _print_ended(ended, as_json=values["output"] == "json")
 
 
 @requests.command(cls=CodeCommand)
@@ -85,40 +85,42 @@ def purge(code: str, confirm: str | None, **values: Any) -> None:
     from sealpipe.flows.short_codes import confirm_code
     from sealpipe.wire.encoding import names
 
-    meant = confirm_code(code, confirm or "")
-    confirmed = meant if names(confirm or "", meant) else confirm or ""
+    code_to_purge = confirm_code(code, confirm or "")
+    confirmed = code_to_purge if names(confirm or "", code_to_purge) else confirm or ""
     with context.open_client(values) as client:
-        ended = client.purge_request(meant, confirm=confirmed, keep=context.state_folder(values, "requests"))
-    _tell(ended, as_json=values["output"] == "json")
+        ended = client.purge_request(
+            code_to_purge, confirm=confirmed, keep=context.find_state_folder(values, "requests")
+        )
+    _print_ended(ended, as_json=values["output"] == "json")
 
 
-def _submitted(row: Submission) -> dict[str, Any]:
+def _describe_submission(row: Submission) -> dict[str, Any]:
     created = None if row.created_at is None else format_time(row.created_at)
-    told = {"short_code": row.short_code, "created_at": created, "bytes": _size(row), "data": row.data}
-    return {**row.extra, **told, "encryption_type": row.encryption_type}
+    members = {"short_code": row.short_code, "created_at": created, "bytes": _measure_box(row), "data": row.data}
+    return {**row.extra, **members, "encryption_type": row.encryption_type}
 
 
-def _submitted_line(row: Submission) -> str:
+def _format_submission(row: Submission) -> str:
     created = UNKNOWN if row.created_at is None else format_time(row.created_at)
-    return "\t".join((render.escape(row.short_code or UNKNOWN), created, f"{_size(row)} bytes"))
+    return "\t".join((render.escape(row.short_code or UNKNOWN), created, f"{_measure_box(row)} bytes"))
 
 
-def _size(row: Submission) -> int:
+def _measure_box(row: Submission) -> int:
     """Bytes of the sealed box, without decoding it: it may be anything."""
     data = row.data or ""
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 
-def _tell(ended: EndedRequest, *, as_json: bool) -> None:
+def _print_ended(ended: EndedRequest, *, as_json: bool) -> None:
     code, count = render.escape(ended.short_code), len(ended.submissions)
-    ends = None if ended.expires_at is None else format_time(ended.expires_at)
-    said = {
+    expires_at = None if ended.expires_at is None else format_time(ended.expires_at)
+    description = {
         "expired": f"expired {code}",
         "already-expired": f"{code} was already expired",
-        "expiring": f"{code} expires at {ends}, too soon to expire it safely; run this again after that",
+        "expiring": f"{code} expires at {expires_at}, too soon to expire it safely; run this again after that",
         "deleted": f"purged {code}",
     }
-    render.print_note(said[ended.outcome])
+    render.print_note(description[ended.outcome])
     render.print_note(f"kept {render.count(count, 'submission')}, {ended.late} of them late, in {ended.kept_in}")
     _note_skipped(ended.skipped)
     if as_json:
@@ -126,7 +128,7 @@ def _tell(ended: EndedRequest, *, as_json: bool) -> None:
             {
                 "short_code": ended.short_code,
                 "outcome": ended.outcome,
-                "expires_at": ends,
+                "expires_at": expires_at,
                 "kept": count,
                 "late": ended.late,
                 "skipped": ended.skipped,

@@ -30,12 +30,12 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
     lists all requests that still need the previous key, and exits with 15 if any remain.
     """
     with context.open_client(values) as client:
-        known = known_keys(client)
-        asked = {**values, "all": values["all"] or sealed_to is not None}
+        known = name_known_keys(client)
+        wanted_page = {**values, "all": values["all"] or sealed_to is not None}
         fetch = _list_active if status == "active" else _list_expired
-        found = fetch(client, asked, sealed_to)
+        found = fetch(client, wanted_page, sealed_to)
     render.print_page(
-        "requests", found, values, members=lambda row: describe(row, known), line=lambda row: line(row, known)
+        "requests", found, values, members=lambda row: describe(row, known), line=lambda row: format_line(row, known)
     )
     if sealed_to == "previous" and found.items:
         count = render.count(len(found.items), "request")
@@ -47,18 +47,23 @@ def list_requests(status: str, sealed_to: str | None, **values: Any) -> None:
 
 def describe(row: RequestInfo, known: Mapping[str, str]) -> dict[str, Any]:
     """Return a request as JSON members. `known` are the names of our public keys."""
-    ends = None if row.expires_at is None else format_time(row.expires_at)
-    own = {"short_code": row.short_code, "expires_at": ends, "public_key": row.public_key, "key": _key(row, known)}
-    return {**row.extra, **own}
+    expires_at = None if row.expires_at is None else format_time(row.expires_at)
+    key_name = {
+        "short_code": row.short_code,
+        "expires_at": expires_at,
+        "public_key": row.public_key,
+        "key": _name_key(row, known),
+    }
+    return {**row.extra, **key_name}
 
 
-def line(row: RequestInfo, known: Mapping[str, str]) -> str:
+def format_line(row: RequestInfo, known: Mapping[str, str]) -> str:
     """Return a request as a line: code, tab, expiry, tab, key."""
-    ends = "expired" if row.expires_at is None else format_time(row.expires_at)
-    return "\t".join((render.escape(row.short_code), ends, _key(row, known) or "-"))
+    expires_at = "expired" if row.expires_at is None else format_time(row.expires_at)
+    return "\t".join((render.escape(row.short_code), expires_at, _name_key(row, known) or "-"))
 
 
-def known_keys(client: Client) -> dict[str, str]:
+def name_known_keys(client: Client) -> dict[str, str]:
     """Return the public keys of this environment's credentials, and their names."""
     return {each.public_key: each.name for each in reversed(_key_pairs(client))}
 
@@ -72,7 +77,7 @@ def _key_pairs(client: Client) -> tuple[OpeningKey, ...]:
     return client.run(load_keys(session, "credential")) if has else ()
 
 
-def _key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
+def _name_key(row: RequestInfo, known: Mapping[str, str]) -> str | None:
     """The name of the key that a request is sealed to; None if that is not known."""
     return known.get(row.public_key, "other") if row.public_key and known else None
 
@@ -149,8 +154,8 @@ def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo
     if which is None:
         return rows
     keys = _key_pairs(client)
-    wanted = next((each for each in keys if each.name == which), None)
-    if wanted is None:
+    wanted_keys = next((each for each in keys if each.name == which), None)
+    if wanted_keys is None:
         variable = "SEALPIPE_API_KEY_PREVIOUS" if which == "previous" else "SEALPIPE_API_KEY"
         raise SettingError(f"{variable} is not set, or has no custody secret", remedy=f"set {variable}")
     if len({each.public_key for each in keys}) < len(keys):
@@ -158,15 +163,17 @@ def _select_sealed(client: Client, which: str | None, rows: Iterable[RequestInfo
             "SEALPIPE_API_KEY and SEALPIPE_API_KEY_PREVIOUS are the same key",
             remedy="set SEALPIPE_API_KEY_PREVIOUS to the key before it, or unset it",
         )
-    found = []
+    key_name = []
     for row in rows:
-        public_key = row.public_key if row.expires_at is not None else _key_of_expired(client, row.short_code, keys)
-        if public_key == wanted.public_key:
-            found.append(replace(row, public_key=public_key))
-    return found
+        public_key = (
+            row.public_key if row.expires_at is not None else _find_key_of_expired(client, row.short_code, keys)
+        )
+        if public_key == wanted_keys.public_key:
+            key_name.append(replace(row, public_key=public_key))
+    return key_name
 
 
-def _key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...]) -> str | None:
+def _find_key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...]) -> str | None:
     """The key that opens a submission of a request; None if none does."""
     from sealpipe.flows.collect.open import open_submission
     from sealpipe.flows.collect.result import OpenedSubmission
@@ -175,8 +182,8 @@ def _key_of_expired(client: Client, short_code: str, keys: tuple[OpeningKey, ...
         items = client.list_submissions(short_code).items
     except NotFoundError:
         return None  # purged since it was listed
-    for item in items:
+    for submission in items:
         for each in keys:
-            if isinstance(open_submission(item, [each], client.session.credential.tag), OpenedSubmission):
+            if isinstance(open_submission(submission, [each], client.session.credential.tag), OpenedSubmission):
                 return each.public_key
     return None

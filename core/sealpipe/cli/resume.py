@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sealpipe.state.entry import Entry
     from sealpipe.state.outbox import Outbox
 
-FIRST = (11, 14, 13, 15)
+EXIT_CODE_PRIORITY = (11, 14, 13, 15)
 """Which exit code stands for several at once (DESIGN section 3)."""
 
 
@@ -45,38 +45,44 @@ def _finish_all(entry_id: str | None, values: dict[str, Any]) -> None:
 
     session = context.make_session(values)
     outbox = context.open_outbox(values, session.credential)
-    names = [entry_id] if entry_id else [listed.id for listed in outbox.list(every_run=values["all"])]
+    names = [entry_id] if entry_id else [entries.id for entries in outbox.list(every_run=values["all"])]
     errors: list[SealpipeError] = []
-    with Client.of_session(session) as client:
+    with Client.from_session(session) as client:
         for name in names:
             try:
-                _finish(client, outbox, name, values, asked_for=entry_id is not None)
+                _finish(client, outbox, name, values, is_named=entry_id is not None)
             except SealpipeError as error:
                 errors.append(error)
     if not names:
         render.print_note("nothing to resume")
-    errors.sort(key=lambda error: FIRST.index(error.exit_code) if error.exit_code in FIRST else len(FIRST))
-    for other in errors[1:]:
-        render.print_note(f"sealpipe: {other.message}")
+    errors.sort(
+        key=lambda error: (
+            EXIT_CODE_PRIORITY.index(error.exit_code)
+            if error.exit_code in EXIT_CODE_PRIORITY
+            else len(EXIT_CODE_PRIORITY)
+        )
+    )
+    for later in errors[1:]:
+        render.print_note(f"sealpipe: {later.message}")
     if errors:
         raise errors[0]
 
 
-def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, asked_for: bool) -> None:
+def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *, is_named: bool) -> None:
     from sealpipe.cli import deliver, disclosure
     from sealpipe.flows.resume import resume as resuming
     from sealpipe.state.entry import keep_entry_on_error
 
     entry = outbox.open(name)
     if isinstance(entry, str):
-        if asked_for:
-            why = "is in use by another process" if entry == "busy" else "does not exist"
-            raise StateError(f"outbox entry {name} {why}", remedy="list all entries: `sealpipe resume --list --all`")
+        if is_named:
+            reason = "is in use by another process" if entry == "busy" else "does not exist"
+            raise StateError(f"outbox entry {name} {reason}", remedy="list all entries: `sealpipe resume --list --all`")
         return
     to = entry.meta.get("deliver") or {}
     sends_link = any(row[0] == "link" for row in entry.meta.get("recipients", ()))
     with keep_entry_on_error(entry):
-        leave = disclosure.plan_disclosure(
+        gate = disclosure.plan_disclosure(
             f"the link of outbox entry {name}",
             "resume it outside CI",
             printing=values["print"],
@@ -85,26 +91,32 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
             addresses=[entry.meta["base_url"], entry.meta["link_base_url"]],
         )
     share = client.run(resuming(client.session, entry, resend=values["resend"]))
-    deliver.finish(client, share, to, leave, as_json=values["output"] == "json", resend=values["resend"])
+    deliver.finish(client, share, to, gate, as_json=values["output"] == "json", resend=values["resend"])
 
 
 def _print_entries(values: dict[str, Any]) -> None:
     """List the outbox and change nothing. An entry that cannot be opened shows what is stored outside the seal."""
     from sealpipe.times import format_time
 
-    outbox = context.open_outbox(values, _credential(values))
+    outbox = context.open_outbox(values, _load_credential(values))
     rows: list[dict[str, Any]] = []
     for listed in outbox.list(every_run=values["all"]):
         row: dict[str, Any] = {"id": listed.id, "key_id": listed.key_id, "created_at": format_time(listed.created_at)}
-        row |= {"run": listed.run, "kind": None, "short_code": None, "left": None, **_sealed_members(outbox, listed.id)}
+        row |= {
+            "run": listed.run,
+            "kind": None,
+            "short_code": None,
+            "left": None,
+            **_read_sealed_members(outbox, listed.id),
+        }
         rows.append(row | ({"damage": listed.damage} if listed.damage else {}))
     if values["output"] == "json":
         render.print_json({"entries": rows})
         return
-    render.print_lines(map(_line, rows))
+    render.print_lines(map(_format_line, rows))
 
 
-def _line(row: dict[str, Any]) -> str:
+def _format_line(row: dict[str, Any]) -> str:
     if "damage" in row:
         return f"{row['id']}\tdamaged: {row['damage']}"
     parts = [row["id"], row["created_at"], f"key {row['key_id']}"]
@@ -115,17 +127,17 @@ def _line(row: dict[str, Any]) -> str:
     return "\t".join(render.escape(part) for part in parts)
 
 
-def _credential(values: dict[str, Any]) -> Credential | None:
+def _load_credential(values: dict[str, Any]) -> Credential | None:
     from sealpipe.flows.session import open_credential
 
     try:
-        key = context.run_config().api_key(values["api_key_file"])
+        key = context.run_config().read_api_key(values["api_key_file"])
         return open_credential(key, values["service_tag"]) if key else None
     except SealpipeError:
         return None  # the list needs none
 
 
-def _sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
+def _read_sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
     try:
         entry = outbox.open(entry_id)
     except SealpipeError:
@@ -133,26 +145,28 @@ def _sealed_members(outbox: Outbox, entry_id: str) -> dict[str, Any]:
     if isinstance(entry, str):
         return {"left": [{"what": "entry", "to": "the service", "state": entry}]}
     try:
-        code = (entry.answered or {}).get("short_code")
-        return {"kind": entry.meta["kind"], "short_code": code, "left": _unfinished(entry)}
+        code = (entry.response or {}).get("short_code")
+        return {"kind": entry.meta["kind"], "short_code": code, "left": _list_unfinished(entry)}
     finally:
         entry.close()
 
 
-def _unfinished(entry: Entry) -> list[dict[str, str]]:
+def _list_unfinished(entry: Entry) -> list[dict[str, str]]:
     """What is still to do: the share or request itself, its messages, its files or its line on stdout."""
     recipients = entry.meta.get("recipients", ())
     states = [entry.deliveries.get(number, "pending") for number in range(len(recipients))]
-    steps = [] if entry.answered else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]
-    if not (entry.stored or entry.answered):
-        steps += [{"what": "fields", "to": shown, "state": "not stored"} for shown in entry.meta.get("also_to", ())]
+    steps = [] if entry.response else [{"what": entry.meta["kind"], "to": "the service", "state": "not answered"}]
+    if not (entry.is_stored or entry.response):
+        steps += [
+            {"what": "fields", "to": recipient, "state": "not stored"} for recipient in entry.meta.get("also_to", ())
+        ]
     steps += [
-        {"what": what, "to": to, "state": state}
-        for (what, _, _, to), state in zip(recipients, states, strict=True)
+        {"what": step, "to": to, "state": state}
+        for (step, _, _, to), state in zip(recipients, states, strict=True)
         if state != "sent"
     ]
     to = entry.meta.get("deliver") or {}
     if not to.get("link_file") and not to.get("seal_link") and all(row[0] != "link" for row in recipients):
         to = {**to, "stdout": "stdout"}
     files = {"link_file": "link", "seal_link": "sealed link", "receipt": "receipt", "stdout": "link"}
-    return steps + [{"what": what, "to": to[name], "state": "pending"} for name, what in files.items() if to.get(name)]
+    return steps + [{"what": step, "to": to[name], "state": "pending"} for name, step in files.items() if to.get(name)]

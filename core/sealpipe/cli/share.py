@@ -45,13 +45,13 @@ def share(ctx: click.Context, /, **values: Any) -> None:
         raise UsageError("--bind needs --seal-link", remedy="add --seal-link, or leave --bind out")
     to = {
         **deliver.check_targets(values["link_file"], values["receipt"]),
-        **deliver.seal_target(values["bind"], wanted=values["seal_link"]),
+        **deliver.describe_seal_target(values["bind"], wanted=values["seal_link"]),
     }
-    given = call_arguments("share", ShareOptions, values, but=_EXPIRY)
-    given["message_template"] = deliver.read_message_template(values["message_template"])
-    asked = ShareOptions(**given, **_choose_expiry(ctx, values))
+    fields = call_arguments("share", ShareOptions, values, but=_EXPIRY)
+    fields["message_template"] = deliver.read_message_template(values["message_template"])
+    share_options = ShareOptions(**fields, **_choose_expiry(ctx, values))
     session = context.make_session(values)
-    leave = disclosure.plan_disclosure(
+    gate = disclosure.plan_disclosure(
         "the link",
         "send it with --send, write it to a file with --link-file, or seal it with --seal-link",
         printing=values["print"],
@@ -63,26 +63,30 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     as_json = values["output"] == "json"
     with Driver(session) as driver:
         if values["dry_run"]:
-            _print_plan(asked, driver.run(sharing.rehearse(session, asked)), session, to, as_json=as_json)
+            _print_plan(
+                share_options, driver.run(sharing.plan_dry_run(session, share_options)), session, to, as_json=as_json
+            )
             return
         outbox = context.open_outbox(values, session.credential)
-        made = driver.run(sharing.share(session, asked, outbox, deliver=to))
-        deliver.finish(driver, made, to, leave, as_json=as_json)
+        made = driver.run(sharing.share(session, share_options, outbox, deliver=to))
+        deliver.finish(driver, made, to, gate, as_json=as_json)
 
 
 def _choose_expiry(ctx: click.Context, values: dict[str, Any]) -> dict[str, Any]:
     """Choose among three ways to set the expiry: flags win over the environment, that over the config file."""
-    given = {name: ctx.get_parameter_source(name) for name in (*_EXPIRY, "no_expiry") if values[name]}
-    nearest = [name for name, source in given.items() if source is min(given.values(), key=NEARNESS.index)]
-    if len(nearest) > 1:
-        names = " and ".join("--" + name.replace("_", "-") for name in nearest)
+    flags = {name: ctx.get_parameter_source(name) for name in (*_EXPIRY, "no_expiry") if values[name]}
+    nearest_source = [
+        name for name, source in flags.items() if source is min(flags.values(), key=SOURCE_PRIORITY.index)
+    ]
+    if len(nearest_source) > 1:
+        names = " and ".join("--" + name.replace("_", "-") for name in nearest_source)
         raise UsageError(f"{names} exclude each other", remedy="use only one of them")
-    if nearest == ["no_expiry"]:
+    if nearest_source == ["no_expiry"]:
         return {"expires_in": None}
-    return {name: values[name] for name in nearest}
+    return {name: values[name] for name in nearest_source}
 
 
-NEARNESS = (
+SOURCE_PRIORITY = (
     ParameterSource.COMMANDLINE,
     ParameterSource.ENVIRONMENT,
     ParameterSource.DEFAULT_MAP,
@@ -90,9 +94,9 @@ NEARNESS = (
 )
 
 
-def _print_plan(asked: ShareOptions, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
+def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets, *, as_json: bool) -> None:
     """Print what a dry run would do, without a value: the sources were read and the share was sealed for it."""
-    members = _plan_members(asked, sealed, session, to)
+    members = _describe_plan(options, sealed, session, to)
     if as_json:
         render.print_json(members)
         return
@@ -100,15 +104,15 @@ def _print_plan(asked: ShareOptions, sealed: SealedShare, session: Session, to: 
     lines += [f"  field {render.escape(row['key'])} ({row['type']})" for row in members["fields"]]
     names = ("title", "description", "expires_at", "views", "timed_view", "custody", "link_file", "receipt")
     lines += [f"  {name.replace('_', '-')}: {render.escape(members[name])}" for name in names if members[name]]
-    lines += [f"  notify-on: {','.join(asked.notify_on)}"] if asked.notify_on else []
+    lines += [f"  notify-on: {','.join(options.notify_on)}"] if options.notify_on else []
     lines += ["  passcode: yes"] if members["passcode"] else []
     lines += [f"  {row['what']} to {render.escape(row['to'])}" for row in members["send"]]
-    lines += [f"  also {render.escape(words)}" for words in sealed.write_notes]
+    lines += [f"  also {render.escape(words)}" for words in sealed.planned_writes]
     lines += [f"  {render.escape(remark)}" for remark in sealed.remarks]
     render.print_lines(lines)
 
 
-def _plan_members(asked: ShareOptions, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
+def _describe_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
     from sealpipe.times import format_time
 
     return {
@@ -116,17 +120,17 @@ def _plan_members(asked: ShareOptions, sealed: SealedShare, session: Session, to
         "base_url": session.base_url,
         "body_bytes": len(sealed.body),
         "fields": [{"key": key, "type": kind} for key, kind in sealed.labels],
-        "title": asked.title,
-        "description": asked.description,
+        "title": options.title,
+        "description": options.description,
         "expires_at": None if sealed.expires_at is None else format_time(sealed.expires_at),
-        "views": "unlimited" if asked.views is None else asked.views,
-        "timed_view": asked.timed_view,
-        "notify_on": asked.notify_on,
+        "views": "unlimited" if options.views is None else options.views,
+        "timed_view": options.timed_view,
+        "notify_on": options.notify_on,
         "passcode": sealed.passcode is not None,
-        "custody": asked.custody if sealed.wrap_at is not None else "none",
+        "custody": options.custody if sealed.wrap_at is not None else "none",
         "link_file": to["link_file"],
         "receipt": to["receipt"],
-        "send": [{"what": each.what, "to": str(each)} for each in sealed.recipients],
-        "also_to": sealed.write_notes,
+        "send": [{"what": each.content, "to": str(each)} for each in sealed.recipients],
+        "also_to": sealed.planned_writes,
         "remarks": sealed.remarks,
     }

@@ -33,7 +33,7 @@ def list_(**values: Any) -> None:
             lambda page, limit: client.list_shares(page=page, limit=limit),
             lambda limit: client.iter_shares(limit=limit),
         )
-    render.print_page("shares", found, values, members=_members, line=_line)
+    render.print_page("shares", found, values, members=_to_members, line=_format_line)
 
 
 @shares.command(cls=CodeCommand)
@@ -44,9 +44,9 @@ def show(code: str, **values: Any) -> None:
     with context.open_client(values) as client:
         row = client.get_share(context.resolve_share_code(client, code))
     if values["output"] == "json":
-        render.print_json(_members(row))
+        render.print_json(_to_members(row))
     else:
-        render.print_lines([_line(row)])
+        render.print_lines([_format_line(row)])
 
 
 @shares.command(cls=CodeCommand)
@@ -55,11 +55,13 @@ def show(code: str, **values: Any) -> None:
 def expire(code: str, **values: Any) -> None:
     """Expire a share now: its link stops working, for good. Not an error if the share is already expired."""
     with context.open_client(values) as client:
-        keep = _folder(values)
+        keep = _find_notes_folder(values)
         code = context.resolve_share_code(client, code, keep)
         ended = client.expire_share(code, keep=keep)
-    shown = render.escape(code)
-    render.print_note(f"expired {shown}" if ended.outcome == "expired" else f"{shown} was already expired")
+    escaped_code = render.escape(code)
+    render.print_note(
+        f"expired {escaped_code}" if ended.outcome == "expired" else f"{escaped_code} was already expired"
+    )
     if values["output"] == "json":
         render.print_json({"short_code": code, "outcome": ended.outcome})
 
@@ -75,61 +77,61 @@ def log(code: str, **values: Any) -> None:
     with context.open_client(values) as client:
         code = context.resolve_share_code(client, code)
         walk = iter_share_log(client.session, code)
-        while not walk.done:
-            entries += client.run(walk.next_page())
+        while not walk.is_done:
+            entries += client.run(walk.fetch_next())
     if walk.first is None:
         render.print_note("this service has no access log")
     if values["output"] == "json":
-        render.print_json(_log_members(code, walk.first, entries))
+        render.print_json(_describe_log(code, walk.first, entries))
     else:
-        render.print_lines(map(_log_line, entries))
+        render.print_lines(map(_format_access, entries))
 
 
-def _folder(values: dict[str, Any]) -> Path | None:
+def _find_notes_folder(values: dict[str, Any]) -> Path | None:
     """Where expired shares are recorded on this machine; None if there is no state directory."""
     from sealpipe.errors import StateError
 
     try:
-        return context.state_folder(values, "shares")
+        return context.find_state_folder(values, "shares")
     except StateError:
         return None
 
 
-def _members(row: ShareInfo) -> dict[str, Any]:
-    ends = None if row.expires_at is None else format_time(row.expires_at)
+def _to_members(row: ShareInfo) -> dict[str, Any]:
+    expires_at = None if row.expires_at is None else format_time(row.expires_at)
     unknown = {} if row.expiry_known else {"expiry_known": False}
-    return {**row.extra, "short_code": row.short_code, "expires_at": ends, **unknown}
+    return {**row.extra, "short_code": row.short_code, "expires_at": expires_at, **unknown}
 
 
-def _line(row: ShareInfo) -> str:
-    ends = render.describe_expiry(row.expires_at, known=row.expiry_known).removeprefix("expires ")
-    return f"{render.escape(row.short_code)}\t{ends}"
+def _format_line(row: ShareInfo) -> str:
+    expires_at = render.describe_expiry(row.expires_at, known=row.expiry_known).removeprefix("expires ")
+    return f"{render.escape(row.short_code)}\t{expires_at}"
 
 
-def _log_members(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:
+def _describe_log(code: str, first: AccessLog | None, entries: list[Access]) -> dict[str, Any]:
     if first is None:
         return {"offered": False, "short_code": code, "entries": []}
     return {
         "offered": True,
         "short_code": first.short_code,
-        "entries": [_access_members(entry) for entry in entries],
+        "entries": [_describe_access(entry) for entry in entries],
         "retention_days": first.retention_days,
-        "effective_from": _time(first.effective_from),
-        "effective_to": _time(first.effective_to),
+        "effective_from": _format_time(first.effective_from),
+        "effective_to": _format_time(first.effective_to),
     }
 
 
-def _access_members(entry: Access) -> dict[str, Any]:
+def _describe_access(entry: Access) -> dict[str, Any]:
     names = ("accessed_ip", "platform", "user_agent", "failed_passcode", "signed_in")
-    told = {name: getattr(entry, name) for name in names}
-    return {**entry.extra, "accessed_at": _time(entry.accessed_at), **told}
+    members = {name: getattr(entry, name) for name in names}
+    return {**entry.extra, "accessed_at": _format_time(entry.accessed_at), **members}
 
 
-def _log_line(entry: Access) -> str:
-    what = "failed passcode" if entry.failed_passcode else "opened"
-    cells = (_time(entry.accessed_at), what, entry.accessed_ip, entry.platform, entry.user_agent)
+def _format_access(entry: Access) -> str:
+    event = "failed passcode" if entry.failed_passcode else "opened"
+    cells = (_format_time(entry.accessed_at), event, entry.accessed_ip, entry.platform, entry.user_agent)
     return "\t".join("-" if cell is None else render.escape(cell) for cell in cells)
 
 
-def _time(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)

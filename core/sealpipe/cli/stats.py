@@ -22,46 +22,47 @@ def stats(**values: Any) -> None:
     Draws bars on a terminal; elsewhere prints a line per day: date, tab, views.
     """
     with context.open_client(values) as client:
-        told = client.get_stats()
+        figures = client.get_stats()
     if values["output"] == "json":
-        render.print_json(_members(told))
+        render.print_json(_to_members(figures))
     elif sys.stdout is not None and sys.stdout.isatty():
         import shutil
 
         block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
-        render.print_result(chart(told, shutil.get_terminal_size().columns, block))
+        render.print_result(draw_chart(figures, shutil.get_terminal_size().columns, block))
     else:
-        render.print_result("".join(f"{day}\t{views}\n" for day, views in _rows(told)))
-        render.print_note(_figures(told))
+        render.print_result("".join(f"{day}\t{views}\n" for day, views in _list_rows(figures)))
+        render.print_note(_format_totals(figures))
 
 
-def chart(told: Stats, columns: int, block: str) -> str:
+def draw_chart(figures: Stats, columns: int, block: str) -> str:
     """Draw a bar for each day, scaled to `columns`, and the figures below. Ends in a newline."""
-    rows = _rows(told)
+    rows = _list_rows(figures)
     digits = max((len(views) for _, views in rows), default=0)
-    most = max((max(0, views or 0) for _, views in told.daily_views), default=0)
-    room = max(1, min(columns, 100) - len("2026-01-01  ") - digits - 2)
+    highest = max((max(0, views or 0) for _, views in figures.daily_views), default=0)
+    width = max(1, min(columns, 100) - len("2026-01-01  ") - digits - 2)
     lines = []
-    for (day, shown), (_, views) in zip(rows, told.daily_views, strict=True):
+    for (day, shown), (_, views) in zip(rows, figures.daily_views, strict=True):
         # A day with any view has a bar, however short.
-        length = max(1, room * views // most) if views and views > 0 else 0
+        length = max(1, width * views // highest) if views and views > 0 else 0
         lines.append(f"{day}  {shown:>{digits}} {block * length}".rstrip())
-    return "\n".join([*lines, *([""] if lines else []), _figures(told)]) + "\n"
+    return "\n".join([*lines, *([""] if lines else []), _format_totals(figures)]) + "\n"
 
 
-def _rows(told: Stats) -> list[tuple[str, str]]:
-    return [(_shown(day), _shown(views)) for day, views in told.daily_views]
+def _list_rows(figures: Stats) -> list[tuple[str, str]]:
+    return [(_format_count(day), _format_count(views)) for day, views in figures.daily_views]
 
 
-def _figures(told: Stats) -> str:
-    return f"{_shown(told.active)} active, {_shown(told.expired)} expired, {_shown(told.total_viewed)} views in total"
+def _format_totals(figures: Stats) -> str:
+    active, expired, views = map(_format_count, (figures.active, figures.expired, figures.total_viewed))
+    return f"{active} active, {expired} expired, {views} views in total"
 
 
-def _shown(value: object) -> str:
+def _format_count(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _members(told: Stats) -> dict[str, Any]:
-    days = [{"date": None if day is None else str(day), "count": views} for day, views in told.daily_views]
-    shares = {"active": told.active, "expired": told.expired, "total_viewed": told.total_viewed}
+def _to_members(figures: Stats) -> dict[str, Any]:
+    days = [{"date": None if day is None else str(day), "count": views} for day, views in figures.daily_views]
+    shares = {"active": figures.active, "expired": figures.expired, "total_viewed": figures.total_viewed}
     return {"shares": shares, "daily_views": days}

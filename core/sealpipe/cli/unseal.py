@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from sealpipe.secret import Secret
     from sealpipe.secret_scan import CustodyGate
 
-_NEEDED = ("api_key_file", "service_tag", "ca_file", "output")
+_COMMON_OPTIONS = ("api_key_file", "service_tag", "ca_file", "output")
 
 
 @click.command(cls=Command)
 @click.argument("sealed", metavar="SEALED", envvar="SEALPIPE_SEALED_LINK")
-@options("unseal", common=_NEEDED)
+@options("unseal", common=_COMMON_OPTIONS)
 def unseal(sealed: str, **values: Any) -> None:
     """Open a link that `share --seal-link` sealed, with the same credential. Makes no connection.
 
@@ -38,7 +38,7 @@ def unseal(sealed: str, **values: Any) -> None:
     from sealpipe.secret_scan import CustodyGate
     from sealpipe.wire.encoding import names
 
-    leave = disclosure.plan_disclosure(
+    gate_to_stdout = disclosure.plan_disclosure(
         "the link",
         "write it to a file with --link-file",
         printing=values["print"],
@@ -46,7 +46,7 @@ def unseal(sealed: str, **values: Any) -> None:
     )
     to = deliver.check_targets(values["link_file"], None)
     config = context.run_config()
-    credential = open_credential(config.api_key(values["api_key_file"]), values["service_tag"])
+    credential = open_credential(config.read_api_key(values["api_key_file"]), values["service_tag"])
     previous = config.previous_api_key
     code = sealed_link.read_short_code(sealed)
     keys = [credential, *([open_previous(previous)] if previous else [])]
@@ -61,11 +61,11 @@ def unseal(sealed: str, **values: Any) -> None:
         return sealed_link.unseal(sealed, *keys, bind=values["bind"])
 
     gate = CustodyGate(*keys)
-    link = _overseen(partial(context.make_registry, values["ca_file"]), gate, code, opening)
+    link = _unseal_under_policy(partial(context.make_registry, values["ca_file"]), gate, code, opening)
     path = to["link_file"]
     registered = partial(context.make_registry, values["ca_file"])
     if path is not None:
-        disclosure.mask(registered, disclosure.link_parts(link))
+        disclosure.mask(registered, disclosure.list_link_parts(link))
         try:
             deliver.write_file(path, link.reveal() + "\n")
         except OSError as error:
@@ -75,10 +75,14 @@ def unseal(sealed: str, **values: Any) -> None:
         if values["output"] == "json":
             render.print_json({"link": None, "link_file": path})
         return
-    leave.write(registered, disclosure.link_parts(link), lambda: _show(link, as_json=values["output"] == "json"))
+    gate_to_stdout.write(
+        registered, disclosure.list_link_parts(link), lambda: _print_link(link, as_json=values["output"] == "json")
+    )
 
 
-def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, opened: Callable[[], Secret]) -> Secret:
+def _unseal_under_policy(
+    registry: Callable[[], Registry], custody_gate: CustodyGate, code: str, unseal: Callable[[], Secret]
+) -> Secret:
     """Open the link if policies allow it; observers learn of it before and after, with its short code."""
     from sealpipe.driver import run
     from sealpipe.flows import policy
@@ -86,22 +90,22 @@ def _overseen(registry: Callable[[], Registry], gate: CustodyGate, code: str, op
     from sealpipe.registry.stores import read_policy_hooks
 
     config = context.run_config()
-    watching = read_policy_hooks(config.user, config.machine)
-    if not watching:
-        return opened()
+    hooks = read_policy_hooks(config.user, config.machine)
+    if not hooks:
+        return unseal()
 
     def work() -> Flow[Secret]:
         yield from ()
-        return opened()
+        return unseal()
 
-    def nobody(*_: object) -> NoReturn:
+    def refuse_send(*_: object) -> NoReturn:
         raise AssertionError("opening a sealed link makes no connection")
 
-    session = policy.LocalContext(watching, cache(registry), gate)
-    return run(policy.run_under_policy(session, OutgoingAction("unseal", short_codes=(code,)), work()), nobody)
+    session = policy.LocalContext(hooks, cache(registry), custody_gate)
+    return run(policy.run_under_policy(session, OutgoingAction("unseal", short_codes=(code,)), work()), refuse_send)
 
 
-def _show(link: Secret, *, as_json: bool) -> None:
+def _print_link(link: Secret, *, as_json: bool) -> None:
     if as_json:
         render.print_json({"link": link.reveal(), "link_file": None})
     else:

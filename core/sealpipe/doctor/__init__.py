@@ -31,17 +31,17 @@ class Finding:
     error: SealpipeError | None = field(default=None, repr=False)
 
 
-def ok(check: str, detail: str) -> Finding:
+def report_ok(check: str, detail: str) -> Finding:
     """As it should be, or merely told."""
     return Finding(check, "ok", detail)
 
 
-def warning(check: str, detail: str, remedy: str = "") -> Finding:
+def report_warning(check: str, detail: str, remedy: str = "") -> Finding:
     """Something may not work."""
     return Finding(check, "warn", detail, remedy)
 
 
-def failure(check: str, error: SealpipeError) -> Finding:
+def report_failure(check: str, error: SealpipeError) -> Finding:
     """It does not work, for the reason that the error says."""
     return Finding(check, "fail", error.message, error.remedy, error)
 
@@ -51,4 +51,4 @@ def run_check(check: str, findings: Callable[[], Iterator[Finding]]) -> Iterator
     try:
         yield from findings()
     except SealpipeError as error:
-        yield failure(check, error)
+        yield report_failure(check, error)

@@ -13,11 +13,11 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any, Final
 
-from sealpipe.doctor import Finding, failure, ok
+from sealpipe.doctor import Finding, report_failure, report_ok
 from sealpipe.errors import UsageError, WireError
 from sealpipe.wire import encoding, envelope, fields, keys, link, sealed_box, tokens
 
-Given = Mapping[str, Any]
+VectorInput = Mapping[str, Any]
 Result = dict[str, Any]
 
 ROUNDS: Final = 8
@@ -28,41 +28,41 @@ _REMEDY: Final = "do not share with this installation: reinstall sealpipe and cr
 
 def check_conformance() -> Iterator[Finding]:
     """One line for each kind of vector that passes, and one for each vector that does not."""
-    yield ok("cryptography", _library())
-    by_kind: dict[str, list[Given]] = {kind: [] for kind in _KINDS}
-    for vector in vectors():
+    yield report_ok("cryptography", _describe_library())
+    by_kind: dict[str, list[VectorInput]] = {kind: [] for kind in _KINDS}
+    for vector in load_vectors():
         by_kind[vector["kind"]].append(vector)
     for kind, group in by_kind.items():
-        outcomes = [(vector["name"], _problem(vector)) for vector in group]
-        yield from _told(kind, outcomes or [("all", "no vector of this kind is installed")])
-    yield from _told("round trip", _round_trips())
+        outcomes = [(vector["name"], _find_problem(vector)) for vector in group]
+        yield from _report_outcomes(kind, outcomes or [("all", "no vector of this kind is installed")])
+    yield from _report_outcomes("round trip", _run_round_trips())
 
 
-def vectors() -> list[Given]:
+def load_vectors() -> list[VectorInput]:
     """The vectors, in the order of their file."""
     text = files("sealpipe.doctor").joinpath("vectors.json").read_text(encoding="utf-8")
-    found: list[Given] = json.loads(text)["vectors"]
-    return found
+    vectors: list[VectorInput] = json.loads(text)["vectors"]
+    return vectors
 
 
-def _told(kind: str, outcomes: list[tuple[str, str]]) -> Iterator[Finding]:
-    wrong = [(name, problem) for name, problem in outcomes if problem]
-    for name, problem in wrong:
-        yield failure(f"vector {kind}", WireError("not-conformant", f"{name}: {problem}", remedy=_REMEDY))
-    if not wrong:
-        yield ok(f"vectors {kind}", f"{len(outcomes)} of {len(outcomes)}")
+def _report_outcomes(kind: str, outcomes: list[tuple[str, str]]) -> Iterator[Finding]:
+    failures = [(name, problem) for name, problem in outcomes if problem]
+    for name, problem in failures:
+        yield report_failure(f"vector {kind}", WireError("not-conformant", f"{name}: {problem}", remedy=_REMEDY))
+    if not failures:
+        yield report_ok(f"vectors {kind}", f"{len(outcomes)} of {len(outcomes)}")
 
 
-def _problem(vector: Given) -> str:
+def _find_problem(vector: VectorInput) -> str:
     """What came of it in place of what must; empty where it is as it must be."""
-    verdict, result = _verdict(lambda: _KINDS[vector["kind"]](vector["given"]))
+    verdict, result = _run_case(lambda: _KINDS[vector["kind"]](vector["given"]))
     if verdict != vector["expect"]:
         return f"{verdict}, and must be {vector['expect']}"
-    other = sorted(name for name, value in vector.get("result", {}).items() if result.get(name) != value)
-    return f"{', '.join(other)}: not the reference's" if other else ""
+    differing = sorted(name for name, value in vector.get("result", {}).items() if result.get(name) != value)
+    return f"{', '.join(differing)}: not the reference's" if differing else ""
 
 
-def _verdict(call: Callable[[], Result]) -> tuple[str, Result]:
+def _run_case(call: Callable[[], Result]) -> tuple[str, Result]:
     try:
         return "success", call()
     except WireError as error:
@@ -73,13 +73,13 @@ def _verdict(call: Callable[[], Result]) -> tuple[str, Result]:
         return f"raised an unexpected {type(error).__name__}", {}
 
 
-def _round_trips() -> list[tuple[str, str]]:
+def _run_round_trips() -> list[tuple[str, str]]:
     """What no fixed vector shows: salt, iv and ephemeral key drawn here, and opened here."""
     plaintext = b'[{"key":"Password","value":"correct horse","type":"password"}]'
     cases: Mapping[str, tuple[Callable[[], str], Callable[[str], bytes]]] = {
         "envelope": (lambda: envelope.seal(_KEY, plaintext), lambda data: envelope.open(_KEY, data)),
         "envelope in pieces": (
-            lambda: _in_pieces(plaintext),
+            lambda: _seal_in_chunks(plaintext),
             lambda data: envelope.open(_KEY, data)[-len(plaintext) :],
         ),
         "envelope with passcode": (
@@ -92,45 +92,45 @@ def _round_trips() -> list[tuple[str, str]]:
         ),
     }
 
-    def problem(make: Callable[[], str], open_: Callable[[str], bytes]) -> str:
+    def find_problem(make: Callable[[], str], open_: Callable[[str], bytes]) -> str:
         made: list[str] = []
 
         def call() -> Result:
             made.extend(make() for _ in range(ROUNDS))
             return {"same": [open_(each) for each in made] == [plaintext] * ROUNDS}
 
-        verdict, result = _verdict(call)
+        verdict, result = _run_case(call)
         if verdict != "success" or not result["same"]:
             return verdict if verdict != "success" else "the opened value differs from the sealed one"
-        heads = {encoding.decode_base64(each)[:_HEAD] for each in made}
+        heads = {encoding.decode_base64(each)[:_HEAD_SIZE] for each in made}
         return "" if len(heads) == ROUNDS else "the same random bytes were drawn twice"
 
-    return [(name, problem(*case)) for name, case in cases.items()]
+    return [(name, find_problem(*case)) for name, case in cases.items()]
 
 
-def _in_pieces(plaintext: bytes) -> str:
+def _seal_in_chunks(plaintext: bytes) -> str:
     """Sealed as a large share is: chunks of odd sizes, larger than what is encrypted at a time."""
     out = bytearray()
     envelope.seal_chunks(_KEY, (b" " * 100_001, b"", b" " * 7, plaintext), out=out)
     return out.decode()
 
 
-_HEAD: Final = 28
+_HEAD_SIZE: Final = 28
 """Bytes of salt and iv at an envelope's head; of a box, version and the ephemeral key's first coordinate."""
 
 
-def _library() -> str:
+def _describe_library() -> str:
     from cryptography import __version__
     from cryptography.hazmat.backends.openssl import backend
 
     return f"{__version__}, {backend.openssl_version_text()}"
 
 
-def _fragment(given: Given) -> Result:
+def _decode_fragment(given: VectorInput) -> Result:
     return {"content key": link.decode_fragment(given["fragment"]).hex()}
 
 
-def _links(given: Given) -> Result:
+def _make_links(given: VectorInput) -> Result:
     base, code, key = given["base"], given["short code"], bytes.fromhex(given["key"])
     return {
         "share link": link.share_link(base, code, key),
@@ -139,18 +139,18 @@ def _links(given: Given) -> Result:
     }
 
 
-def _seal_envelope(given: Given) -> Result:
+def _seal_envelope(given: VectorInput) -> Result:
     salt, iv = bytes.fromhex(given["salt"]), bytes.fromhex(given["iv"])
     key, plaintext = bytes.fromhex(given["content key"]), given["plaintext"].encode()
     return {"data": envelope.seal(key, plaintext, given.get("passcode"), salt=salt, iv=iv)}
 
 
-def _envelope(given: Given) -> Result:
+def _open_envelope(given: VectorInput) -> Result:
     key = bytes.fromhex(given["content key"])
     return {"plaintext": envelope.open(key, given["data"], given.get("passcode")).decode()}
 
 
-def _keys(given: Given) -> Result:
+def _derive_keys(given: VectorInput) -> Result:
     if "seed" in given:
         pair = keys.from_seed(bytes.fromhex(given["seed"]), tag=given["tag"])
     else:
@@ -158,40 +158,40 @@ def _keys(given: Given) -> Result:
     return {"scalar": pair.scalar.hex(), "public key": pair.public_key.hex()}
 
 
-def _seal_box(given: Given) -> Result:
-    drawn = {name: bytes.fromhex(given[name]) for name in ("ephemeral", "salt", "iv")}
+def _seal_box(given: VectorInput) -> Result:
+    randomness = {name: bytes.fromhex(given[name]) for name in ("ephemeral", "salt", "iv")}
     public_key, payload = bytes.fromhex(given["public key"]), bytes.fromhex(given["payload"])
-    return {"data": sealed_box.seal(public_key, payload, tag=given["tag"], **drawn)}
+    return {"data": sealed_box.seal(public_key, payload, tag=given["tag"], **randomness)}
 
 
-def _box(given: Given) -> Result:
+def _open_box(given: VectorInput) -> Result:
     pair = keys.from_seed(bytes.fromhex(given["seed"]), tag=given["tag"])
     return {"payload": sealed_box.open(pair, given["data"], tag=given["tag"]).hex()}
 
 
-def _tokens(given: Given) -> Result:
-    made = {"access token": tokens.access_token(bytes.fromhex(given["content key"]))}
-    return made | ({"verifier": tokens.passcode_verifier(given["passcode"])} if "passcode" in given else {})
+def _derive_tokens(given: VectorInput) -> Result:
+    derived = {"access token": tokens.access_token(bytes.fromhex(given["content key"]))}
+    return derived | ({"verifier": tokens.passcode_verifier(given["passcode"])} if "passcode" in given else {})
 
 
-def _read_fields(given: Given) -> Result:
-    read = fields.load(given["plaintext"].encode())
+def _read_fields(given: VectorInput) -> Result:
+    loaded = fields.load(given["plaintext"].encode())
     written: str | None = None
     with suppress(WireError):  # a refusal to write must not pass for one to read
-        written = fields.dump(read).decode()
-    return {"fields": [[each.key, each.value, each.type] for each in read], "written again": written}
+        written = fields.dump(loaded).decode()
+    return {"fields": [[each.key, each.value, each.type] for each in loaded], "written again": written}
 
 
-_KINDS: Final[Mapping[str, Callable[[Given], Result]]] = {
+_KINDS: Final[Mapping[str, Callable[[VectorInput], Result]]] = {
     "base64": lambda given: {"bytes": encoding.decode_base64(given["text"]).hex()},
     "base64url": lambda given: {"bytes": encoding.decode_base64url(given["text"]).hex()},
     "fields": _read_fields,
-    "fragment": _fragment,
-    "links": _links,
-    "tokens": _tokens,
-    "keys": _keys,
+    "fragment": _decode_fragment,
+    "links": _make_links,
+    "tokens": _derive_tokens,
+    "keys": _derive_keys,
     "seal envelope": _seal_envelope,
-    "envelope": _envelope,
+    "envelope": _open_envelope,
     "seal box": _seal_box,
-    "box": _box,
+    "box": _open_box,
 }

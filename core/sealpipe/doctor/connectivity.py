@@ -17,19 +17,19 @@ from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
 
 from sealpipe.api import Failure, Operation, Response, shares
-from sealpipe.api.refusals import service_error
-from sealpipe.doctor import Finding, failure, ok, warning
+from sealpipe.api.refusals import make_service_error
+from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.driver import run
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
 from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.flows.share.seal import SealedShare, seal_share
-from sealpipe.http.addresses import proxy_for
+from sealpipe.http.addresses import find_proxy
 from sealpipe.http.exchange import SendWatch
 from sealpipe.http.network import ServiceNetwork
 from sealpipe.http.plugin_network import ProxyError, connect
-from sealpipe.http.tls import tls_context
+from sealpipe.http.tls import make_tls_context
 from sealpipe.loopback import is_loopback
 from sealpipe.wire.fields import Field
 
@@ -44,25 +44,27 @@ def check_route(base_url: str, ca_file: Path | None, environ: Mapping[str, str])
     parts = urlsplit(base_url)
     host = f"{parts.scheme}://{parts.netloc}"
     try:
-        proxy = proxy_for(base_url)
-        yield ok(
+        proxy = find_proxy(base_url)
+        yield report_ok(
             "connectivity",
-            f"{host}, {_direct(parts.hostname or '', environ)}" if proxy is None else _through(host, proxy),
+            f"{host}, {_describe_direct(parts.hostname or '', environ)}"
+            if proxy is None
+            else _describe_proxy(host, proxy),
         )
         if parts.scheme == "https":
-            tls_context(environ, ca_file)
+            make_tls_context(environ, ca_file)
     except SettingError as error:
-        yield failure("connectivity", error)
+        yield report_failure("connectivity", error)
 
 
-def _direct(host: str, environ: Mapping[str, str]) -> str:
+def _describe_direct(host: str, environ: Mapping[str, str]) -> str:
     if is_loopback(host):
         return "direct: loopback never uses a proxy"
-    named = environ.get("no_proxy") or environ.get("NO_PROXY")
-    return f"direct: NO_PROXY ({named}) includes it" if proxy_bypass_environment(host) else "direct: no proxy is set"
+    no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY")
+    return f"direct: NO_PROXY ({no_proxy}) includes it" if proxy_bypass_environment(host) else "direct: no proxy is set"
 
 
-def _through(host: str, proxy: str) -> str:
+def _describe_proxy(host: str, proxy: str) -> str:
     parts = urlsplit(proxy)
     login = " with a login" if parts.username or parts.password else ""
     port = f":{parts.port}" if parts.port else ""
@@ -82,13 +84,13 @@ class ServiceConnection:
 
     def send(self, operation: Operation[Any]) -> Response | Failure:
         """What came back."""
-        left = min(CALL_TIMEOUT, self._end - time.monotonic())
-        if left <= 0:
+        remaining = min(CALL_TIMEOUT, self._end - time.monotonic())
+        if remaining <= 0:
             return Failure(sent=False, detail="the deadline passed before it was sent")
         self.calls += 1
-        began = time.monotonic()
-        result = self._network.send(operation, left)
-        self.milliseconds = round((time.monotonic() - began) * 1000)
+        started = time.monotonic()
+        result = self._network.send(operation, remaining)
+        self.milliseconds = round((time.monotonic() - started) * 1000)
         return result
 
     def close(self) -> None:
@@ -100,55 +102,57 @@ class _CertificateWatch(SendWatch):
 
     def __init__(self, line: ServiceConnection) -> None:
         super().__init__()
-        self._line = line
+        self._connection = line
 
     def note(self, event: str, info: dict[str, Any]) -> None:
         super().note(event, info)
         if event.endswith("start_tls.complete"):
-            secured = info["return_value"].get_extra_info("ssl_object")
-            if secured is not None:
-                self._line.certificate = secured.getpeercert()
-                self._line.tls_version = secured.version() or ""
+            tls = info["return_value"].get_extra_info("ssl_object")
+            if tls is not None:
+                self._connection.certificate = tls.getpeercert()
+                self._connection.tls_version = tls.version() or ""
 
 
-def check_certificate(line: ServiceConnection) -> Iterator[Finding]:
+def check_certificate(connection: ServiceConnection) -> Iterator[Finding]:
     """Who has issued the certificate of the service (or of whatever opens the TLS on the way), and until when."""
-    found = line.certificate
-    if not found:
+    certificate = connection.certificate
+    if not certificate:
         return
-    names = {key: value for part in found.get("issuer", ()) for key, value in part}
+    names = {key: value for part in certificate.get("issuer", ()) for key, value in part}
     issuer = (
         ", ".join(names[key] for key in ("organizationName", "organizationalUnitName", "commonName") if key in names)
         or "an unnamed issuer"
     )
-    ends = datetime.fromtimestamp(ssl.cert_time_to_seconds(found["notAfter"]), UTC)
-    told = f"{line.tls_version}, issued by {issuer}, until {ends:%Y-%m-%d}"
-    if ends - datetime.now(UTC) < EXPIRY_WARNING:
-        yield warning("certificate", told, "it expires soon: the service's operator has to renew it")
+    expires_at = datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
+    description = f"{connection.tls_version}, issued by {issuer}, until {expires_at:%Y-%m-%d}"
+    if expires_at - datetime.now(UTC) < EXPIRY_WARNING:
+        yield report_warning("certificate", description, "it expires soon: the service's operator has to renew it")
     else:
-        yield ok("certificate", told)
+        yield report_ok("certificate", description)
 
 
 def check_clock(answer: Response, now: datetime) -> Finding:
     """Our clock against the service's Date, which has whole seconds."""
     try:
-        theirs = parsedate_to_datetime(answer.headers["date"])
-        ahead = now - (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC))
+        server_time = parsedate_to_datetime(answer.headers["date"])
+        offset = now - (server_time if server_time.tzinfo else server_time.replace(tzinfo=UTC))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-        return ok("clock", "not compared: the service sends no Date header")
-    seconds = round(abs(ahead).total_seconds())
-    told = f"{seconds} s {'ahead of' if ahead > timedelta() else 'behind'} the service's"
-    if abs(ahead) > MAX_CLOCK_SKEW:
-        return warning("clock", f"this machine's clock is {told}", "set the clock: expiries are calculated from it")
-    return ok("clock", f"within {max(seconds, 1)} s of the service's")
+        return report_ok("clock", "not compared: the service sends no Date header")
+    seconds = round(abs(offset).total_seconds())
+    difference = f"{seconds} s {'ahead of' if offset > timedelta() else 'behind'} the service's"
+    if abs(offset) > MAX_CLOCK_SKEW:
+        return report_warning(
+            "clock", f"this machine's clock is {difference}", "set the clock: expiries are calculated from it"
+        )
+    return report_ok("clock", f"within {max(seconds, 1)} s of the service's")
 
 
-CHECK = "link address"
-TIMEOUT = 10.0
+LINK_ADDRESS_CHECK = "link address"
+CONNECT_TIMEOUT = 10.0
 """Seconds for the connection."""
 
-_LEADS_NOWHERE = "check SEALPIPE_LINK_BASE_URL: recipients cannot open links there"
-_PERHAPS = "recipients may still reach it: this machine's outbound access may be restricted"
+_UNREACHABLE_REMEDY = "check SEALPIPE_LINK_BASE_URL: recipients cannot open links there"
+_UNCERTAIN_REMEDY = "recipients may still reach it: this machine's outbound access may be restricted"
 
 
 def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -157,25 +161,36 @@ def check_link_address(link_base_url: str, ca_file: Path | None, environ: Mappin
     host = f"{parts.scheme}://{parts.netloc}"
     proxy = None
     try:
-        proxy = proxy_for(link_base_url)
-        connect(link_base_url, partial(tls_context, environ, ca_file), proxy, TIMEOUT, TIMEOUT).close()
+        proxy = find_proxy(link_base_url)
+        connect(
+            link_base_url, partial(make_tls_context, environ, ca_file), proxy, CONNECT_TIMEOUT, CONNECT_TIMEOUT
+        ).close()
     except SettingError as error:
-        yield warning(CHECK, f"{host} was not checked: {error.message}", error.remedy)
+        yield report_warning(LINK_ADDRESS_CHECK, f"{host} was not checked: {error.message}", error.remedy)
     except ProxyError as error:
-        yield warning(CHECK, f"{host}: the proxy answered {error}", _PERHAPS)
+        yield report_warning(LINK_ADDRESS_CHECK, f"{host}: the proxy answered {error}", _UNCERTAIN_REMEDY)
     except TimeoutError:
-        yield warning(CHECK, f"{host} did not answer within {TIMEOUT:g} seconds", _PERHAPS)
+        yield report_warning(
+            LINK_ADDRESS_CHECK, f"{host} did not answer within {CONNECT_TIMEOUT:g} seconds", _UNCERTAIN_REMEDY
+        )
     except (OSError, ValueError) as error:  # ValueError: a name that no host can have
         if proxy is not None and not isinstance(error, ssl.SSLError):
-            yield warning(CHECK, f"{host} was not reached through the proxy: {_reason(error)}", _PERHAPS)
+            yield report_warning(
+                LINK_ADDRESS_CHECK,
+                f"{host} was not reached through the proxy: {_describe_reason(error)}",
+                _UNCERTAIN_REMEDY,
+            )
             return
-        yield failure(CHECK, ConnectError(f"{host} cannot be reached: {_reason(error)}", remedy=_LEADS_NOWHERE))
+        yield report_failure(
+            LINK_ADDRESS_CHECK,
+            ConnectError(f"{host} cannot be reached: {_describe_reason(error)}", remedy=_UNREACHABLE_REMEDY),
+        )
     else:
         through = "" if proxy is None else ", through the proxy"
-        yield ok(CHECK, f"{host} can be reached{through}")
+        yield report_ok(LINK_ADDRESS_CHECK, f"{host} can be reached{through}")
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _describe_reason(error: OSError | ValueError) -> str:
     """In words of ours, the system's and TLS's: nobody's from outside."""
     if isinstance(error, socket.gaierror):
         return "the host name does not exist" if error.errno == socket.EAI_NONAME else "the DNS lookup failed"
@@ -191,61 +206,67 @@ def _reason(error: OSError | ValueError) -> str:
 T = TypeVar("T")
 
 VALUE = "A test of `sealpipe doctor --roundtrip`: made up, not a secret, expired as soon as it is created."
-LIFE = timedelta(minutes=5)
+LIFETIME = timedelta(minutes=5)
 """How long it lasts at most, should ending it fail."""
 
-_ENDS = "the test share expires by itself within five minutes"
+_EXPIRY_REMEDY = "the test share expires by itself within five minutes"
 
 
-def check_round_trip(session: Session, line: ServiceConnection) -> Iterator[Finding]:
+def check_round_trip(session: Session, connection: ServiceConnection) -> Iterator[Finding]:
     """Seal, create, end: three calls at most, each sent once. Policies are asked, as about any share."""
-    test = ShareOptions([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFE)
-    sealed = run(seal_share(test, session), lambda operation, _: line.send(operation))
-    found: list[Finding] = []
+    test = ShareOptions([Field("test", VALUE, type="text")], title="sealpipe doctor: a test", expires_in=LIFETIME)
+    sealed = run(seal_share(test, session), lambda operation, _: connection.send(operation))
+    findings: list[Finding] = []
 
     def work() -> Flow[str]:
         yield from ()
-        return _tried(line, sealed, found)
+        return _run_calls(connection, sealed, findings)
 
-    asked = outgoing.describe_share(session, test, sealed)
+    action = outgoing.describe_share(session, test, sealed)
     try:
-        run(policy.run_under_policy(session, asked, work(), _told), lambda operation, _: line.send(operation))
+        run(policy.run_under_policy(session, action, work(), _told), lambda operation, _: connection.send(operation))
     except SealpipeError as error:
-        found.append(failure("roundtrip", error))
-    yield from found
+        findings.append(report_failure("roundtrip", error))
+    yield from findings
 
 
 def _told(short_code: str) -> Mapping[str, object]:
     return {"outcome": "created", "short_code": short_code, "ended": True}
 
 
-def _tried(line: ServiceConnection, sealed: SealedShare, found: list[Finding]) -> str:
+def _run_calls(connection: ServiceConnection, sealed: SealedShare, findings: list[Finding]) -> str:
     try:
-        created = _call(line, shares.create(sealed.body, str(uuid.uuid4())))
+        created = _call(connection, shares.create(sealed.body, str(uuid.uuid4())))
     except InvalidRequestError as error:
         if sealed.wrap_at is None or "item_key_wrap" not in error.additional_data:
             raise
-        found.append(
-            warning("custody", "the key has no custody level", "register its custody key, or share with --custody off")
+        findings.append(
+            report_warning(
+                "custody", "the key has no custody level", "register its custody key, or share with --custody off"
+            )
         )
-        created = _call(line, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
-    made = line.milliseconds
-    _call(line, shares.expire(created.short_code))
-    found.append(ok("roundtrip", f"a test share was created in {made} ms and expired in {line.milliseconds} ms"))
+        created = _call(connection, shares.create(shares.without_wrap(sealed.body, sealed.wrap_at), str(uuid.uuid4())))
+    create_ms = connection.milliseconds
+    _call(connection, shares.expire(created.short_code))
+    findings.append(
+        report_ok(
+            "roundtrip", f"a test share was created in {create_ms} ms and expired in {connection.milliseconds} ms"
+        )
+    )
     if created.custody == "failed":
         advice = "enrol the account's zero-knowledge key"
-        found.append(warning("custody", "the service could not store the wrapped key", advice))
+        findings.append(report_warning("custody", "the service could not store the wrapped key", advice))
     elif created.custody:
-        found.append(ok("custody", f"the service answered `{created.custody}`"))
+        findings.append(report_ok("custody", f"the service answered `{created.custody}`"))
     return created.short_code
 
 
-def _call(line: ServiceConnection, operation: Operation[T]) -> T:
+def _call(connection: ServiceConnection, operation: Operation[T]) -> T:
     """The decoded answer of one sending."""
-    result = line.send(operation)
+    result = connection.send(operation)
     if isinstance(result, Failure):
         kind = OutcomeUnknownError if result.sent else ConnectError
-        raise kind(f"could not {operation.name}: {result.detail}", remedy=_ENDS if result.sent else None)
-    if not operation.settles(result):
-        raise service_error(result)
+        raise kind(f"could not {operation.name}: {result.detail}", remedy=_EXPIRY_REMEDY if result.sent else None)
+    if not operation.is_settled(result):
+        raise make_service_error(result)
     return operation.decode(result)

@@ -17,12 +17,12 @@ from sealpipe import __version__, permissions
 from sealpipe.config import Config
 from sealpipe.config_file import OWN_TABLES
 from sealpipe.credential import Credential
-from sealpipe.doctor import Finding, failure, ok, warning
+from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.flows.session import open_credential
 from sealpipe.setting_values import check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
-from sealpipe.state import current_run, files, make_private_directory, state_directory
+from sealpipe.state import files, find_state_directory, identify_run, make_private_directory
 from sealpipe.state.outbox import Outbox
 
 _REQUIRED = {
@@ -34,14 +34,14 @@ _REQUIRED = {
 class GivenSetting(NamedTuple):
     """A setting's value (a UsageError where it is wrong), and where it comes from, for people.
 
-    `place` names the variable, or the line of the config file, that gives it; empty for neither.
+    `location` names the variable, or the line of the config file, that gives it; empty for neither.
     """
 
     value: Any
     origin: str
-    place: str = ""
+    location: str = ""
 
-    def usable(self) -> Any:
+    def get_usable(self) -> Any:
         """The value; None where it is wrong."""
         return None if isinstance(self.value, UsageError) else self.value
 
@@ -53,55 +53,57 @@ Settings = Mapping[str, GivenSetting]
 def check_settings(settings: Settings, config: Config) -> Iterator[Finding]:
     """Program and settings. What is optional and not set is left out."""
     version = platform.python_version()
-    yield ok("sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}")
-    yield ok("config file", "not present" if config.path is None else str(config.path))
+    yield report_ok(
+        "sealpipe", f"{__version__}, Python {version}, {platform.system()} {platform.machine()}, {sys.prefix}"
+    )
+    yield report_ok("config file", "not present" if config.path is None else str(config.path))
     for setting in GLOBAL:
         if setting.name in settings:
-            yield from _setting(setting.name, settings[setting.name], config.environ, setting.variable())
-    for name, near in config.unknown_variables():
-        yield warning(f"variable {name}", "unknown variable", f"did you mean {near}?" if near else "unset it")
+            yield from _check_setting(setting.name, settings[setting.name], config.environ, setting.get_variable())
+    for name, near in config.find_unknown_variables():
+        yield report_warning(f"variable {name}", "unknown variable", f"did you mean {near}?" if near else "unset it")
 
 
-def _setting(name: str, given: GivenSetting, environ: Mapping[str, str], variable: str) -> Iterator[Finding]:
+def _check_setting(name: str, value: GivenSetting, environ: Mapping[str, str], variable: str) -> Iterator[Finding]:
     check = f"setting {name}"
-    if isinstance(given.value, UsageError):
-        yield failure(check, given.value)
-    elif given.value is not None:
-        shown = f"{given.value:g} s" if isinstance(given.value, float) else given.value
-        yield ok(check, f"{shown} ({given.origin})")
+    if isinstance(value.value, UsageError):
+        yield report_failure(check, value.value)
+    elif value.value is not None:
+        text = f"{value.value:g} s" if isinstance(value.value, float) else value.value
+        yield report_ok(check, f"{text} ({value.origin})")
     elif name in _REQUIRED:
         empty = environ.get(variable) == ""
         what = f"{variable} is set but empty" if empty else f"{variable} is not set"
-        yield failure(check, SettingError(what, remedy=_REQUIRED[name]))
+        yield report_failure(check, SettingError(what, remedy=_REQUIRED[name]))
 
 
 class _Value(NamedTuple):
     setting: Setting
     value: Any
-    where: str
+    location: str
 
 
-def check_values(config: Config, told: Collection[str]) -> Iterator[Finding]:
+def check_values(config: Config, locations: Collection[str]) -> Iterator[Finding]:
     """Each that is wrong, with its name and never its value; then how many are right.
 
-    `told` are the places of values that the report has told already.
+    `locations` are the places of values that the report has told already.
     """
-    found = [each for each in _set_values(config.environ, config.usable) if each.where not in told]
-    right = []
-    for each in found:
+    values = [each for each in _set_values(config.environ, config.usable_user) if each.location not in locations]
+    valid = []
+    for each in values:
         try:
-            check_value(each.setting, each.value, each.where)
-            right.append(each.where)
+            check_value(each.setting, each.value, each.location)
+            valid.append(each.location)
         except SettingError as error:
-            yield failure(each.where, error)
-    if right:
-        yield ok("other settings", f"{len(right)} can be used: {', '.join(right)}")
+            yield report_failure(each.location, error)
+    if valid:
+        yield report_ok("other settings", f"{len(valid)} can be used: {', '.join(valid)}")
 
 
 def _set_values(environ: Mapping[str, str], config: Mapping[str, Any]) -> Iterator[_Value]:
     for command, setting in _all():
-        if value := environ.get(setting.variable(command)):
-            yield _Value(setting, value, f"variable {setting.variable(command)}")
+        if value := environ.get(setting.get_variable(command)):
+            yield _Value(setting, value, f"variable {setting.get_variable(command)}")
     for command, setting in _all():
         # `plugins` is a table of its own there, not the settings of the command of that name.
         table = config if not command else {} if command in OWN_TABLES else config.get(command, {})
@@ -123,36 +125,40 @@ _PARTS = {
 
 def check_credential(settings: Settings, config: Config) -> tuple[Credential | None, list[Finding]]:
     """The credential, where there is one that can be used, and what there is to tell."""
-    file = settings["api_key_file"].usable()
+    file = settings["api_key_file"].get_usable()
     try:
-        credential = open_credential(config.api_key(file), settings["service_tag"].usable())
+        credential = open_credential(config.read_api_key(file), settings["service_tag"].get_usable())
     except SettingError as error:
-        return None, [failure("credential", error), *_rest(file, config.environ)]
+        return None, [report_failure("credential", error), *_check_extras(file, config.environ)]
     origin = "SEALPIPE_API_KEY" if not file else f"{file}, {settings['api_key_file'].origin}"
-    found = ok("credential", f"{_form(credential)} ({origin})")
-    return credential, [found, *_rest(file, config.environ)]
+    finding = report_ok("credential", f"{_describe_form(credential)} ({origin})")
+    return credential, [finding, *_check_extras(file, config.environ)]
 
 
-def _form(credential: Credential) -> str:
+def _describe_form(credential: Credential) -> str:
     return f"tag {credential.tag}, key id {credential.key_id}, {_PARTS[credential.custody_secret is not None]}"
 
 
-def _rest(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _check_extras(file: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     """How the file is kept, and the credential before this one."""
     if file:
         with suppress(OSError):  # a file that cannot be read is told already
             mode = stat.S_IMODE(Path(file).stat().st_mode)
-            if permissions.readable_by_others(Path(file), environ):
-                yield warning("credential file", f"{file} is open to others (mode {mode:04o})", f"chmod 600 {file}")
+            if permissions.is_readable_by_others(Path(file), environ):
+                yield report_warning(
+                    "credential file", f"{file} is open to others (mode {mode:04o})", f"chmod 600 {file}"
+                )
     previous = environ.get("SEALPIPE_API_KEY_PREVIOUS")
     if previous:
         try:
-            yield ok("previous credential", f"{_form(Credential.parse(previous))} (SEALPIPE_API_KEY_PREVIOUS)")
+            yield report_ok(
+                "previous credential", f"{_describe_form(Credential.parse(previous))} (SEALPIPE_API_KEY_PREVIOUS)"
+            )
         except SettingError as error:
-            yield failure("previous credential", error)
+            yield report_failure("previous credential", error)
 
 
-_TRIAL = bytes(4096)
+_TEST_CONTENT = bytes(4096)
 
 
 def check_state_directory(
@@ -160,65 +166,65 @@ def check_state_directory(
 ) -> Iterator[Finding]:
     """Folder and outbox. What is missing is made and written for a try, and taken away: the first share makes it."""
     try:
-        folder = state_directory(environ, settings["state_dir"].usable())
-        box = folder / "outbox"
-        yield ok("state directory", f"{folder}, {_writable(box)}")
-        left = Outbox(box, None).list(every_run=True)
+        folder = find_state_directory(environ, settings["state_dir"].get_usable())
+        outbox_path = folder / "outbox"
+        yield report_ok("state directory", f"{folder}, {_describe_access(outbox_path)}")
+        entries = Outbox(outbox_path, None).list(every_run=True)
     except StateError as error:
-        yield failure("state directory", error)
+        yield report_failure("state directory", error)
         return
-    if box.is_dir() and stat.S_IMODE(box.stat().st_mode) & 0o077:
-        yield warning("state directory", f"{box} is open to others", f"chmod 700 {box}")
-    if not left:
-        yield ok("outbox", "empty")
+    if outbox_path.is_dir() and stat.S_IMODE(outbox_path.stat().st_mode) & 0o077:
+        yield report_warning("state directory", f"{outbox_path} is open to others", f"chmod 700 {outbox_path}")
+    if not entries:
+        yield report_ok("outbox", "empty")
         return
-    ours = [entry for entry in left if entry.run == current_run(environ)]
-    others = [entry for entry in left if credential is not None and entry.key_id != credential.key_id]
-    told = [f"{len(left)} left, the oldest of {left[0].created_at:%Y-%m-%d %H:%M} UTC"]
-    told += [f"{len(left) - len(ours)} from other CI runs"] if len(ours) < len(left) else []
-    told += [f"{len(others)} created with another API key"] if others else []
-    yield warning(
-        "outbox", ", ".join(told), "`sealpipe resume` finishes them; `sealpipe resume --list --all` lists them"
+    own_entries = [entry for entry in entries if entry.run == identify_run(environ)]
+    foreign_entries = [entry for entry in entries if credential is not None and entry.key_id != credential.key_id]
+    details = [f"{len(entries)} left, the oldest of {entries[0].created_at:%Y-%m-%d %H:%M} UTC"]
+    details += [f"{len(entries) - len(own_entries)} from other CI runs"] if len(own_entries) < len(entries) else []
+    details += [f"{len(foreign_entries)} created with another API key"] if foreign_entries else []
+    yield report_warning(
+        "outbox", ", ".join(details), "`sealpipe resume` finishes them; `sealpipe resume --list --all` lists them"
     )
 
 
-def _writable(box: Path) -> str:
+def _describe_access(box: Path) -> str:
     """How it stands with writing there, by doing it; StateError where that fails."""
     if os.path.lexists(box):
-        found = box.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        status = box.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise StateError(f"{box} is not a directory owned by this user")
-        _try(box, box)
-        return f"mode {stat.S_IMODE(found.st_mode):04o}, writable"
-    _try_beside(box)
+        _try_write(box, box)
+        return f"mode {stat.S_IMODE(status.st_mode):04o}, writable"
+    _try_in_sibling(box)
     return "does not exist yet, can be created"
 
 
-def _try_beside(box: Path) -> None:
+def _try_in_sibling(box: Path) -> None:
     """Make the missing folders under another name, write there, and take all away.
 
     Not under their own: a command that starts meanwhile may find the folder, and lose it again.
     """
-    there = next(parent for parent in box.parents if os.path.lexists(parent))
-    trial = there / f".sealpipe-doctor-{secrets.token_hex(6)}"
+    existing = next(parent for parent in box.parents if os.path.lexists(parent))
+    trial = existing / f".sealpipe-doctor-{secrets.token_hex(6)}"
     try:
         trial.mkdir(mode=0o700)
     except OSError as error:
-        raise StateError(f"{box} cannot be created: {there}: {error.strerror}") from None
+        raise StateError(f"{box} cannot be created: {existing}: {error.strerror}") from None
     try:
         try:
-            folder = make_private_directory(trial / box.relative_to(there))
+            folder = make_private_directory(trial / box.relative_to(existing))
         except StateError as error:
             raise StateError(f"{box} cannot be created: {error.message}", remedy=error.remedy) from None
-        _try(folder, box)
+        _try_write(folder, box)
     finally:
         shutil.rmtree(trial, ignore_errors=True)
 
 
-def _try(folder: Path, box: Path) -> None:
+def _try_write(folder: Path, box: Path) -> None:
     path = folder / f".doctor-{secrets.token_hex(6)}"
     try:
-        files.create(path, lambda: [_TRIAL])  # it syncs the file and the folder
+        files.create(path, lambda: [_TEST_CONTENT])  # it syncs the file and the folder
         files.remove(path)
     except OSError as error:
         path.unlink(missing_ok=True)

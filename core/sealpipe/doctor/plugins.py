@@ -11,169 +11,174 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.ci_systems import is_set
-from sealpipe.doctor import Finding, failure, ok, run_check, warning
+from sealpipe.doctor import Finding, report_failure, report_ok, report_warning, run_check
 from sealpipe.errors import PluginError, PolicyError, ReferenceSyntaxError, SealpipeError, SettingError
 from sealpipe.plugin import CIInfo, OutgoingAction
-from sealpipe.registry.calls import install_command
-from sealpipe.registry.stores import PLUGIN, unknown_plugin_variables
+from sealpipe.registry.calls import format_install_command
+from sealpipe.registry.stores import PLUGIN_PREFIX, find_unknown_variables
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
     from sealpipe.registry.catalog import InstalledPlugin
     from sealpipe.registry.stores import PolicyHook
 
-_SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
+_MAX_NAME_SHOWN = 40  # a longer name is none, and may be a secret that somebody typed
 
 
-def missing_requirements(needs: Sequence[str]) -> list[str]:
+def find_missing_requirements(needs: Sequence[str]) -> list[str]:
     """Those of some requirements whose distribution is not installed, whatever its version."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = []
+    missing = []
     for need in needs:
         try:
             version(re.split(r"[^A-Za-z0-9._-]", need.strip(), maxsplit=1)[0])
         except (PackageNotFoundError, ValueError):
-            found.append(need)
-    return found
+            missing.append(need)
+    return missing
 
 
 def check_plugins(registry: Registry) -> Iterator[Finding]:
     """How many there are, and every problem. None is made or asked."""
-    listed = registry.listing()
-    others = sorted({each.origin for each in listed if each.origin})
-    for kind in dict.fromkeys(each.kind for each in listed):
-        names = [each.info.name for each in listed if each.kind == kind]
-        yield ok("plugins", f"{len(names)} of kind {kind}: {', '.join(names)}")
-    if others:
-        yield ok("plugins", f"from {', '.join(others)}")
+    plugins = registry.list_plugins()
+    origins = sorted({each.origin for each in plugins if each.origin})
+    for kind in dict.fromkeys(each.kind for each in plugins):
+        names = [each.info.name for each in plugins if each.kind == kind]
+        yield report_ok("plugins", f"{len(names)} of kind {kind}: {', '.join(names)}")
+    if origins:
+        yield report_ok("plugins", f"from {', '.join(origins)}")
     for plugin, problem in registry.problems.items():
-        yield warning(f"plugin {plugin}", problem, "reinstall it with its dependencies, or ask its author")
-    for variable, near in unknown_plugin_variables(
-        registry.environ, {each.info.backend or each.info.name for each in listed}
+        yield report_warning(f"plugin {plugin}", problem, "reinstall it with its dependencies, or ask its author")
+    for variable, suggestion in find_unknown_variables(
+        registry.environ, {each.info.backend or each.info.name for each in plugins}
     ):
-        remedy = f"did you mean {near}?" if near else "unset it"
-        yield warning(f"variable {variable}", "no plugin has this name", remedy)
+        remedy = f"did you mean {suggestion}?" if suggestion else "unset it"
+        yield report_warning(f"variable {variable}", "no plugin has this name", remedy)
 
 
 def check_plugin(registry: Registry, name: str) -> Iterator[Finding]:
     """All that has this name (a plugin's or a store's): what it is, needs, and finds out without reading a secret."""
     store = registry.stores.get(name)
     plugin = name if store is None else store.plugin
-    listed = [each for each in registry.listing() if each.info.name == plugin]
-    if not listed:
-        raise _nothing(registry, name, plugin)
-    for each in listed:
-        yield from _check_instance(registry, each, name)
+    plugins = [plugin_found for plugin_found in registry.list_plugins() if plugin_found.info.name == plugin]
+    if not plugins:
+        raise _make_unknown_error(registry, name, plugin)
+    for plugin_found in plugins:
+        yield from _check_instance(registry, plugin_found, name)
 
 
-def _nothing(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
-    known = sorted({each.info.name for each in registry.listing()} | registry.stores.keys())
-    near = get_close_matches(plugin, known, 3)
-    remedy = f"did you mean {' or '.join(near)}?" if near else "run `sealpipe plugins` to list what is installed"
+def _make_unknown_error(registry: Registry, name: str, plugin: str) -> ReferenceSyntaxError:
+    known = sorted({each.info.name for each in registry.list_plugins()} | registry.stores.keys())
+    matches = get_close_matches(plugin, known, 3)
+    remedy = f"did you mean {' or '.join(matches)}?" if matches else "run `sealpipe plugins` to list what is installed"
     if name != plugin:
         return ReferenceSyntaxError(
-            f"the store {name[:_SHOWN]} has the plugin {plugin[:_SHOWN]}, which does not exist", remedy=remedy
+            f"the store {name[:_MAX_NAME_SHOWN]} has the plugin {plugin[:_MAX_NAME_SHOWN]}, which does not exist",
+            remedy=remedy,
         )
-    shown = f"named {name}" if len(name) <= _SHOWN else "of that name"
-    return ReferenceSyntaxError(f"there is no store, source, sink or channel {shown}", remedy=remedy)
+    description = f"named {name}" if len(name) <= _MAX_NAME_SHOWN else "of that name"
+    return ReferenceSyntaxError(f"there is no store, source, sink or channel {description}", remedy=remedy)
 
 
-def _check_instance(registry: Registry, each: InstalledPlugin, name: str) -> Iterator[Finding]:
-    what = f"{each.kind} {name}"
-    yield ok(what, f"{each.info.summary} ({each.origin or 'built in'})")
-    for need in missing_requirements(each.info.needs):
-        yield warning(what, f"{need} is not installed", install_command(each.info))
-    if isinstance(each.info, CIInfo):  # it has nothing to reach and no login: only where it runs can be said
-        runs = is_set(registry.environ, each.info.sign)
-        yield ok(what, "this job runs on it" if runs else f"this is not one of its jobs: {each.info.sign} is not set")
+def _check_instance(registry: Registry, plugin: InstalledPlugin, name: str) -> Iterator[Finding]:
+    check = f"{plugin.kind} {name}"
+    yield report_ok(check, f"{plugin.info.summary} ({plugin.origin or 'built in'})")
+    for need in find_missing_requirements(plugin.info.needs):
+        yield report_warning(check, f"{need} is not installed", format_install_command(plugin.info))
+    if isinstance(plugin.info, CIInfo):  # it has nothing to reach and no login: only where it runs can be said
+        runs = is_set(registry.environ, plugin.info.sign)
+        yield report_ok(
+            check, "this job runs on it" if runs else f"this is not one of its jobs: {plugin.info.sign} is not set"
+        )
         return
     try:
-        health = registry.check(each.kind, name)
+        health = registry.check(plugin.kind, name)
     except PluginError as error:
-        yield failure(what, error)
+        yield report_failure(check, error)
         return
     if health.ok:
-        yield ok(what, health.detail or "ready")
+        yield report_ok(check, health.detail or "ready")
     else:
-        yield failure(what, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
+        yield report_failure(check, PluginError(health.detail or "it cannot be used now", locator=f"{name}:"))
 
 
 def check_stores(registry: Registry) -> Iterator[Finding]:
     """Each named store, and each plugin for which something is set: its settings as a command would fill them."""
-    listed = [each for each in registry.listing() if each.kind != "ci"]
+    plugins = [each for each in registry.list_plugins() if each.kind != "ci"]
     for name, store in registry.stores.items():
-        of_it = [each for each in listed if each.info.name == store.plugin]
-        if of_it:
-            lacking = missing_requirements(of_it[0].info.needs)
-            if lacking:
-                what = f"{' and '.join(lacking)} is not installed"
-                yield warning(f"store {name}", what, install_command(of_it[0].info))
-            yield from _filled(registry, f"store {name}", {name: of_it}, named=True)
+        matching = [each for each in plugins if each.info.name == store.plugin]
+        if matching:
+            missing = find_missing_requirements(matching[0].info.needs)
+            if missing:
+                what = f"{' and '.join(missing)} is not installed"
+                yield report_warning(f"store {name}", what, format_install_command(matching[0].info))
+            yield from _check_settings(registry, f"store {name}", {name: matching}, named=True)
         else:
-            near = get_close_matches(store.plugin, [each.info.name for each in listed], 1)
-            remedy = f"did you mean {near[0]}?" if near else "run `sealpipe plugins` to list what is installed"
+            matches = get_close_matches(store.plugin, [each.info.name for each in plugins], 1)
+            remedy = f"did you mean {matches[0]}?" if matches else "run `sealpipe plugins` to list what is installed"
             error = SettingError(f"its plugin {store.plugin[:40]} does not exist", remedy=remedy)
-            yield failure(f"store {name}", error)
-    for backend, of_it in _by_backend(listed).items():
+            yield report_failure(f"store {name}", error)
+    for backend, matching in _group_by_backend(plugins).items():
         if backend in registry.config.get("plugins", {}) or _is_set(registry.environ, backend):
-            by_name = {each.info.name: [each] for each in of_it}
-            yield from _filled(registry, f"plugin {backend}", by_name, named=False)
+            by_name = {each.info.name: [each] for each in matching}
+            yield from _check_settings(registry, f"plugin {backend}", by_name, named=False)
 
 
 def check_policies(registry: Registry, load: Callable[[], tuple[PolicyHook, ...]]) -> Iterator[Finding]:
     """Policies and observers: every command of ours asks them first, so one that is wrong stops all."""
-    found = load()
-    for each in found:
-        check = f"{each.name} (this machine's)" if each.enforced else each.name
-        yield from run_check(check, partial(_check_policy, registry, each, check))
+    hooks = load()
+    for hook in hooks:
+        check = f"{hook.name} (this machine's)" if hook.enforced else hook.name
+        yield from run_check(check, partial(_check_policy, registry, hook, check))
 
 
-def _check_policy(registry: Registry, each: PolicyHook, check: str) -> Iterator[Finding]:
+def _check_policy(registry: Registry, hook: PolicyHook, check: str) -> Iterator[Finding]:
     """Whether it can be asked. Only the built-in policy is: it looks at its rules, and at nothing else."""
-    if each.name == "policy":
+    if hook.name == "policy":
         # Its refusal is no trouble: it has read its rules.
         with suppress(PolicyError):
-            registry.check_outgoing([each], OutgoingAction("share", complete=False))
-    file = each.table.get("file")
-    if each.name == "audit" and (not isinstance(file, str) or not Path(file).is_absolute()):
+            registry.check_outgoing([hook], OutgoingAction("share", complete=False))
+    file = hook.table.get("file")
+    if hook.name == "audit" and (not isinstance(file, str) or not Path(file).is_absolute()):
         error = SettingError("its file is not an absolute path", remedy='set file = "/..." in its table')
-        yield failure(check, error)
+        yield report_failure(check, error)
         return
-    if each.name == "audit" and not Path(str(file)).parent.is_dir():
-        what = f"its file {file} cannot be written: the directory does not exist"
-        yield failure(check, SettingError(what, remedy="create the directory, or name another file in [audit]"))
+    if hook.name == "audit" and not Path(str(file)).parent.is_dir():
+        detail = f"its file {file} cannot be written: the directory does not exist"
+        yield report_failure(
+            check, SettingError(detail, remedy="create the directory, or name another file in [audit]")
+        )
         return
-    yield ok(check, f"active{f' ({file})' if isinstance(file, str) else ''}")
+    yield report_ok(check, f"active{f' ({file})' if isinstance(file, str) else ''}")
 
 
-def _by_backend(listed: list[InstalledPlugin]) -> dict[str, list[InstalledPlugin]]:
-    found: dict[str, list[InstalledPlugin]] = {}
-    for each in listed:
-        found.setdefault(each.info.backend or each.info.name, []).append(each)
-    return found
+def _group_by_backend(plugins: list[InstalledPlugin]) -> dict[str, list[InstalledPlugin]]:
+    by_backend: dict[str, list[InstalledPlugin]] = {}
+    for each in plugins:
+        by_backend.setdefault(each.info.backend or each.info.name, []).append(each)
+    return by_backend
 
 
 def _is_set(environ: Mapping[str, str], backend: str) -> bool:
-    prefix = f"{PLUGIN}{backend.upper().replace('-', '_')}__"
+    prefix = f"{PLUGIN_PREFIX}{backend.upper().replace('-', '_')}__"
     return any(name.startswith(prefix) and value for name, value in environ.items())
 
 
-def _filled(
+def _check_settings(
     registry: Registry, check: str, by_name: Mapping[str, list[InstalledPlugin]], *, named: bool
 ) -> Iterator[Finding]:
     """One finding: the first error of any kind, or that all is well."""
-    kinds = [(each.kind, name) for name, of_it in by_name.items() for each in of_it]
-    made: list[Any] = []
+    kinds = [(each.kind, name) for name, matching in by_name.items() for each in matching]
+    is_filled: list[Any] = []
     for kind, name in kinds:
         try:
-            made.append(registry.settings(kind, name))
+            is_filled.append(registry.settings(kind, name))
         except SettingError as error:
-            lacks = not named and "lacks its setting" in error.message
-            yield warning(check, error.message, error.remedy) if lacks else failure(check, error)
+            is_missing = not named and "lacks its setting" in error.message
+            yield report_warning(check, error.message, error.remedy) if is_missing else report_failure(check, error)
             return
         except SealpipeError as error:  # a package that is not there: this machine may not need it
-            yield warning(check, error.message, error.remedy)
+            yield report_warning(check, error.message, error.remedy)
             return
-    if any(each is not None for each in made):
-        yield ok(check, "its settings are valid")
+    if any(each is not None for each in is_filled):
+        yield report_ok(check, "its settings are valid")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.api.codec import parse_object
-from sealpipe.api.refusals import service_error
-from sealpipe.doctor import Finding, connectivity, failure, ok, warning
+from sealpipe.api.refusals import make_service_error
+from sealpipe.doctor import Finding, connectivity, report_failure, report_ok, report_warning
 from sealpipe.errors import (
     AuthenticationError,
     ConnectError,
@@ -37,7 +37,7 @@ class Probe(NamedTuple):
     path: str
     used_by: str
 
-    def operation(self) -> Operation[Response]:
+    def make_operation(self) -> Operation[Response]:
         """The call. Whatever it answers, it has changed nothing."""
         writes = self.method == "POST"
         return Operation(
@@ -67,62 +67,64 @@ class ScopeResults:
 
     granted: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
-    stopped: bool = False
+    is_stopped: bool = False
     """Further calls would tell nothing new."""
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """The gateway took the credential at least once."""
         return bool(self.granted or self.missing)
 
 
-def check_scopes(line: connectivity.ServiceConnection, asked: ScopeResults) -> Iterator[Finding]:
+def check_scopes(connection: connectivity.ServiceConnection, scope_results: ScopeResults) -> Iterator[Finding]:
     """One for each scope, and what the first answer tells of the way. Five calls at most."""
     for number, probe in enumerate(PROBES):
         before = datetime.now(UTC)
-        result = line.send(probe.operation())
+        result = connection.send(probe.make_operation())
         if number == 0 and isinstance(result, Response):
-            yield ok("service", f"answered in {line.milliseconds} ms")
-            yield from connectivity.check_certificate(line)
+            yield report_ok("service", f"answered in {connection.milliseconds} ms")
+            yield from connectivity.check_certificate(connection)
             yield connectivity.check_clock(result, before + (datetime.now(UTC) - before) / 2)
-        yield _judge(probe, result, asked)
-        if asked.stopped:
+        yield _evaluate(probe, result, scope_results)
+        if scope_results.is_stopped:
             return
-    if not asked.granted and asked.missing:
-        nothing = MissingScopeError(
+    if not scope_results.granted and scope_results.missing:
+        no_scopes = MissingScopeError(
             "the API key has no scopes: every call is refused",
             remedy="create an API key with the scopes that you need, and revoke this one",
         )
-        yield failure("scopes", nothing)
+        yield report_failure("scopes", no_scopes)
 
 
-def _judge(probe: Probe, result: Response | Failure, asked: ScopeResults) -> Finding:
+def _evaluate(probe: Probe, result: Response | Failure, scope_results: ScopeResults) -> Finding:
     check = f"scope {probe.scope}"
     if isinstance(result, Failure):
-        asked.stopped = True
-        return _unanswered(result)
-    error = _refused(probe, result)
+        scope_results.is_stopped = True
+        return _report_failure(result)
+    error = _find_error(probe, result)
     match error:
         case None:
-            asked.granted.add(probe.scope)
-            return ok(check, f"granted: {probe.used_by}")
+            scope_results.granted.add(probe.scope)
+            return report_ok(check, f"granted: {probe.used_by}")
         case MissingScopeError():
-            asked.missing.add(probe.scope)
-            return warning(
+            scope_results.missing.add(probe.scope)
+            return report_warning(
                 check, f"not granted: {probe.used_by} needs it", "create an API key with this scope if you need it"
             )
         case RateLimitError():
-            asked.stopped = True
-            return warning(
+            scope_results.is_stopped = True
+            return report_warning(
                 check, "unknown: the rate limit is used up, so the rest was not checked", "run it again later"
             )
-        case AuthenticationError() | ProtocolError() if asked.accepted:
-            return warning(check, f"unknown: {error.message}", "the service or a gateway does not offer this endpoint")
-    asked.stopped = isinstance(error, AuthenticationError | ProtocolError)
-    return failure("service" if asked.stopped else check, error)
+        case AuthenticationError() | ProtocolError() if scope_results.is_accepted:
+            return report_warning(
+                check, f"unknown: {error.message}", "the service or a gateway does not offer this endpoint"
+            )
+    scope_results.is_stopped = isinstance(error, AuthenticationError | ProtocolError)
+    return report_failure("service" if scope_results.is_stopped else check, error)
 
 
-def _refused(probe: Probe, answer: Response) -> ServiceError | None:
+def _find_error(probe: Probe, answer: Response) -> ServiceError | None:
     """Why the scope cannot be said to be there; None where it can."""
     if 200 <= answer.status < 300:
         if probe.method == "POST":
@@ -131,7 +133,7 @@ def _refused(probe: Probe, answer: Response) -> ServiceError | None:
             parse_object(answer)
             return None
         return ProtocolError("the answer is not the service's: it is not a JSON object", status=answer.status)
-    error = service_error(answer)
+    error = make_service_error(answer)
     if probe.method == "POST" and isinstance(error, InvalidRequestError):
         return None  # 104, or 19: both are looked at after the scope
     if isinstance(error, OutcomeUnknownError):
@@ -139,9 +141,9 @@ def _refused(probe: Probe, answer: Response) -> ServiceError | None:
     return error
 
 
-def _unanswered(result: Failure) -> Finding:
+def _report_failure(result: Failure) -> Finding:
     if result.retry_after is not None:
-        return warning("service", result.detail, "run it again later")
+        return report_warning("service", result.detail, "run it again later")
     if not result.sent:
-        return failure("service", ConnectError(f"cannot connect: {result.detail}"))
-    return failure("service", RetriesExhaustedError(f"no complete answer: {result.detail}"))
+        return report_failure("service", ConnectError(f"cannot connect: {result.detail}"))
+    return report_failure("service", RetriesExhaustedError(f"no complete answer: {result.detail}"))

@@ -17,12 +17,12 @@ T = TypeVar("T")
 class Send(NamedTuple):
     """Put one operation on the network, once, within `timeout` seconds.
 
-    `cleared`: policies and observers were asked and told (`sealpipe.flows.policy`).
+    `is_cleared`: policies and observers were asked and told (`sealpipe.flows.policy`).
     """
 
     operation: Operation[Any]
     timeout: float
-    cleared: bool = False
+    is_cleared: bool = False
 
 
 class Wait(NamedTuple):
@@ -34,11 +34,11 @@ class Wait(NamedTuple):
 class Do(NamedTuple):
     """Work that may block: a plugin, an fsync, sealing a large value.
 
-    `changing`: it changes something elsewhere, and whoever cancels it lets it end for a while.
+    `is_changing`: it changes something elsewhere, and whoever cancels it lets it end for a while.
     """
 
     work: Callable[[], Any]
-    changing: bool = False
+    is_changing: bool = False
 
 
 class Notify(NamedTuple):

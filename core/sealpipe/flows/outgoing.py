@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 def describe_share(session: Session, options: ShareOptions, sealed: SealedShare | None = None) -> OutgoingAction:
     """A share. Without `sealed` its sources have not been read: labels, recipients and its end are not known."""
-    given = [each.ref if isinstance(each, FieldSpec) else None for each in options.specs]
-    made = _describe_new(session, "share", [*given, *_passcode(options.code)], options.delivery, options.title)
-    sinks = _identities(session, "sink", (target.ref.name for target in options.targets))
-    made = made._replace(sinks=sinks, views=options.views)
+    inputs = [each.ref if isinstance(each, FieldSpec) else None for each in options.specs]
+    action = _describe_new(session, "share", [*inputs, *_list_passcode(options.code)], options.delivery, options.title)
+    sinks = _identify_all(session, "sink", (target.ref.name for target in options.targets))
+    action = action._replace(sinks=sinks, views=options.views)
     if sealed is None:
-        return made._replace(complete=False)
-    return _with_recipients(session, made, sealed.recipients)._replace(
+        return action._replace(complete=False)
+    return _with_recipients(session, action, sealed.recipients)._replace(
         labels=sealed.labels, expires_at=sealed.expires_at
     )
 
@@ -43,13 +43,13 @@ def describe_request(
     session: Session, options: RequestOptions, recipients: Sequence[Recipient] | None = None
 ) -> OutgoingAction:
     """A request; without recipients, before anything was read."""
-    made = _describe_new(session, "request", _passcode(options.code), options.delivery, options.heading)
+    action = _describe_new(session, "request", _list_passcode(options.code), options.delivery, options.heading)
     seed = () if options.seed_target is None else (options.seed_target.ref.name,)
-    made = made._replace(sinks=_identities(session, "sink", seed), views=options.max_submissions)
+    action = action._replace(sinks=_identify_all(session, "sink", seed), views=options.max_submissions)
     if recipients is None:
-        return made._replace(complete=False)
+        return action._replace(complete=False)
     labels = tuple((each.text, each.type) for each in options.form)
-    return _with_recipients(session, made, recipients)._replace(labels=labels, expires_at=options.expires_at)
+    return _with_recipients(session, action, recipients)._replace(labels=labels, expires_at=options.expires_at)
 
 
 def describe_collect(session: Session, options: CollectOptions) -> OutgoingAction:
@@ -59,11 +59,11 @@ def describe_collect(session: Session, options: CollectOptions) -> OutgoingActio
         receipts = [job.receipt for job in options.jobs if job.receipt is not None and job.receipt.key == "new"]
         keys += [receipt.seed for receipt in receipts if receipt.seed is not None]
     refs = [parse(key, "the key") if isinstance(key, str) else key for key in keys]
-    names = [target.ref.name for job in options.jobs for target, _ in job.takes]
-    sinks = _identities(session, "sink", [*names, *(["dir"] if options.folder is not None else [])])
+    names = [target.ref.name for job in options.jobs for target, _ in job.mappings]
+    sinks = _identify_all(session, "sink", [*names, *(["dir"] if options.folder is not None else [])])
     return OutgoingAction(
         "collect",
-        sources=_sources(session, refs),
+        sources=_identify_sources(session, refs),
         sinks=sinks or (CALLER,),
         short_codes=tuple(job.short_code for job in options.jobs),
         service=session.base_url,
@@ -72,7 +72,9 @@ def describe_collect(session: Session, options: CollectOptions) -> OutgoingActio
 
 def describe_tool_call(session: Session, name: str, arguments: Iterable[Reference | None]) -> OutgoingAction:
     """A call of a tool; an argument without a reference was given as it is."""
-    return OutgoingAction("tool", sources=_sources(session, arguments), tools=(name,), service=session.base_url)
+    return OutgoingAction(
+        "tool", sources=_identify_sources(session, arguments), tools=(name,), service=session.base_url
+    )
 
 
 def describe_ending(session: Session, kind: str, subject: str, short_code: str) -> OutgoingAction:
@@ -106,8 +108,8 @@ def describe_entry(session: Session, meta: Mapping[str, Any]) -> OutgoingAction:
         expires_at=ends,
         views=note.get("views", meta.get("views")),
         title=meta.get("title"),
-        sinks=tuple(dict.fromkeys([*note["sinks"], *_identities(session, "sink", sinks)])),
-        channels=tuple(session.registry().identity("channel", row[1]) for row in rows),
+        sinks=tuple(dict.fromkeys([*note["sinks"], *_identify_all(session, "sink", sinks)])),
+        channels=tuple(session.registry().identify("channel", row[1]) for row in rows),
         service=meta["base_url"],
         link_address=meta["link_base_url"],
         resumed=True,
@@ -115,44 +117,44 @@ def describe_entry(session: Session, meta: Mapping[str, Any]) -> OutgoingAction:
 
 
 def _describe_new(
-    session: Session, kind: str, given: Iterable[object], addressing: DeliveryPlan | None, title: str | None
+    session: Session, kind: str, inputs: Iterable[object], delivery: DeliveryPlan | None, title: str | None
 ) -> OutgoingAction:
-    params = () if addressing is None else addressing.params.values()
-    channels = () if addressing is None else [each.target.name for each in addressing.wanted]
+    params = () if delivery is None else delivery.params.values()
+    channels = () if delivery is None else [each.target.name for each in delivery.targets]
     return OutgoingAction(
         kind,
-        sources=_sources(session, [*given, *params]),
+        sources=_identify_sources(session, [*inputs, *params]),
         title=title,
-        channels=_identities(session, "channel", channels),
+        channels=_identify_all(session, "channel", channels),
         service=session.base_url,
         link_address=session.link_base_url,
     )
 
 
-def _with_recipients(session: Session, made: OutgoingAction, recipients: Sequence[Recipient]) -> OutgoingAction:
-    channels = tuple(session.registry().identity("channel", each.channel) for each in recipients)
-    return made._replace(recipients=tuple(map(str, recipients)), channels=channels)
+def _with_recipients(session: Session, action: OutgoingAction, recipients: Sequence[Recipient]) -> OutgoingAction:
+    channels = tuple(session.registry().identify("channel", each.channel) for each in recipients)
+    return action._replace(recipients=tuple(map(str, recipients)), channels=channels)
 
 
-def _passcode(passcode: object) -> list[object]:
+def _list_passcode(passcode: object) -> list[object]:
     return [] if passcode is None else [passcode]
 
 
-def _sources(session: Session, given: Iterable[object]) -> tuple[str, ...]:
+def _identify_sources(session: Session, inputs: Iterable[object]) -> tuple[str, ...]:
     """Each once. What is no reference was given as it is."""
-    found = (
-        session.registry().identity("source", each.name) if isinstance(each, Reference) else LITERAL for each in given
+    sources = (
+        session.registry().identify("source", each.name) if isinstance(each, Reference) else LITERAL for each in inputs
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(sources))
 
 
-def _identities(session: Session, kind: str, names: Iterable[str]) -> tuple[str, ...]:
+def _identify_all(session: Session, kind: str, names: Iterable[str]) -> tuple[str, ...]:
     identity: Callable[[str, str], str] | None = None
-    found: dict[str, None] = {}
+    identities: dict[str, None] = {}
     for name in names:
-        identity = identity or session.registry().identity
-        found[identity(kind, name)] = None
-    return tuple(found)
+        identity = identity or session.registry().identify
+        identities[identity(kind, name)] = None
+    return tuple(identities)
 
 
 def load_deliveries(meta: Mapping[str, Any], entry: Entry | None = None) -> Deliveries | None:

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PAGES = 10_000
+MAX_PAGES = 10_000
 """Pages of a list at most: one without an end must not hold us, and fill our memory, for ever."""
 
 
 def check_page_limit(page: int) -> None:
     """ProtocolError where a list goes on for more pages than any has."""
-    if page > PAGES:
-        raise ProtocolError(f"the service's list has more than {PAGES} pages: sealpipe reads no further")
+    if page > MAX_PAGES:
+        raise ProtocolError(f"the service's list has more than {MAX_PAGES} pages: sealpipe reads no further")
 
 
 class PageIterator(Protocol[T]):
     """What a client walks: page after page, until it is done."""
 
-    done: bool
+    is_done: bool
 
-    def next_page(self) -> Flow[list[T]]:
+    def fetch_next(self) -> Flow[list[T]]:
         """The rows of the next page."""
 
 
@@ -45,9 +45,9 @@ class PageWalk(Generic[T]):
         self._identity = identity
         self._seen: set[Hashable] = set()
         self._page = 0
-        self.done = False
+        self.is_done = False
 
-    def next_page(self) -> Flow[list[T]]:
+    def fetch_next(self) -> Flow[list[T]]:
         """The rows of the next page that were not seen yet."""
         self._page += 1
         check_page_limit(self._page)
@@ -55,7 +55,7 @@ class PageWalk(Generic[T]):
         fresh = {self._identity(row): row for row in page.items if self._identity(row) not in self._seen}
         self._seen |= fresh.keys()
         total = page.pagination.total_pages
-        self.done = not fresh or (total is not None and self._page >= total)
+        self.is_done = not fresh or (total is not None and self._page >= total)
         return list(fresh.values())
 
 
@@ -70,14 +70,14 @@ class LogPageWalk:
         self._cursor: str | None = None
         self._used: set[str | None] = {None}
         self.first: AccessLog | None = None
-        self.done = False
+        self.is_done = False
 
-    def next_page(self) -> Flow[list[Access]]:
+    def fetch_next(self) -> Flow[list[Access]]:
         """The entries of the next page; none where no log is offered."""
         check_page_limit(len(self._used))
         page = yield from self._fetch(self._cursor)
         self.first = self.first or page
         self._cursor = page.next_cursor if page else None
-        self.done = self._cursor in self._used
+        self.is_done = self._cursor in self._used
         self._used.add(self._cursor)
         return list(page.entries) if page else []

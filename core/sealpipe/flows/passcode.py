@@ -22,22 +22,22 @@ TEXT_SOURCE: Final = "text"
 _GENERATOR: Final = "gen"
 """The source that makes new secrets."""
 ALTERNATIVES: Final = "name where it lives (env:NAME, file:PATH, a store), or have it asked for with prompt:"
-_SECRET: Final = frozenset({
+_SECRET_WORDS: Final = frozenset({
     "apikey", "credential", "credentials", "key", "keys", "pass", "passcode", "passphrase", "password", "passwd",
     "passwords", "pin", "pwd", "secret", "secrets", "token", "tokens",
 })  # fmt: skip
-_NONE: Final = frozenset({"fingerprint", "hint", "id", "name", "public", "url", "user", "username"})
+_NEGATIONS: Final = frozenset({"fingerprint", "hint", "id", "name", "public", "url", "user", "username"})
 """Words that make a label one of something that is no secret: `Key ID`, `Public key`, `Token URL`."""
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+_WORD_PATTERN: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
 def refuse_text(ref: Reference, what: str) -> None:
     """UsageError where a passcode or a key is given as text:. Nothing of it is shown."""
     if ref.name == TEXT_SOURCE:
-        raise text_error(what)
+        raise make_text_error(what)
 
 
-def text_error(what: str) -> UsageError:
+def make_text_error(what: str) -> UsageError:
     """The error for a secret that comes from where only what is no secret does."""
     return UsageError(
         f"{what} is a secret: do not use text:, because the shell's history stores it", remedy=ALTERNATIVES
@@ -52,14 +52,14 @@ def warn_of_text(specs: Sequence[Field | FieldSpec]) -> Iterator[str]:
         if spec.ref.param("type") == "password" or names_secret(spec.label or ""):
             # Without a label of its own the field's label is its value.
             named = "a field of type password" if spec.label is None else f'the field "{spec.label}"'
-            said = "looks like a secret: do not use text:, because the shell's history stores it"
-            yield f"warning: {named} {said}; {ALTERNATIVES}"
+            kind = "looks like a secret: do not use text:, because the shell's history stores it"
+            yield f"warning: {named} {kind}; {ALTERNATIVES}"
 
 
 def names_secret(label: str) -> bool:
     """Whether a label has a word for a secret, and none that says otherwise."""
-    words = {word.lower() for word in _WORD.findall(label)}
-    return bool(words & _SECRET) and not words & _NONE
+    words = {word.lower() for word in _WORD_PATTERN.findall(label)}
+    return bool(words & _SECRET_WORDS) and not words & _NEGATIONS
 
 
 def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | Reference:
@@ -75,9 +75,9 @@ def parse_passcode(passcode: str | Secret | Reference, remedy: str) -> Secret | 
     return check_passcode(passcode if isinstance(passcode, Secret) else Secret(passcode))
 
 
-def generate_passcode(given: object) -> Reference:
+def make_generator_reference(passcode: object) -> Reference:
     """The reference to a new passcode. UsageError where one is given, too."""
-    if given is not None:
+    if passcode is not None:
         raise UsageError("--passcode-from and --passcode-generate exclude each other", remedy="use only one of them")
     return Reference(_GENERATOR, "passphrase")  # by its name: which source that is, the registry knows
 

@@ -37,7 +37,7 @@ class PolicyContext(Protocol):
     """What a session tells: who oversees, and the registry."""
 
     @property
-    def overseers(self) -> tuple[PolicyHook, ...]:
+    def policy_hooks(self) -> tuple[PolicyHook, ...]:
         """Policies and observers."""
 
     @property
@@ -52,7 +52,7 @@ class PolicyContext(Protocol):
 class LocalContext(NamedTuple):
     """Who oversees, where there is no session: what is done asks no service."""
 
-    overseers: tuple[PolicyHook, ...]
+    policy_hooks: tuple[PolicyHook, ...]
     registry: Callable[[], Registry]
     gate: CustodyGate
 
@@ -62,7 +62,7 @@ def check_policies(session: PolicyContext, plan: OutgoingAction) -> Flow[None]:
 
     Raises PolicyError, PluginError, and UsageError where they would see the credential: then nothing happened.
     """
-    if session.overseers:
+    if session.policy_hooks:
         yield Do(partial(_check, session, plan))
 
 
@@ -70,14 +70,14 @@ def run_under_policy(
     session: PolicyContext,
     plan: OutgoingAction,
     work: Flow[T],
-    told: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
+    describe: Callable[[T], Mapping[str, object] | None] = lambda _: {"outcome": "done"},
 ) -> Flow[T]:
-    """Ask every policy, tell every observer, do the work, and tell how it ended: `told` says that of its result.
+    """Ask every policy, tell every observer, do the work, and tell how it ended: `describe` says that of its result.
 
-    None of `told`: the work has told it itself. What was to be written down before it is. Where an observer cannot be
-    told of the end, the result's `warnings` name it, if it has any: what was done is done all the same.
+    None of `describe`: the work has reported it itself. What was to be written down before it is. Where an observer
+    cannot be notified of the end, the result's `warnings` name it, if it has any: what was done stays done.
     """
-    if not session.overseers:
+    if not session.policy_hooks:
         return (yield from work)
     try:
         yield Do(partial(_begin, session, plan))
@@ -85,25 +85,25 @@ def run_under_policy(
         work.close()
         raise
     try:
-        made = yield from _clear(work)
+        result = yield from _clear_sends(work)
     except SealpipeError as error:
         with suppress(PluginError):  # why it failed matters more
             yield Do(partial(_report, session, plan, {"outcome": type(error).__name__}))
         raise
-    end = told(made)
-    if end is None:
-        return made
+    outcome = describe(result)
+    if outcome is None:
+        return result
     try:
-        yield Do(partial(_report, session, plan, end))
+        yield Do(partial(_report, session, plan, outcome))
     except PluginError as error:
         with suppress(AttributeError):  # a result without warnings: the line before it stands
-            made.warnings += (error.message,)  # type: ignore[attr-defined]
-    return made
+            result.warnings += (error.message,)  # type: ignore[attr-defined]
+    return result
 
 
 def guard(session: PolicyContext, flow: Flow[T]) -> Flow[T]:
     """The flow, stopped where it would change something at the service without having asked."""
-    return _map_steps(flow, _refuse_unchecked) if session.overseers else flow
+    return _map_steps(flow, _refuse_unchecked) if session.policy_hooks else flow
 
 
 def report_delivery(
@@ -131,7 +131,7 @@ def report_collect(session: PolicyContext, result: CollectResult) -> Flow[tuple[
 
 def notify_observers(session: PolicyContext, event: Mapping[str, Any]) -> Flow[tuple[str, ...]]:
     """Tell every observer of what has happened; a warning where one cannot be told."""
-    if not session.overseers:
+    if not session.policy_hooks:
         return ()
     try:
         yield Do(partial(_send, session, event))
@@ -147,12 +147,12 @@ def report_refusal(session: PolicyContext, event: str, error: SealpipeError) -> 
 
 
 def _check(session: PolicyContext, plan: OutgoingAction) -> None:
-    if _redact(session.gate, what := _describe_plan(plan)) != what:
+    if _redact(session.gate, description := _describe_plan(plan)) != description:
         raise refused_by_gate(f"what policies and the audit see of the {plan.kind}")
     registry = session.registry()
-    asked = [each for each in session.overseers if plan.complete or each.name in EARLY_POLICIES]
+    hooks = [each for each in session.policy_hooks if plan.complete or each.name in EARLY_POLICIES]
     try:
-        registry.check_outgoing(asked, plan)
+        registry.check_outgoing(hooks, plan)
     except (PolicyError, PluginError) as error:
         with suppress(PluginError):
             _report(session, plan, {"outcome": "refused", "reason": error.message})
@@ -161,7 +161,7 @@ def _check(session: PolicyContext, plan: OutgoingAction) -> None:
 
 def _begin(session: PolicyContext, plan: OutgoingAction) -> None:
     _check(session, plan)
-    _report(session, plan, {"outcome": "sending" if plan.kind in _MADE else "begun"})
+    _report(session, plan, {"outcome": "sending" if plan.kind in _CREATIONS else "begun"})
 
 
 def _report(session: PolicyContext, plan: OutgoingAction, members: Mapping[str, object]) -> None:
@@ -170,43 +170,43 @@ def _report(session: PolicyContext, plan: OutgoingAction, members: Mapping[str, 
 
 def _send(session: PolicyContext, event: Mapping[str, Any]) -> None:
     registry = session.registry()
-    registry.tell(session.overseers, {**_describe_run(registry), **_redact(session.gate, event)})
+    registry.notify_observers(session.policy_hooks, {**_describe_run(registry), **_redact(session.gate, event)})
 
 
 def _redact(gate: CustodyGate, event: Mapping[str, Any]) -> dict[str, Any]:
     """The event, without each text that holds the credential: whoever reads an audit log is not to have it."""
 
-    def without(value: Any) -> Any:
+    def redact(value: Any) -> Any:
         if isinstance(value, str):
             return REDACTED.decode() if gate.holds(value.encode(errors="surrogatepass")) else value
-        return [without(each) for each in value] if isinstance(value, list | tuple) else value
+        return [redact(each) for each in value] if isinstance(value, list | tuple) else value
 
-    return {name: without(value) for name, value in event.items()}
+    return {name: redact(value) for name, value in event.items()}
 
 
-def _clear(work: Flow[T]) -> Flow[T]:
-    return _map_steps(work, lambda step: step._replace(cleared=True) if isinstance(step, Send) else step)
+def _clear_sends(work: Flow[T]) -> Flow[T]:
+    return _map_steps(work, lambda step: step._replace(is_cleared=True) if isinstance(step, Send) else step)
 
 
 def _refuse_unchecked(step: Step) -> Step:
-    if isinstance(step, Send) and step.operation.resend is not Resend.READ and not step.cleared:
+    if isinstance(step, Send) and step.operation.resend is not Resend.READ and not step.is_cleared:
         raise PolicyError(f"internal: the policy was not asked about this action ({step.operation.name})")
     return step
 
 
 def _map_steps(work: Flow[T], change: Callable[[Step], Step]) -> Flow[T]:
     """The same flow, with every step as `change` has it; what `change` raises is raised in it."""
-    answer: Any = None
+    result: Any = None
     error: BaseException | None = None
     while True:
         try:
-            step = work.send(answer) if error is None else work.throw(error)
+            step = work.send(result) if error is None else work.throw(error)
         except StopIteration as stop:
             value: T = stop.value
             return value
-        answer = error = None
+        result = error = None
         try:
-            answer = yield change(step)
+            result = yield change(step)
         except GeneratorExit:
             work.close()
             raise
@@ -226,7 +226,7 @@ def _describe_run(registry: Registry) -> dict[str, Any]:
     }
 
 
-_MADE = ("share", "request")
+_CREATIONS = ("share", "request")
 
 
 def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
@@ -247,8 +247,8 @@ def _describe_plan(plan: OutgoingAction) -> dict[str, Any]:
         "link_address": plan.link_address,
         "resumed": plan.resumed,
     }
-    always = _ALWAYS if plan.kind in _MADE else ()
-    return {"event": plan.kind, **{name: value for name, value in members.items() if value or name in always}}
+    required = _ALWAYS_REPORTED if plan.kind in _CREATIONS else ()
+    return {"event": plan.kind, **{name: value for name, value in members.items() if value or name in required}}
 
 
-_ALWAYS: Sequence[str] = ("labels", "sources", "recipients", "expires_at", "views", "title")
+_ALWAYS_REPORTED: Sequence[str] = ("labels", "sources", "recipients", "expires_at", "views", "title")

@@ -41,20 +41,20 @@ def resume(session: Session, entry: Entry, *, resend: bool = False) -> Flow[Shar
             remedy=f"drop it with `sealpipe resume {entry.id} --discard`, and create it again",
         )
     finish = _FINISH[entry.meta["kind"]]
-    if entry.answered is None:
+    if entry.response is None:
         _refuse_old(entry)
     work: Flow[Any] = finish(session, entry, resend)
-    if not session.overseers:
+    if not session.policy_hooks:
         unseen: Share | SecureRequest = yield from work
         return unseen
     with keep_entry_on_error(entry):
         leaving: OutgoingAction = yield Do(partial(outgoing.describe_entry, session, entry.meta))
-        made: Share | SecureRequest = yield from policy.run_under_policy(session, leaving, work, _told)
+        made: Share | SecureRequest = yield from policy.run_under_policy(session, leaving, work, _describe_outcome)
         return made
 
 
-def _told(made: Share | SecureRequest) -> Mapping[str, object]:
-    return {"outcome": made.outcome, "short_code": made.short_code}
+def _describe_outcome(result: Share | SecureRequest) -> Mapping[str, object]:
+    return {"outcome": result.outcome, "short_code": result.short_code}
 
 
 def _refuse_old(entry: Entry) -> None:
@@ -70,12 +70,12 @@ def _refuse_old(entry: Entry) -> None:
 
 
 def _share(session: Session, entry: Entry, resend: bool) -> Flow[Share]:  # noqa: FBT001 - as in the table
-    if entry.answered is not None:
-        return _answered(entry)
+    if entry.response is not None:
+        return _rebuild_share(entry)
     posting = Posting(entry.meta, entry.body, entry.key, entry)
     if entry.key != entry.meta["idempotency_key"]:
         posting.body = without_wrap(entry.body, entry.meta["wrap_at"])
-    if entry.meta.get("also_to") and not entry.stored:
+    if entry.meta.get("also_to") and not entry.is_stored:
         from sealpipe.flows.share import store  # most shares are stored nowhere
 
         with keep_entry_on_error(entry):
@@ -95,8 +95,8 @@ _FINISH: Mapping[str, Callable[[Session, Entry, bool], Flow[Share] | Flow[Secure
 }
 
 
-def _answered(entry: Entry) -> Share:
-    answer, meta = entry.answered or {}, entry.meta
+def _rebuild_share(entry: Entry) -> Share:
+    answer, meta = entry.response or {}, entry.meta
     return Share(
         build_link(meta, answer["short_code"]),
         answer["short_code"],

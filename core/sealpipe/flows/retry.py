@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from sealpipe.api import Failure, Operation, Resend, Response
-from sealpipe.api.refusals import NOT_CARRIED_OUT, service_error
+from sealpipe.api.refusals import NOT_CARRIED_OUT, make_service_error
 from sealpipe.errors import (
     ConnectError,
     OutcomeUnknownError,
@@ -21,9 +21,9 @@ from sealpipe.flows import Flow, Send, Wait
 
 T = TypeVar("T")
 
-TRIES = 5
-FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
-LEAST_TRY = 30.0
+MAX_TRIES = 5
+FIRST_BACKOFF, MAX_BACKOFF = 0.5, 8.0
+MIN_TRY_TIMEOUT = 30.0
 """Seconds that one try may take: half the deadline, but no less, so that a hanging one leaves time for another."""
 
 
@@ -41,108 +41,110 @@ class Budget:
     ) -> None:
         self.deadline = deadline
         self.clock = clock
-        self.chance = chance
+        self.draw = chance
         self.started = clock()
 
-    def left(self) -> float:
+    def get_remaining(self) -> float:
         return self.deadline - (self.clock() - self.started)
 
-    def one_try(self) -> float:
-        return min(self.left(), max(LEAST_TRY, self.deadline / 2))
+    def get_try_timeout(self) -> float:
+        return min(self.get_remaining(), max(MIN_TRY_TIMEOUT, self.deadline / 2))
 
-    def back_off(self, tries: int) -> float:
+    def draw_backoff(self, tries: int) -> float:
         """Full jitter: anything up to a bound that doubles."""
         from random import random  # most calls succeed at once
 
-        return (self.chance or random)() * min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (tries - 1))
+        return (self.draw or random)() * min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** (tries - 1))
 
 
-class _Settled(NamedTuple, Generic[T]):
+class _Success(NamedTuple, Generic[T]):
     value: T
 
 
-class _Problem(NamedTuple):
+class _FailedTry(NamedTuple):
     """Why a try did not settle the matter."""
 
     error: ServiceError
-    again: bool
-    unclear: bool
+    may_retry: bool
+    is_unclear: bool
     """The service may have carried it out."""
 
 
-def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, most: int = TRIES) -> Flow[T]:
+def call(operation: Operation[T], budget: Budget, *, unclear: bool = False, max_tries: int = MAX_TRIES) -> Flow[T]:
     """The decoded answer, or a ServiceError whose kind says what is known about the outcome.
 
     `unclear` tells that an earlier process may have had it carried out already. On the error, `unclear` says
-    the same of this one. `most` is how often it is sent at most.
+    the same of this one. `max_tries` is how often it is sent at most.
     """
     last: ServiceError = ConnectError(f"could not {operation.name}: the deadline passed before the first attempt")
-    for tries in range(1, most + 1):
-        if budget.left() <= 0:
+    for tries in range(1, max_tries + 1):
+        if budget.get_remaining() <= 0:
             break  # the machine slept through it
-        outcome = _judge(operation, (yield Send(operation, budget.one_try())))
-        if isinstance(outcome, _Settled):
+        outcome = _classify(operation, (yield Send(operation, budget.get_try_timeout())))
+        if isinstance(outcome, _Success):
             value: T = outcome.value
             return value
-        unclear = unclear or outcome.unclear
-        if not _answered(last) or _answered(outcome.error):
+        unclear = unclear or outcome.is_unclear
+        if not _is_answered(last) or _is_answered(outcome.error):
             last = outcome.error  # what the service said tells more than the silence after it
-        wait = _wait(outcome.error, budget, tries)
-        if not outcome.again or tries == most or wait >= budget.left():
+        wait = _choose_wait(outcome.error, budget, tries)
+        if not outcome.may_retry or tries == max_tries or wait >= budget.get_remaining():
             break
         yield Wait(wait)
-    raise _final(operation, last, unclear=unclear)
+    raise _make_final_error(operation, last, unclear=unclear)
 
 
-def _answered(error: ServiceError) -> bool:
+def _is_answered(error: ServiceError) -> bool:
     return error.status is not None or isinstance(error, ProtocolError)
 
 
-def _judge(operation: Operation[T], result: Response | Failure) -> _Settled[T] | _Problem:
+def _classify(operation: Operation[T], result: Response | Failure) -> _Success[T] | _FailedTry:
     if isinstance(result, Failure):
-        return _unanswered(operation, result)
-    if not operation.settles(result):
-        return _refused(operation, service_error(result, operation.scope))
+        return _classify_failure(operation, result)
+    if not operation.is_settled(result):
+        return _classify_refusal(operation, make_service_error(result, operation.scope))
     try:
-        return _Settled(operation.decode(result))
+        return _Success(operation.decode(result))
     except ProtocolError as error:
         # It was carried out. Reading it again, or replaying it, may bring an answer that can be used.
-        again = operation.resend is not Resend.NEVER and not isinstance(error, PublicKeyMismatchError)
-        return _Problem(error, again=again, unclear=True)
+        may_retry = operation.resend is not Resend.NEVER and not isinstance(error, PublicKeyMismatchError)
+        return _FailedTry(error, may_retry=may_retry, is_unclear=True)
 
 
-def _unanswered(operation: Operation[Any], failure: Failure) -> _Problem:
+def _classify_failure(operation: Operation[Any], failure: Failure) -> _FailedTry:
     if failure.retry_after is not None:
-        limited = RateLimitError(f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after)
-        return _Problem(limited, again=False, unclear=False)
+        rate_limit = RateLimitError(f"could not {operation.name}: {failure.detail}", retry_after=failure.retry_after)
+        return _FailedTry(rate_limit, may_retry=False, is_unclear=False)
     if not failure.sent:
-        return _Problem(ConnectError(f"could not {operation.name}: {failure.detail}"), again=True, unclear=False)
+        return _FailedTry(
+            ConnectError(f"could not {operation.name}: {failure.detail}"), may_retry=True, is_unclear=False
+        )
     error = OutcomeUnknownError(f"no complete answer: {failure.detail}")
-    return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
+    return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
 
 
-def _refused(operation: Operation[Any], error: ServiceError) -> _Problem:
+def _classify_refusal(operation: Operation[Any], error: ServiceError) -> _FailedTry:
     if isinstance(error, RateLimitError):
-        return _Problem(error, again=True, unclear=False)
+        return _FailedTry(error, may_retry=True, is_unclear=False)
     if isinstance(error, OutcomeUnknownError):
-        return _Problem(error, again=operation.resend is not Resend.NEVER, unclear=True)
+        return _FailedTry(error, may_retry=operation.resend is not Resend.NEVER, is_unclear=True)
     # A redirect, or a status that is none of the service's: something else answered; what it did is not known.
-    return _Problem(error, again=False, unclear=isinstance(error, ProtocolError))
+    return _FailedTry(error, may_retry=False, is_unclear=isinstance(error, ProtocolError))
 
 
-def _wait(error: ServiceError, budget: Budget, tries: int) -> float:
+def _choose_wait(error: ServiceError, budget: Budget, tries: int) -> float:
     if isinstance(error, RateLimitError) and error.retry_after is not None:
         return error.retry_after
     # With little time left, one more try now is worth more than a longer pause and none.
-    return min(budget.back_off(tries), max(0.0, budget.left() / 2))
+    return min(budget.draw_backoff(tries), max(0.0, budget.get_remaining() / 2))
 
 
-def _final(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
+def _make_final_error(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> ServiceError:
     last.unclear = unclear and operation.resend is not Resend.READ and last.error_code not in NOT_CARRIED_OUT
     if operation.resend is Resend.READ and isinstance(last, OutcomeUnknownError):
-        return _as(RetriesExhaustedError, f"could not {operation.name}: {last.message}", last)
+        return _convert_error(RetriesExhaustedError, f"could not {operation.name}: {last.message}", last)
     if last.unclear and not isinstance(last, ProtocolError):
-        return _as(
+        return _convert_error(
             OutcomeUnknownError,
             f"it is not known whether the service could {operation.name}: {last.message}",
             last,
@@ -150,7 +152,7 @@ def _final(operation: Operation[Any], last: ServiceError, *, unclear: bool) -> S
     return last
 
 
-def _as(kind: type[ServiceError], message: str, last: ServiceError) -> ServiceError:
+def _convert_error(kind: type[ServiceError], message: str, last: ServiceError) -> ServiceError:
     error = kind(
         message,
         status=last.status,

@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
     from sealpipe.registry.stores import PolicyHook
 
-_MISSING = {
+_REMEDIES = {
     "SEALPIPE_API_KEY": "set SEALPIPE_API_KEY or SEALPIPE_API_KEY_FILE (forks and Dependabot runs get empty secrets)",
     "SEALPIPE_BASE_URL": "set SEALPIPE_BASE_URL to the service's API; it ends in /v1",
     "SEALPIPE_LINK_BASE_URL": "set SEALPIPE_LINK_BASE_URL to the address that the service's links start with",
 }
 
 
-_SMALL = 1024 * 1024
+_MAX_SCANNED = 1024 * 1024
 """Characters of a value that is looked through for the credential: what holds one is smaller."""
-LONGEST_DEADLINE = 20 * 86400
+MAX_DEADLINE = 20 * 86400
 """Seconds of the longest deadline: a socket's timeout has no room for more than 24 days."""
 
 
-def _small(value: str | Secret) -> bytes:
+def _read_if_small(value: str | Secret) -> bytes:
     """A value's bytes; none of a large one, which is never copied, nor of half a character, which sealing refuses."""
     if isinstance(value, str):
-        return value.encode(errors="surrogatepass") if len(value) <= _SMALL else b""
+        return value.encode(errors="surrogatepass") if len(value) <= _MAX_SCANNED else b""
     try:
         content = value.reveal_bytes()
     except UnicodeError:
         return b""
-    return content if len(content) <= 4 * _SMALL else b""
+    return content if len(content) <= 4 * _MAX_SCANNED else b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Session:
     registry: Callable[[], Registry]
     deadline: float = 60.0
     ca_file: Path | None = None
-    overseers: tuple[PolicyHook, ...] = ()
+    policy_hooks: tuple[PolicyHook, ...] = ()
     """Policies and observers, by the config files."""
     previous: Credential | None = None
     """The credential before this one, while rotating: opens what was sealed to it, and is never sent."""
@@ -67,7 +67,7 @@ class Session:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gate", CustodyGate(self.credential, self.previous))
 
-    def budget(self) -> Budget:
+    def start_budget(self) -> Budget:
         """Time and tries for one call, from now on."""
         return Budget(self.deadline)
 
@@ -77,15 +77,15 @@ class Session:
         In CI a title may be made of what others wrote, a commit's or a merge request's title, and GitLab fills in a
         variable that is named there, the credential's as well.
         """
-        given = (text.encode(errors="surrogatepass") for text in texts if text)
-        self.gate.check("a text that others get in clear", *given)
+        encoded = (text.encode(errors="surrogatepass") for text in texts if text)
+        self.gate.check("a text that others get in clear", *encoded)
 
     def check_own(self, *values: str | Secret) -> None:
         """UsageError where a value that is about to be sealed holds the credential: it is never shared.
 
         `env:SEALPIPE_API_KEY` is refused by its name; this finds its file, a copy of it, and a whole environment.
         """
-        if any(self.gate.holds(_small(value)) for value in values):
+        if any(self.gate.holds(_read_if_small(value)) for value in values):
             raise UsageError(
                 "a value holds sealpipe's own credential, which is never shared: nothing was sent",
                 remedy="check its reference; to hand over a key, create a separate one",
@@ -93,15 +93,15 @@ class Session:
 
     def close(self) -> None:
         """Let plugins go of what they hold, where there was a registry at all. Blocks."""
-        made = getattr(self.registry, "cache_info", None)
-        if made is not None and made().currsize:
+        cache_info = getattr(self.registry, "cache_info", None)
+        if cache_info is not None and cache_info().currsize:
             self.registry().close()
 
 
 def open_credential(api_key: str | Secret | None, service_tag: str | None = None) -> Credential:
     """The credential from what was set. SettingError where it is missing, has no form, or contradicts the tag."""
     if not api_key:
-        raise SettingError("SEALPIPE_API_KEY is not set, or empty", remedy=_MISSING["SEALPIPE_API_KEY"])
+        raise SettingError("SEALPIPE_API_KEY is not set, or empty", remedy=_REMEDIES["SEALPIPE_API_KEY"])
     credential = Credential.parse(api_key)
     if service_tag is not None and setting_values.parse_service_tag(service_tag) != credential.tag:
         raise SettingError(
@@ -120,18 +120,18 @@ def open_session(
     service_tag: str | None = None,
     deadline: float = 60.0,
     ca_file: str | Path | None = None,
-    overseers: Callable[[Mapping[str, Any]], tuple[PolicyHook, ...]] = lambda _: (),
+    policy_hooks: Callable[[Mapping[str, Any]], tuple[PolicyHook, ...]] = lambda _: (),
     previous: str | Secret | None = None,
     config: Config | None = None,
 ) -> Session:
     """A session from what was set, and from what the machine's config file enforces, whoever asks for it.
 
-    `registry` is given the CA file, the gate and the deadline, `overseers` the machine's config. SettingError names
+    `registry` is given the CA file, the gate and the deadline, `policy_hooks` the machine's config. SettingError names
     what is missing or wrong, and never a value; PolicyError what the machine fixes otherwise.
     """
     machine = (config or Config(os.environ)).machine
-    watching = overseers(machine)
-    given = {
+    hooks = policy_hooks(machine)
+    values = {
         "base_url": base_url,
         "link_base_url": link_base_url,
         "ca_file": None if ca_file is None else os.fspath(ca_file),
@@ -140,52 +140,52 @@ def open_session(
         from sealpipe import config_file  # most machines enforce nothing
 
         try:
-            given = config_file.enforce_service(machine, given, os.environ)
+            values = config_file.enforce_service(machine, values, os.environ)
         except PolicyError as error:
-            _report_refusal(watching, partial(registry, None, CustodyGate(), deadline), error)
+            _report_refusal(hooks, partial(registry, None, CustodyGate(), deadline), error)
             raise
-        base_url, link_base_url, ca_file = given["base_url"], given["link_base_url"], given["ca_file"]
+        base_url, link_base_url, ca_file = values["base_url"], values["link_base_url"], values["ca_file"]
     authorities = None if ca_file is None else Path(ca_file)
-    for name, value in zip(_MISSING, (api_key, base_url, link_base_url), strict=True):
+    for name, value in zip(_REMEDIES, (api_key, base_url, link_base_url), strict=True):
         if not value:
-            raise SettingError(f"{name} is not set, or empty", remedy=_MISSING[name])
+            raise SettingError(f"{name} is not set, or empty", remedy=_REMEDIES[name])
     credential = open_credential(api_key, service_tag)
     if not deadline > 0:
         raise SettingError("the deadline is not positive", remedy="give it as a positive number of seconds")
-    if deadline > LONGEST_DEADLINE:
-        raise SettingError(f"the deadline is longer than {LONGEST_DEADLINE // 86400} days", remedy="give a shorter one")
-    before = None if not previous else open_previous(previous)
+    if deadline > MAX_DEADLINE:
+        raise SettingError(f"the deadline is longer than {MAX_DEADLINE // 86400} days", remedy="give a shorter one")
+    previous_credential = None if not previous else open_previous(previous)
     return Session(
         credential,
         setting_values.parse_base_url(base_url or ""),
         setting_values.parse_link_base_url(link_base_url or ""),
         # One registry for all calls: what a plugin set up serves the next one, too.
-        cache(partial(registry, authorities, CustodyGate(credential, before), deadline)),
+        cache(partial(registry, authorities, CustodyGate(credential, previous_credential), deadline)),
         deadline,
         authorities,
-        watching,
-        before,
+        hooks,
+        previous_credential,
         fixed_link=bool(machine) and "link_base_url" in machine.get("enforce", {}).get("service", {}),
     )
 
 
-def _report_refusal(overseers: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
-    if overseers:
+def _report_refusal(policy_hooks: tuple[PolicyHook, ...], registry: Callable[[], Registry], error: PolicyError) -> None:
+    if policy_hooks:
         from sealpipe.flows import policy  # which imports this module
 
-        policy.report_refusal(policy.LocalContext(overseers, registry, CustodyGate()), "session", error)
+        policy.report_refusal(policy.LocalContext(policy_hooks, registry, CustodyGate()), "session", error)
 
 
 def open_previous(text: str | Secret) -> Credential:
     """The credential before this one. CredentialError where it opens nothing."""
-    wrong = ""
+    problem = ""
     try:
-        found = Credential.parse(text)
-        if found.custody_secret is not None:
-            return found
-        wrong = "it has no custody secret, and so opens nothing"
+        credential = Credential.parse(text)
+        if credential.custody_secret is not None:
+            return credential
+        problem = "it has no custody secret, and so opens nothing"
     except CredentialError as error:
-        wrong = error.message
+        problem = error.message
     raise CredentialError(
-        f"SEALPIPE_API_KEY_PREVIOUS: {wrong}", remedy="set it to the whole credential, all three parts, or unset it"
+        f"SEALPIPE_API_KEY_PREVIOUS: {problem}", remedy="set it to the whole credential, all three parts, or unset it"
     )

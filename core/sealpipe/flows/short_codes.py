@@ -26,12 +26,12 @@ Lookup = Callable[[str], Flow[bool]]
 
 def find_share_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
     """The share's code. `keep` is where this machine notes what it has expired. Raises UsageError for two."""
-    return _resolve(word, partial(_is_share, session, keep))
+    return _resolve(word, partial(_find_share, session, keep))
 
 
 def find_request_code(session: Session, word: str, keep: Path | None = None) -> Flow[str]:
     """The request's code. `keep` is where this machine keeps its records of requests. Raises UsageError for two."""
-    return _resolve(word, partial(_is_request, session, keep))
+    return _resolve(word, partial(_find_request, session, keep))
 
 
 def confirm_code(word: str, confirm: str) -> str:
@@ -39,11 +39,11 @@ def confirm_code(word: str, confirm: str) -> str:
 
     One of them has to be a word that can mean this code alone, and the other must be able to.
     """
-    meant = [{each for each in (given, decoded(given)) if each is not None} for given in (word, confirm)]
-    both = meant[0] & meant[1]
-    if len(both) == 1:
-        return both.pop()
-    if both:
+    candidates = [{each for each in (spelling, decoded(spelling)) if each is not None} for spelling in (word, confirm)]
+    common = candidates[0] & candidates[1]
+    if len(common) == 1:
+        return common.pop()
+    if common:
         other = decoded(word) or word
         raise UsageError(
             f"{word} is ambiguous: it can be this code or the encoded form of {other}; nothing was sent",
@@ -52,50 +52,50 @@ def confirm_code(word: str, confirm: str) -> str:
     return word  # not confirmed, which is told as ever
 
 
-def _resolve(word: str, looks: Lookup) -> Flow[str]:
+def _resolve(word: str, exists: Lookup) -> Flow[str]:
     called(word)  # a link or a credential is looked for nowhere
-    other = decoded(word)
-    if other is None:
+    decoded_word = decoded(word)
+    if decoded_word is None:
         return word
-    as_it_is = yield from _exists(word, looks)
-    as_encoded = yield from _exists(other, looks)
-    if as_it_is and as_encoded:
+    is_literal = yield from _check_exists(word, exists)
+    is_encoded = yield from _check_exists(decoded_word, exists)
+    if is_literal and is_encoded:
         raise UsageError(
             f"{word} is ambiguous: one code is exactly this, and it is the encoded form of another; nothing was done",
             remedy=f"name the first as {encoded(word)}, the second by its code as it is",
         )
-    return other if as_encoded else word
+    return decoded_word if is_encoded else word
 
 
-def _exists(code: str, looks: Lookup) -> Flow[bool]:
+def _check_exists(code: str, exists: Lookup) -> Flow[bool]:
     try:
         called(code)
     except UsageError:
         return False
-    return (yield from looks(code))
+    return (yield from exists(code))
 
 
-def _is_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
+def _find_share(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
         from sealpipe import state
 
         if (yield Do(partial(state.was_expired, keep, session.base_url, code))):
             return True
     try:
-        yield from call(shares.get(code), session.budget())
+        yield from call(shares.get(code), session.start_budget())
     except NotFoundError:
         return False
     return True
 
 
-def _is_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
+def _find_request(session: Session, keep: Path | None, code: str) -> Flow[bool]:
     if keep is not None:
         from sealpipe.state import ledger
 
         if (yield Do(partial(ledger.has_ledger, keep, session.base_url, code))):
             return True
     try:
-        yield from call(requests.get(code), session.budget())
+        yield from call(requests.get(code), session.start_budget())
     except NotFoundError:
         return False
     return True

@@ -24,20 +24,20 @@ from sealpipe.reference import Reference
 from sealpipe.secret import Secret
 
 T = TypeVar("T")
-Talk = Callable[[McpSession, Budget], Flow[T]]
+Exchange = Callable[[McpSession, Budget], Flow[T]]
 
-PAGES = 100
+MAX_PAGES = 100
 """Pages of tools at most: a list without an end must not hold us for ever."""
 
 
 def list_tools(session: Session) -> Flow[tuple[Tool, ...]]:
     """Every tool, whatever the number of pages."""
 
-    def talk(line: McpSession, budget: Budget) -> Flow[tuple[Tool, ...]]:
-        tools, _ = yield from _list(line, budget)
+    def exchange(mcp_session: McpSession, budget: Budget) -> Flow[tuple[Tool, ...]]:
+        tools, _ = yield from _list_all(mcp_session, budget)
         return tools
 
-    return _with_session(session, talk)
+    return _run_in_session(session, exchange)
 
 
 def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow[ToolResult]:
@@ -46,7 +46,7 @@ def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Flow
         "the call of the tool", mcp.call(McpSession(), name, arguments).body or b""
     )  # before the handshake
     plan = outgoing.describe_tool_call(session, name, [None] if arguments else [])
-    work = _with_session(session, lambda line, budget: call(mcp.call(line, name, arguments), budget))
+    work = _run_in_session(session, lambda mcp_session, budget: call(mcp.call(mcp_session, name, arguments), budget))
     return (yield from policy.run_under_policy(session, plan, work))
 
 
@@ -57,10 +57,10 @@ def call_with_references(session: Session, name: str, params: Sequence[tuple[str
     """
     session.check_clear(name, *(param for param, _ in params))
     plan: OutgoingAction = yield Do(partial(outgoing.describe_tool_call, session, name, [ref for _, ref in params]))
-    return (yield from policy.run_under_policy(session, plan, _with_references(session, name, params)))
+    return (yield from policy.run_under_policy(session, plan, _call_with_references(session, name, params)))
 
 
-def _with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
+def _call_with_references(session: Session, name: str, params: Sequence[tuple[str, Reference]]) -> Flow[ToolResult]:
     cache: Cache = {}
     values: dict[str, Secret] = {}
     for param, ref in params:
@@ -69,63 +69,63 @@ def _with_references(session: Session, name: str, params: Sequence[tuple[str, Re
             values[param] = value
     session.check_clear(*(value.reveal() for value in values.values()))
 
-    def talk(line: McpSession, budget: Budget) -> Flow[ToolResult]:
+    def exchange(mcp_session: McpSession, budget: Budget) -> Flow[ToolResult]:
         tools: tuple[Tool, ...] = ()
         if values:
-            tools, line = yield from _list(line, budget)
+            tools, mcp_session = yield from _list_all(mcp_session, budget)
         # One that is not listed is called all the same: the service says what it is that is wrong.
         schema = next((tool.input_schema for tool in tools if tool.name == name), {})
-        return (yield from call(mcp.call(line, name, convert_arguments(values, schema)), budget))
+        return (yield from call(mcp.call(mcp_session, name, convert_arguments(values, schema)), budget))
 
-    return (yield from _with_session(session, talk))
+    return (yield from _run_in_session(session, exchange))
 
 
-def _with_session(session: Session, talk: Talk[T]) -> Flow[T]:
-    budget = session.budget()
-    line = yield from _greet(budget)
+def _run_in_session(session: Session, exchange: Exchange[T]) -> Flow[T]:
+    budget = session.start_budget()
+    mcp_session = yield from _open_session(budget)
     try:
         try:
-            return (yield from talk(line, budget))
+            return (yield from exchange(mcp_session, budget))
         except ServiceError as error:
-            if error.status != 404 or line.session_id is None:
+            if error.status != 404 or mcp_session.session_id is None:
                 raise
         # The service has ended our session, and did nothing of what we asked: once more, in a new one.
-        line = yield from _greet(budget)
-        return (yield from talk(line, budget))
+        mcp_session = yield from _open_session(budget)
+        return (yield from exchange(mcp_session, budget))
     except OutcomeUnknownError as error:
         error.remedy = "look whether the tool did its work before you call it again: it is never sent twice"
         raise
 
 
-def _greet(budget: Budget) -> Flow[McpSession]:
+def _open_session(budget: Budget) -> Flow[McpSession]:
     try:
-        line = yield from call(mcp.initialize(), budget)
+        mcp_session = yield from call(mcp.initialize(), budget)
     except ProtocolError as error:
         if error.status == 404:
             error.remedy = "the service may offer no tools here; else check that the base URL is its API's"
         raise
-    if line.revision not in mcp.REVISIONS:
+    if mcp_session.revision not in mcp.REVISIONS:
         raise ProtocolError(
-            f"the service uses revision {escape_text(line.revision, 40)} of the Model Context Protocol; "
+            f"the service uses revision {escape_text(mcp_session.revision, 40)} of the Model Context Protocol; "
             f"sealpipe supports {', '.join(mcp.REVISIONS)}",
             remedy="a newer sealpipe may support it",
         )
-    yield from call(mcp.initialized(line), budget)
-    return line
+    yield from call(mcp.confirm_initialized(mcp_session), budget)
+    return mcp_session
 
 
-def _list(line: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool, ...], McpSession]]:
+def _list_all(mcp_session: McpSession, budget: Budget) -> Flow[tuple[tuple[Tool, ...], McpSession]]:
     """Every tool, and the line after the last page."""
     tools: list[Tool] = []
     cursor: str | None = None
-    used: set[str | None] = set()
-    while len(used) < PAGES:
-        used.add(cursor)
-        page, cursor = yield from call(mcp.list_page(line, cursor), budget)
-        line = line.next()
+    cursors: set[str | None] = set()
+    while len(cursors) < MAX_PAGES:
+        cursors.add(cursor)
+        page, cursor = yield from call(mcp.list_page(mcp_session, cursor), budget)
+        mcp_session = mcp_session.advance()
         tools += page
-        if cursor is None or cursor in used:  # a page that comes again is the end, as in every list
-            return tuple(tools), line
+        if cursor is None or cursor in cursors:  # a page that comes again is the end, as in every list
+            return tuple(tools), mcp_session
     raise ProtocolError("the service's list of tools does not end", remedy="you can still call the tool by its name")
 
 
@@ -139,13 +139,13 @@ def convert_arguments(values: Mapping[str, Secret], schema: Mapping[str, Any]) -
     UsageError names the argument that is not what it should be, never its value.
     """
     properties = schema.get("properties")
-    known = properties if isinstance(properties, Mapping) else {}
-    return {name: _convert(name, value.reveal(), known.get(name)) for name, value in values.items()}
+    definitions = properties if isinstance(properties, Mapping) else {}
+    return {name: _convert(name, value.reveal(), definitions.get(name)) for name, value in values.items()}
 
 
 def _convert(name: str, text: str, schema: object) -> Any:
-    wanted = schema.get("type") if isinstance(schema, Mapping) else None
-    kinds = wanted if isinstance(wanted, list) else [wanted]
+    types = schema.get("type") if isinstance(schema, Mapping) else None
+    kinds = types if isinstance(types, list) else [types]
     readers = [_READERS[kind] for kind in kinds if isinstance(kind, str) and kind in _READERS]
     if "string" in kinds or not readers:
         return text
@@ -159,15 +159,15 @@ def _convert(name: str, text: str, schema: object) -> Any:
     )
 
 
-def _whole(text: str) -> int | None:
+def _parse_integer(text: str) -> int | None:
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     return json.loads(text) if _NUMBER.fullmatch(text) else None
 
 
-def _json(kind: type) -> Callable[[str], Any]:
+def _make_json_parser(kind: type) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         try:
             value = json.loads(text)
@@ -179,9 +179,9 @@ def _json(kind: type) -> Callable[[str], Any]:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "integer": ("a whole number", _whole),
-    "number": ("a number", _number),
+    "integer": ("a whole number", _parse_integer),
+    "number": ("a number", _parse_number),
     "boolean": ("true or false", {"true": True, "false": False}.get),
-    "array": ("a list in JSON", _json(list)),
-    "object": ("an object in JSON", _json(dict)),
+    "array": ("a list in JSON", _make_json_parser(list)),
+    "object": ("an object in JSON", _make_json_parser(dict)),
 }

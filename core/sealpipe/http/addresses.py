@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import httpcore
 
 from sealpipe.errors import NotConfiguredError, SettingError
-from sealpipe.loopback import in_clear, is_loopback
+from sealpipe.loopback import is_cleartext, is_loopback
 
 Addresses = list[tuple[Any, ...]]
 
@@ -22,44 +22,44 @@ def resolve_host(host: str, port: int, timeout: float | None) -> Addresses:
     """Look up a name, as `socket.getaddrinfo` does. Raises OSError, TimeoutError after `timeout` seconds."""
     if timeout is None or host == "localhost" or ":" in host or host.replace(".", "").isdigit():
         return _look_up(host, port)  # answered without the network
-    answers: list[Addresses | BaseException] = []
+    results: list[Addresses | BaseException] = []
 
-    def ask() -> None:
+    def resolve() -> None:
         try:
-            answers.append(_look_up(host, port))
+            results.append(_look_up(host, port))
         except BaseException as error:  # noqa: BLE001 - it is raised below, in the thread that asked
-            answers.append(error)
+            results.append(error)
 
     # A thread of its own, abandoned on timeout: nothing ends a look-up that hangs.
-    asking = threading.Thread(target=ask, name="sealpipe-name", daemon=True)
-    asking.start()
-    asking.join(timeout)
-    if not answers:
+    thread = threading.Thread(target=resolve, name="sealpipe-name", daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if not results:
         raise TimeoutError("the name could not be looked up in time")
-    if isinstance(answers[0], BaseException):
-        raise answers[0]
-    return answers[0]
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]
 
 
-def connect_host(host: str, port: int, left: Callable[[], float]) -> socket.socket:
-    """Connect over TCP to the first address that accepts. `left` returns the seconds that the next step may take.
+def connect_host(host: str, port: int, get_remaining: Callable[[], float]) -> socket.socket:
+    """Connect over TCP to the first address that accepts. `get_remaining` returns the seconds left for the next step.
 
-    Raises OSError, and TimeoutError where `left` does.
+    Raises OSError, and TimeoutError where `get_remaining` does.
     """
-    failure = OSError("the name has no address")
-    for family, kind, protocol, _, address in resolve_host(host, port, left()):
-        made = socket.socket(family, kind, protocol)
+    first_error = OSError("the name has no address")
+    for family, kind, protocol, _, address in resolve_host(host, port, get_remaining()):
+        connection = socket.socket(family, kind, protocol)
         try:
-            made.settimeout(left())
-            made.connect(address)
-            return made
+            connection.settimeout(get_remaining())
+            connection.connect(address)
+            return connection
         except OSError as error:
-            made.close()
-            failure = error
+            connection.close()
+            first_error = error
         except BaseException:
-            made.close()
+            connection.close()
             raise
-    raise failure
+    raise first_error
 
 
 def _look_up(host: str, port: int) -> Addresses:
@@ -71,19 +71,19 @@ def refuse_cleartext(scheme: str, host: str) -> None:
 
     The last check, before the first byte; backends check before, and name the setting.
     """
-    if in_clear(scheme, host):
+    if is_cleartext(scheme, host):
         raise NotConfiguredError(
             f"the address {scheme}://{host} would send secrets to another machine unencrypted: nothing was sent",
             remedy="use https://; http:// is only for loopback",
         )
 
 
-def not_loopback(host: str, address: str) -> str:
+def describe_not_loopback(host: str, address: str) -> str:
     """Say why there is no connection where http:// was allowed for this machine's name."""
     return f"the name {host} resolves to another machine ({address}), and http:// is for this machine only"
 
 
-def proxy_for(url: str) -> str | None:
+def find_proxy(url: str) -> str | None:
     """Return the proxy that the environment names for an address; None for loopback. Raises SettingError."""
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -99,12 +99,12 @@ def proxy_for(url: str) -> str | None:
     if proxy is None:
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if not _is_proxy(proxy):
+    if not _is_valid_proxy(proxy):
         raise SettingError("the environment's proxy is not an http:// or https:// address", remedy="check HTTPS_PROXY")
     return proxy
 
 
-def pool_proxy(proxy: str | None, context: ssl.SSLContext | None) -> httpcore.Proxy | None:
+def make_pool_proxy(proxy: str | None, context: ssl.SSLContext | None) -> httpcore.Proxy | None:
     """Return a proxy as connection pools take it: its login apart from its address. `context` is for https:// proxies.
 
     Without one httpcore would make its own, which obeys SSLKEYLOGFILE and does not know the CA file.
@@ -112,7 +112,7 @@ def pool_proxy(proxy: str | None, context: ssl.SSLContext | None) -> httpcore.Pr
     if proxy is None:
         return None
     parts = urlsplit(proxy)
-    url = httpcore.URL(scheme=parts.scheme, host=_ascii(parts.hostname or ""), port=parts.port, target="/")
+    url = httpcore.URL(scheme=parts.scheme, host=_encode_host(parts.hostname or ""), port=parts.port, target="/")
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     return httpcore.Proxy(
         url,
@@ -121,15 +121,17 @@ def pool_proxy(proxy: str | None, context: ssl.SSLContext | None) -> httpcore.Pr
     )
 
 
-def _is_proxy(address: str) -> bool:
+def _is_valid_proxy(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        whole = bool(_ascii(parts.hostname or "")) and parts.port != 0  # a wrong port raises only when it is asked for
+        normalized = (
+            bool(_encode_host(parts.hostname or "")) and parts.port != 0
+        )  # a wrong port raises only when it is asked for
     except ValueError:
         return False
-    return whole and parts.scheme in ("http", "https") and address.isprintable() and " " not in address
+    return normalized and parts.scheme in ("http", "https") and address.isprintable() and " " not in address
 
 
-def _ascii(host: str) -> str:
+def _encode_host(host: str) -> str:
     """A host's name as it is asked for. Raises ValueError."""
     return host if host.isascii() else host.encode("idna").decode("ascii")

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 
 from sealpipe.api import Failure, Operation, Response
-from sealpipe.http.addresses import not_loopback
-from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure, pool_options
-from sealpipe.http.network import Redactor, quiet
+from sealpipe.http.addresses import describe_not_loopback
+from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure, make_pool_options
+from sealpipe.http.network import Redactor, silence_httpcore
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.loopback import is_loopback
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
-LATER = 0.2
+REFUSAL_DELAY = 0.2
 """Seconds that the whole has more than each phase: where a phase times out first, httpcore closes its socket."""
 
 
@@ -36,7 +36,7 @@ class AsyncServiceNetwork:
         """Send once, and return what came back within `timeout` seconds."""
         end = time.monotonic() + timeout
         ticket = Ticket()
-        for seconds in self._limiter.delays(ticket, end):
+        for seconds in self._limiter.iterate_delays(ticket, end):
             await asyncio.sleep(seconds)
         if ticket.refusal is not None:
             return ticket.refusal
@@ -54,7 +54,7 @@ class AsyncServiceNetwork:
 
     def _new_pool(self) -> httpcore.AsyncConnectionPool:
         backend = _LoopbackBackend() if self._session.base_url.startswith("http://") else httpcore.AnyIOBackend()
-        return httpcore.AsyncConnectionPool(network_backend=backend, **pool_options(self._session))
+        return httpcore.AsyncConnectionPool(network_backend=backend, **make_pool_options(self._session))
 
     async def _exchange(
         self, pool: httpcore.AsyncConnectionPool, operation: Operation[Any], end: float
@@ -67,8 +67,8 @@ class AsyncServiceNetwork:
         timeout = end - time.monotonic()
         request = build_request(self._session, operation, timeout, note)
         try:
-            with quiet():
-                async with asyncio.timeout(timeout + LATER):
+            with silence_httpcore():
+                async with asyncio.timeout(timeout + REFUSAL_DELAY):
                     response = await pool.handle_async_request(request)
                     try:
                         buffer = ResponseBuffer(response, operation)
@@ -77,7 +77,7 @@ class AsyncServiceNetwork:
                                 break
                     finally:
                         await response.aclose()
-            return buffer.answer()
+            return buffer.to_response()
         except Exception as error:
             failure = describe_failure(error, watch)
             if failure is None:
@@ -96,4 +96,4 @@ class _LoopbackBackend(httpcore.AnyIOBackend):
         await stream.aclose()
         if peer is None:
             raise httpcore.ConnectError("the connection was reset")
-        raise httpcore.ConnectError(not_loopback(host, str(peer[0])))
+        raise httpcore.ConnectError(describe_not_loopback(host, str(peer[0])))

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpcore
 
-from sealpipe.http.addresses import not_loopback, resolve_host
+from sealpipe.http.addresses import describe_not_loopback, resolve_host
 from sealpipe.loopback import is_loopback
 
 
@@ -25,31 +25,31 @@ class Deadline(threading.local):
 
     at: float | None = None
 
-    def end(self, seconds: float) -> float:
+    def compute_end(self, seconds: float) -> float:
         """When an exchange is over that begins now and may take so long, inside of one that is under way."""
-        own = time.monotonic() + seconds
-        return own if self.at is None else min(own, self.at)
+        own_end = time.monotonic() + seconds
+        return own_end if self.at is None else min(own_end, self.at)
 
     @contextmanager
-    def until(self, end: float) -> Iterator[None]:
+    def hold_until(self, end: float) -> Iterator[None]:
         """Hold whatever this thread does on the network meanwhile to that end."""
-        before, self.at = self.at, end
+        previous, self.at = self.at, end
         try:
             yield
         finally:
-            self.at = before
+            self.at = previous
 
-    def left(self, timeout: float | None, late: type[Exception]) -> float | None:
-        """The timeout, cut to what is left; raises `late` where nothing is."""
+    def cut_timeout(self, timeout: float | None, error: type[Exception]) -> float | None:
+        """The timeout, cut to what is left; raises `error` where nothing is."""
         if self.at is None:
             return timeout
-        left = self.at - time.monotonic()
-        if left <= 0:
-            raise late
-        return left if timeout is None else min(timeout, left)
+        remaining = self.at - time.monotonic()
+        if remaining <= 0:
+            raise error
+        return remaining if timeout is None else min(timeout, remaining)
 
 
-EXCHANGE = Deadline()
+EXCHANGE_DEADLINE = Deadline()
 """The exchange of a plugin that is under way in this thread."""
 
 
@@ -76,20 +76,20 @@ class DeadlineBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        late = httpcore.ConnectTimeout
+        timeout_error = httpcore.ConnectTimeout
         failure: Exception = httpcore.ConnectError("the name has no address")
-        for address in _addresses(host, port, self._deadline.left(timeout, late)):
+        for address in _resolve_addresses(host, port, self._deadline.cut_timeout(timeout, timeout_error)):
             try:
-                left = self._deadline.left(timeout, late)
+                left = self._deadline.cut_timeout(timeout, timeout_error)
                 if self._loopback_only and not is_loopback(address):
-                    raise httpcore.ConnectError(not_loopback(host, address))
+                    raise httpcore.ConnectError(describe_not_loopback(host, address))
                 stream = self._backend.connect_tcp(address, port, left, local_address, socket_options)
-                return _Stream(stream, self._deadline, self._check_of(stream))
+                return _DeadlineStream(stream, self._deadline, self._bind_check(stream))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure
 
-    def _check_of(self, stream: httpcore.NetworkStream) -> Callable[[], object] | None:
+    def _bind_check(self, stream: httpcore.NetworkStream) -> Callable[[], object] | None:
         """What has to be called before anything is written without TLS."""
         if self._check_plain is None:
             return None
@@ -101,16 +101,16 @@ class DeadlineBackend(httpcore.NetworkBackend):
         return partial(self._check_plain, str(peer[0]))
 
 
-def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
+def _resolve_addresses(host: str, port: int, timeout: float | None) -> list[str]:
     try:
-        return list(dict.fromkeys(str(found[4][0]) for found in resolve_host(host, port, timeout)))
+        return list(dict.fromkeys(str(addresses[4][0]) for addresses in resolve_host(host, port, timeout)))
     except TimeoutError as error:
         raise httpcore.ConnectTimeout(str(error)) from error
     except OSError as error:
         raise httpcore.ConnectError(str(error)) from error
 
 
-class _Stream(httpcore.NetworkStream):
+class _DeadlineStream(httpcore.NetworkStream):
     def __init__(
         self, stream: httpcore.NetworkStream, deadline: Deadline, check_plain: Callable[[], object] | None = None
     ) -> None:
@@ -119,20 +119,20 @@ class _Stream(httpcore.NetworkStream):
         self._check_plain = check_plain
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.left(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, self._deadline.cut_timeout(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if self._check_plain is not None:
             self._check_plain()
             self._check_plain = None
         if self._stream.get_extra_info("ssl_object") is not None:
-            self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))
+            self._stream.write(buffer, self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
             return
         # Without TLS each send is a step of its own, and who reads slowly makes it many: the deadline is for them all.
         view = memoryview(buffer)
         while view:
-            self._stream.write(bytes(view[:_STEP]), self._deadline.left(timeout, httpcore.WriteTimeout))
-            view = view[_STEP:]
+            self._stream.write(bytes(view[:_WRITE_SIZE]), self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
+            view = view[_WRITE_SIZE:]
 
     def close(self) -> None:
         self._stream.close()
@@ -141,13 +141,13 @@ class _Stream(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         try:
-            left = self._deadline.left(timeout, httpcore.ConnectTimeout)
-            ssl_context.sslsocket_class = _TlsSocket
+            left = self._deadline.cut_timeout(timeout, httpcore.ConnectTimeout)
+            ssl_context.sslsocket_class = _DeadlineTlsSocket
             secure = self._stream.start_tls(ssl_context, server_hostname, left)
             made = secure.get_extra_info("socket")
-            if isinstance(made, _TlsSocket):
+            if isinstance(made, _DeadlineTlsSocket):
                 made.deadline = self._deadline
-            return _Stream(secure, self._deadline)
+            return _DeadlineStream(secure, self._deadline)
         except BaseException:
             self._stream.close()  # whoever asked for TLS forgets the plain stream
             raise
@@ -156,22 +156,22 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-_STEP = 64 * 1024
+_WRITE_SIZE = 64 * 1024
 
 
-class _TlsSocket(ssl.SSLSocket):
+class _DeadlineTlsSocket(ssl.SSLSocket):
     """TLS inside of it, behind a proxy, is many reads and writes: each gets what is left."""
 
     deadline: Deadline | None = None
 
     def recv(self, *given: Any) -> bytes:
-        self._cut()
+        self._apply_deadline()
         return super().recv(*given)
 
     def send(self, *given: Any) -> int:
-        self._cut()
+        self._apply_deadline()
         return super().send(*given)
 
-    def _cut(self) -> None:
+    def _apply_deadline(self) -> None:
         if self.deadline is not None:
-            self.settimeout(self.deadline.left(self.gettimeout(), TimeoutError))
+            self.settimeout(self.deadline.cut_timeout(self.gettimeout(), TimeoutError))

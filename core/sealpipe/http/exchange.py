@@ -14,15 +14,15 @@ from sealpipe import __version__
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import UsageError
-from sealpipe.http.addresses import pool_proxy, proxy_for
+from sealpipe.http.addresses import find_proxy, make_pool_proxy
 from sealpipe.secret_scan import CustodyGate, credential_leak_error
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
-PIECE = 256 * 1024
+CHUNK_SIZE = 256 * 1024
 """Bytes of a body that are handed to the socket at a time: each send copies what is left of its piece."""
-LONGEST = 64 * 1024
+MAX_TARGET_LENGTH = 64 * 1024
 """Bytes of an address."""
 
 _HEADER = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?")
@@ -30,14 +30,14 @@ _HEADER = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 
 
-def pool_options(session: Session) -> dict[str, Any]:
+def make_pool_options(session: Session) -> dict[str, Any]:
     """Options of a connection pool to the service. Certificates are read only where TLS is spoken."""
     options: dict[str, Any] = {"max_connections": 10, "http1": True, "http2": False}
     if session.base_url.startswith("https://"):
-        from sealpipe.http.tls import tls_context
+        from sealpipe.http.tls import make_tls_context
 
-        options["ssl_context"] = tls_context(os.environ, session.ca_file)
-    options["proxy"] = pool_proxy(proxy_for(session.base_url), options.get("ssl_context"))
+        options["ssl_context"] = make_tls_context(os.environ, session.ca_file)
+    options["proxy"] = make_pool_proxy(find_proxy(session.base_url), options.get("ssl_context"))
     return options
 
 
@@ -47,12 +47,12 @@ def build_request(session: Session, operation: Operation[Any], timeout: float, t
     Raises UsageError where HTTP cannot carry it, or where it holds the custody secret.
     """
     try:
-        request = _build(session, operation, timeout, trace)
+        request = _make_request(session, operation, timeout, trace)
     except (ValueError, TypeError):
         request = None  # the error's text may hold anything, and must not become a context
     if (
         request is None
-        or len(request.url.target) > LONGEST
+        or len(request.url.target) > MAX_TARGET_LENGTH
         or not all(_HEADER.fullmatch(value) for _, value in request.headers)
     ):
         raise UsageError(
@@ -60,14 +60,19 @@ def build_request(session: Session, operation: Operation[Any], timeout: float, t
             remedy="a header, such as an idempotency key, is visible ASCII; a short code is the code alone",
         )
     check_request(
-        session.gate, request.url.host, request.url.target, request.headers, operation.body, login=b"authorization"
+        session.gate,
+        request.url.host,
+        request.url.target,
+        request.headers,
+        operation.body,
+        login_header=b"authorization",
     )
     return request
 
 
-def _build(session: Session, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
-    url = _url(session.base_url + operation.path, operation)
-    headers = {"host": _host_header(url), "accept": "application/json"}
+def _make_request(session: Session, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
+    url = _make_url(session.base_url + operation.path, operation)
+    headers = {"host": _make_host_header(url), "accept": "application/json"}
     headers.update((name.lower(), value) for name, value in operation.headers.items())
     headers["accept-encoding"] = "identity"
     headers["user-agent"] = f"sealpipe/{__version__}"
@@ -86,7 +91,7 @@ def _build(session: Session, operation: Operation[Any], timeout: float, trace: A
     )
 
 
-def _url(address: str, operation: Operation[Any]) -> httpcore.URL:
+def _make_url(address: str, operation: Operation[Any]) -> httpcore.URL:
     parts = urlsplit(address)
     host = parts.hostname or ""
     if not host.isascii():
@@ -99,7 +104,7 @@ def _url(address: str, operation: Operation[Any]) -> httpcore.URL:
     return httpcore.URL(scheme=parts.scheme, host=host, port=parts.port, target=target)
 
 
-def _host_header(url: httpcore.URL) -> str:
+def _make_host_header(url: httpcore.URL) -> str:
     host = url.host.decode()
     host = f"[{host}]" if ":" in host else host
     return host if url.port is None else f"{host}:{url.port}"
@@ -122,8 +127,8 @@ class Body:
 
     def __iter__(self) -> Iterator[bytes]:
         view = memoryview(self._content)
-        for start in range(0, len(view), PIECE):
-            yield bytes(view[start : start + PIECE])
+        for start in range(0, len(view), CHUNK_SIZE):
+            yield bytes(view[start : start + CHUNK_SIZE])
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self:
@@ -136,7 +141,7 @@ def check_request(
     target: bytes,
     headers: Iterable[tuple[bytes, bytes]],
     body: bytes | bytearray | None,
-    login: bytes = b"",
+    login_header: bytes = b"",
 ) -> None:
     """Check a finished request before any of it leaves; `login` names the header that may hold the auth secret.
 
@@ -145,7 +150,7 @@ def check_request(
     """
     gate.check("the address", host, target)
     for name, value in headers:
-        if gate.holds(name) or gate.holds(value, login=name.lower() == login):
+        if gate.holds(name) or gate.holds(value, login=name.lower() == login_header):
             raise credential_leak_error("a header")
     if body is not None:
         gate.check("the body", body)
@@ -155,13 +160,13 @@ class SendWatch:
     """Notes whether any byte of our request may have left: before that, a failure is provably harmless."""
 
     def __init__(self) -> None:
-        self.sent = False
+        self.has_sent = False
 
     def note(self, event: str, info: dict[str, Any]) -> None:
         """Take note of a step of httpcore's."""
         sending = event.endswith("send_request_headers.started")
         if sending and getattr(info.get("request"), "method", b"") != b"CONNECT":
-            self.sent = True
+            self.has_sent = True
 
 
 class ResponseBuffer:
@@ -171,9 +176,9 @@ class ResponseBuffer:
         self._status = response.status
         self._headers = _decode_headers(response.headers)
         self._limit = operation.limit
-        self._whole = operation.whole
+        self._is_complete = operation.is_complete
         self._body = bytearray()
-        self._checked = 0
+        self._checked_length = 0
         encoding = self._headers.get("content-encoding", "identity").lower()
         self._flaw = "" if encoding == "identity" else "is encoded, though that was not asked for"
 
@@ -182,23 +187,25 @@ class ResponseBuffer:
         self._body += piece
         if len(self._body) > self._limit:
             self._flaw = f"has more than {self._limit} bytes"
-        return bool(self._flaw) or (self._whole is not None and self._is_whole(self._whole, len(piece)))
+        return bool(self._flaw) or (
+            self._is_complete is not None and self._ends_response(self._is_complete, len(piece))
+        )
 
-    def answer(self) -> Response:
+    def to_response(self) -> Response:
         """Return what came back, as a value."""
-        return self._answer(b"" if self._flaw else bytes(self._body))
+        return self._make_response(b"" if self._flaw else bytes(self._body))
 
-    def _is_whole(self, whole: Callable[[Response], bool], new: int) -> bool:
+    def _ends_response(self, is_complete: Callable[[Response], bool], added: int) -> bool:
         """Whether an event that has just ended completes it. Each is checked once, however small the pieces are."""
-        begin = max(self._checked, len(self._body) - new - 3)
+        begin = max(self._checked_length, len(self._body) - added - 3)
         ends = [blank.end() for blank in _BLANK_LINE.finditer(self._body, begin)]
         if not ends:
             return False
-        events = bytes(self._body[self._checked : ends[-1]])
-        self._checked = ends[-1]
-        return whole(self._answer(events))
+        events = bytes(self._body[self._checked_length : ends[-1]])
+        self._checked_length = ends[-1]
+        return is_complete(self._make_response(events))
 
-    def _answer(self, body: bytes) -> Response:
+    def _make_response(self, body: bytes) -> Response:
         return Response(self._status, self._headers, body, self._flaw)
 
 
@@ -219,21 +226,21 @@ def describe_failure(error: Exception, watch: SendWatch) -> Failure | None:
     """Return what an exception of the transport means; None for one that does not come from the network."""
     for kinds, describe in _DESCRIPTIONS:
         if isinstance(error, kinds):
-            return Failure(watch.sent, describe(error))
+            return Failure(watch.has_sent, describe(error))
     return None
 
 
-def _cause(error: Exception) -> str:
+def _describe_cause(error: Exception) -> str:
     return escape_text(str(error) or type(error).__name__, 200)
 
 
 _DESCRIPTIONS: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], str]], ...] = (
     ((httpcore.ConnectTimeout, httpcore.PoolTimeout), lambda _: "connection timed out"),
     ((httpcore.TimeoutException, TimeoutError), lambda _: "the time ran out"),
-    ((httpcore.ConnectError,), lambda error: f"no connection: {_cause(error)}"),
-    ((httpcore.ProxyError,), lambda error: f"the proxy refused: {_cause(error)}"),
+    ((httpcore.ConnectError,), lambda error: f"no connection: {_describe_cause(error)}"),
+    ((httpcore.ProxyError,), lambda error: f"the proxy refused: {_describe_cause(error)}"),
     (
         (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError),
-        lambda error: f"the connection broke: {_cause(error)}",
+        lambda error: f"the connection broke: {_describe_cause(error)}",
     ),
 )

@@ -19,14 +19,14 @@ import httpcore
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.credential import Credential
 from sealpipe.http.deadline import Deadline, DeadlineBackend
-from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure, pool_options
+from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure, make_pool_options
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.secret_scan import LARGE, REDACTED, SecretFinder
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
-FLAW = "repeats the credential"
+REDACTION_FLAW = "repeats the credential"
 
 
 class Redactor:
@@ -43,18 +43,18 @@ class Redactor:
     def redact(self, result: Response | Failure) -> Response | Failure:
         """Return the same without the credentials. A body that they cannot be removed from is dropped, with a flaw."""
         if isinstance(result, Failure):
-            return result._replace(detail=self._text(result.detail))
-        headers = {name: self._text(value) for name, value in result.headers.items()}
-        body = self._bytes(result.body)
+            return result._replace(detail=self._redact_text(result.detail))
+        headers = {name: self._redact_text(value) for name, value in result.headers.items()}
+        body = self._redact_bytes(result.body)
         if body is None:
-            return replace(result, headers=headers, body=b"", flaw=FLAW)
+            return replace(result, headers=headers, body=b"", flaw=REDACTION_FLAW)
         return replace(result, headers=headers, body=body)
 
-    def _text(self, text: str) -> str:
-        clean = self._bytes(text.encode("utf-8", "surrogatepass"))
-        return (REDACTED if clean is None else clean).decode("utf-8", "surrogatepass")
+    def _redact_text(self, text: str) -> str:
+        redacted = self._redact_bytes(text.encode("utf-8", "surrogatepass"))
+        return (REDACTED if redacted is None else redacted).decode("utf-8", "surrogatepass")
 
-    def _bytes(self, data: bytes) -> bytes | None:
+    def _redact_bytes(self, data: bytes) -> bytes | None:
         """The bytes without them; None where one would still be there."""
         spans = self._needles.spans(data)
         if not spans and len(data) <= LARGE:
@@ -63,28 +63,28 @@ class Redactor:
         for start, end in spans:
             parts += [data[done:start], REDACTED]
             done = end
-        clean = b"".join([*parts, data[done:]])
-        return None if self._needles.within(clean) else clean
+        redacted = b"".join([*parts, data[done:]])
+        return None if self._needles.within(redacted) else redacted
 
 
-_in_our_exchange = ContextVar("_in_our_exchange", default=False)
+_is_our_exchange = ContextVar("_in_our_exchange", default=False)
 
 
-def _may_be_logged(_: logging.LogRecord) -> bool:
-    return not _in_our_exchange.get()
+def _is_loggable(_: logging.LogRecord) -> bool:
+    return not _is_our_exchange.get()
 
 
-logging.getLogger("httpcore.http11").addFilter(_may_be_logged)  # all that is read from a peer is logged there
+logging.getLogger("httpcore.http11").addFilter(_is_loggable)  # all that is read from a peer is logged there
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_httpcore() -> Iterator[None]:
     """Keep httpcore from logging what this exchange reads; other uses of httpcore in the program are logged."""
-    before = _in_our_exchange.set(True)
+    token = _is_our_exchange.set(True)
     try:
         yield
     finally:
-        _in_our_exchange.reset(before)
+        _is_our_exchange.reset(token)
 
 
 class ServiceNetwork:
@@ -92,22 +92,22 @@ class ServiceNetwork:
 
     def __init__(self, session: Session, watch: Callable[[], SendWatch] = SendWatch) -> None:
         self._session = session
-        self._watch = watch
+        self._make_watch = watch
         self._deadline = Deadline()
         self._limiter = RateLimiter()
         self._redactor = Redactor(session.credential, session.previous)
-        self._pool = self._new_pool()
+        self._pool = self._make_pool()
 
     def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
         """Send once, and return what came back within `timeout` seconds."""
         end = time.monotonic() + timeout
         ticket = Ticket()
-        for seconds in self._limiter.delays(ticket, end):
+        for seconds in self._limiter.iterate_delays(ticket, end):
             time.sleep(seconds)
         if ticket.refusal is not None:
             return ticket.refusal
         if operation.own_connection:
-            with closing(self._new_pool()) as pool:
+            with closing(self._make_pool()) as pool:
                 result = self._exchange(pool, operation, end)
         else:
             result = self._exchange(self._pool, operation, end)
@@ -118,15 +118,15 @@ class ServiceNetwork:
         """Close the connections."""
         self._pool.close()
 
-    def _new_pool(self) -> httpcore.ConnectionPool:
+    def _make_pool(self) -> httpcore.ConnectionPool:
         backend = DeadlineBackend(self._deadline, loopback_only=self._session.base_url.startswith("http://"))
-        return httpcore.ConnectionPool(network_backend=backend, **pool_options(self._session))
+        return httpcore.ConnectionPool(network_backend=backend, **make_pool_options(self._session))
 
     def _exchange(self, pool: httpcore.ConnectionPool, operation: Operation[Any], end: float) -> Response | Failure:
-        watch = self._watch()
+        watch = self._make_watch()
         request = build_request(self._session, operation, end - time.monotonic(), watch.note)
         try:
-            with quiet(), self._deadline.until(end):
+            with silence_httpcore(), self._deadline.hold_until(end):
                 response = pool.handle_request(request)
                 try:
                     buffer = ResponseBuffer(response, operation)
@@ -135,7 +135,7 @@ class ServiceNetwork:
                             break
                 finally:
                     response.close()
-            return buffer.answer()
+            return buffer.to_response()
         except Exception as error:
             failure = describe_failure(error, watch)
             if failure is None:

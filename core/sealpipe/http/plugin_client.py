@@ -15,15 +15,15 @@ import httpx
 
 from sealpipe import __version__
 from sealpipe.errors import UsageError
-from sealpipe.http.addresses import pool_proxy, refuse_cleartext
-from sealpipe.http.deadline import EXCHANGE, DeadlineBackend
+from sealpipe.http.addresses import make_pool_proxy, refuse_cleartext
+from sealpipe.http.deadline import EXCHANGE_DEADLINE, DeadlineBackend
 from sealpipe.http.exchange import check_request
-from sealpipe.http.network import quiet
-from sealpipe.http.sockets import access_denied
+from sealpipe.http.network import silence_httpcore
+from sealpipe.http.sockets import make_access_denied_error
 from sealpipe.secret_scan import CustodyGate
 
 
-def plugin_client(
+def make_plugin_client(
     context: Callable[[], ssl.SSLContext],
     proxy_context: Callable[[], ssl.SSLContext],
     proxy: Callable[[str], str | None],
@@ -74,14 +74,14 @@ class _Transport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         refuse_cleartext(request.url.scheme, request.url.host)
         self._check(request)
-        pool = self._pool(self._proxy(str(request.url)))
-        end = EXCHANGE.end(self._deadline)
-        with quiet(), EXCHANGE.until(end), _httpx_errors(request):
+        pool = self._get_pool(self._proxy(str(request.url)))
+        end = EXCHANGE_DEADLINE.compute_end(self._deadline)
+        with silence_httpcore(), EXCHANGE_DEADLINE.hold_until(end), _translate_errors(request):
             response = pool.handle_request(self._convert(request))
         return httpx.Response(
             response.status,
             headers=response.headers,
-            stream=_Body(response, request, end),
+            stream=_ResponseBody(response, request, end),
             # httpx logs the reason, which may be anything; without one it has the status's usual one.
             extensions={name: value for name, value in response.extensions.items() if name != "reason_phrase"},
         )
@@ -95,11 +95,11 @@ class _Transport(httpx.BaseTransport):
             check_request(self._gate, request.url.raw_host, request.url.raw_path, request.headers.raw, request.read())
             return
         except UsageError as error:
-            refusal = access_denied(request.url.host, error)
+            refusal = make_access_denied_error(request.url.host, error)
         raise refusal
 
     def _convert(self, request: httpx.Request) -> httpcore.Request:
-        most = self._deadline
+        max_timeout = self._deadline
         timeouts = request.extensions.get("timeout", {}).items()
         url = request.url
         return httpcore.Request(
@@ -109,18 +109,18 @@ class _Transport(httpx.BaseTransport):
             content=request.content,
             extensions={
                 **request.extensions,
-                "timeout": {name: most if each is None else min(each, most) for name, each in timeouts},
+                "timeout": {name: max_timeout if each is None else min(each, max_timeout) for name, each in timeouts},
             },
         )
 
-    def _pool(self, proxy: str | None) -> httpcore.ConnectionPool:
+    def _get_pool(self, proxy: str | None) -> httpcore.ConnectionPool:
         with self._lock:
             if proxy not in self._pools:
                 self._pools[proxy] = httpcore.ConnectionPool(
                     # On the way to a proxy there is no TLS yet; all else without it has to be this machine.
-                    network_backend=DeadlineBackend(EXCHANGE, None if proxy else _check_plain),
+                    network_backend=DeadlineBackend(EXCHANGE_DEADLINE, None if proxy else _check_plain),
                     ssl_context=self._context(),
-                    proxy=pool_proxy(proxy, self._proxy_context() if _is_tls(proxy) else None),
+                    proxy=make_pool_proxy(proxy, self._proxy_context() if _is_tls_proxy(proxy) else None),
                     max_connections=32,
                     max_keepalive_connections=32,
                     keepalive_expiry=5.0,
@@ -128,7 +128,7 @@ class _Transport(httpx.BaseTransport):
             return self._pools[proxy]
 
 
-def _is_tls(proxy: str | None) -> bool:
+def _is_tls_proxy(proxy: str | None) -> bool:
     return proxy is not None and urlsplit(proxy).scheme == "https"
 
 
@@ -136,7 +136,7 @@ def _check_plain(address: str) -> None:
     refuse_cleartext("http", address)
 
 
-class _Body(httpx.SyncByteStream):
+class _ResponseBody(httpx.SyncByteStream):
     """The body of a response: it has the same deadline as its head."""
 
     def __init__(self, response: httpcore.Response, request: httpx.Request, end: float) -> None:
@@ -147,7 +147,7 @@ class _Body(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         pieces = self._response.iter_stream()
         while True:
-            with quiet(), EXCHANGE.until(self._end), _httpx_errors(self._request):
+            with silence_httpcore(), EXCHANGE_DEADLINE.hold_until(self._end), _translate_errors(self._request):
                 piece = next(pieces, None)
             if piece is None:
                 return
@@ -168,7 +168,7 @@ _ERRORS: Final = {
 
 
 @contextmanager
-def _httpx_errors(request: httpx.Request) -> Iterator[None]:
+def _translate_errors(request: httpx.Request) -> Iterator[None]:
     """httpcore's exceptions as httpx's, which plugins know: they have the same names."""
     try:
         yield

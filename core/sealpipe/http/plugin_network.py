@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.http.addresses import connect_host, refuse_cleartext
-from sealpipe.http.deadline import EXCHANGE
+from sealpipe.http.deadline import EXCHANGE_DEADLINE
 from sealpipe.http.sockets import BoundedSocket, BoundedTls, bound_socket, wrap_tls
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.secret_scan import CustodyGate
@@ -46,40 +46,40 @@ class PluginNetwork:
         """One client for all plugins of a run, or one for a plugin alone."""
         if authorities is None and certificate is None:
             return self._http
-        from sealpipe.http.plugin_client import plugin_client
-        from sealpipe.http.tls import backend_context
+        from sealpipe.http.plugin_client import make_plugin_client
+        from sealpipe.http.tls import make_backend_context
 
-        with _in_plugins_words():
-            context = backend_context(os.environ, self._ca_file, authorities, certificate)
-        own = partial(_tls_context, self._ca_file)
-        return plugin_client(lambda: context, own, _proxy, TIMEOUT, self._deadline, self._gate)
+        with _translate_errors():
+            context = make_backend_context(os.environ, self._ca_file, authorities, certificate)
+        make_context = partial(_make_tls_context, self._ca_file)
+        return make_plugin_client(lambda: context, make_context, _find_proxy, TIMEOUT, self._deadline, self._gate)
 
     def connect(self, url: str, *, ca_file: Path | None = None, timeout: float | None = None) -> socket.socket:
         """A socket, with certificates and proxy as everywhere."""
         from sealpipe.http.plugin_network import connect
 
-        with _in_plugins_words():
-            context, proxy = partial(self._context, ca_file), self.proxy(url)
+        with _translate_errors():
+            context, proxy = partial(self._get_context, ca_file), self.proxy(url)
             return connect(url, context, proxy, timeout or TIMEOUT, self._deadline, self._gate)
 
     @contextmanager
     def exchange(self) -> Iterator[None]:
         """What is done on the network meanwhile, in this thread, is one exchange: it has the deadline together."""
-        from sealpipe.http.deadline import EXCHANGE
+        from sealpipe.http.deadline import EXCHANGE_DEADLINE
 
-        with EXCHANGE.until(EXCHANGE.end(self._deadline)):
+        with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(self._deadline)):
             yield
 
     def proxy(self, url: str) -> str | None:
         """The proxy that the environment names for an address; never one for loopback."""
-        return _proxy(url)
+        return _find_proxy(url)
 
     def tls_context(self) -> ssl.SSLContext:
         """A context for protocols that are not HTTP."""
-        from sealpipe.http.sockets import guarded_tls
+        from sealpipe.http.sockets import make_guarded_tls
 
-        context = _tls_context(self._ca_file)
-        context.sslsocket_class = guarded_tls(self._gate)
+        context = _make_tls_context(self._ca_file)
+        context.sslsocket_class = make_guarded_tls(self._gate)
         return context
 
     def ca_bundle(self) -> Path | None:
@@ -92,30 +92,30 @@ class PluginNetwork:
         if client is not None:
             client.close()
 
-    def _context(self, ca_file: Path | None) -> ssl.SSLContext:
+    def _get_context(self, ca_file: Path | None) -> ssl.SSLContext:
         with self._lock:  # connections are made in several threads, and reading a bundle is dear
             if ca_file not in self._contexts:
-                from sealpipe.http.tls import tls_context
+                from sealpipe.http.tls import make_tls_context
 
-                with _in_plugins_words():
-                    self._contexts[ca_file] = tls_context(os.environ, self._ca_file, ca_file)
+                with _translate_errors():
+                    self._contexts[ca_file] = make_tls_context(os.environ, self._ca_file, ca_file)
             return self._contexts[ca_file]
 
     @cached_property
     def _http(self) -> httpx.Client:
-        from sealpipe.http.plugin_client import plugin_client
+        from sealpipe.http.plugin_client import make_plugin_client
 
-        own = partial(_tls_context, self._ca_file)
-        return plugin_client(own, own, _proxy, TIMEOUT, self._deadline, self._gate)
+        make_context = partial(_make_tls_context, self._ca_file)
+        return make_plugin_client(make_context, make_context, _find_proxy, TIMEOUT, self._deadline, self._gate)
 
     @cached_property
     def _bundle(self) -> Path | None:
         from sealpipe.http.tls import list_certificates
 
-        named = list_certificates(os.environ)
-        if self._ca_file is None and not named:
+        certificate_files = list_certificates(os.environ)
+        if self._ca_file is None and not certificate_files:
             return None
-        files = [*(named or [_system_bundle()]), *([self._ca_file] if self._ca_file else [])]
+        files = [*(certificate_files or [_find_system_bundle()]), *([self._ca_file] if self._ca_file else [])]
         try:
             content = b"\n".join(file.read_bytes() for file in files)
         except OSError:
@@ -130,7 +130,7 @@ class PluginNetwork:
         return Path(name)
 
 
-def _system_bundle() -> Path:
+def _find_system_bundle() -> Path:
     cafile = ssl.get_default_verify_paths().cafile
     if cafile is None:
         import certifi
@@ -139,29 +139,29 @@ def _system_bundle() -> Path:
     return Path(cafile)
 
 
-def _proxy(url: str) -> str | None:
-    from sealpipe.http.addresses import proxy_for
+def _find_proxy(url: str) -> str | None:
+    from sealpipe.http.addresses import find_proxy
 
-    with _in_plugins_words():
-        return proxy_for(url)
+    with _translate_errors():
+        return find_proxy(url)
 
 
-def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
-    from sealpipe.http.tls import tls_context
+def _make_tls_context(ca_file: Path | None) -> ssl.SSLContext:
+    from sealpipe.http.tls import make_tls_context
 
-    with _in_plugins_words():
-        return tls_context(os.environ, ca_file)
+    with _translate_errors():
+        return make_tls_context(os.environ, ca_file)
 
 
 @contextmanager
-def _in_plugins_words() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """A wrong setting of the network as a plugin may tell it: any other error of theirs is told by its type only."""
     try:
         yield
         return
     except SettingError as error:
-        told = NotConfiguredError(error.message, remedy=error.remedy)
-    raise told
+        error_for_plugin = NotConfiguredError(error.message, remedy=error.remedy)
+    raise error_for_plugin
 
 
 _PORTS: Final = {"https": 443, "http": 80}
@@ -192,23 +192,27 @@ def connect(
     if parts.scheme not in _OWN:
         refuse_cleartext(parts.scheme, parts.hostname or "")
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-    with EXCHANGE.until(EXCHANGE.end(deadline)):
-        way = urlsplit(proxy) if proxy is not None and parts.scheme not in _OWN else None
-        plain = _direct(host, port, timeout, deadline) if way is None else _tunnel(way, host, port, timeout, deadline)
-        plain.gate = gate
+    with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(deadline)):
+        proxy_url = urlsplit(proxy) if proxy is not None and parts.scheme not in _OWN else None
+        connection = (
+            _direct(host, port, timeout, deadline)
+            if proxy_url is None
+            else _connect_through_proxy(proxy_url, host, port, timeout, deadline)
+        )
+        connection.gate = gate
         try:
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if parts.scheme not in ("https", "tls"):
                 if parts.scheme == "http":
-                    refuse_cleartext("http", plain.getpeername()[0])  # where it has really led to
-                return plain
-            secure = wrap_tls(plain, context(), host)
+                    refuse_cleartext("http", connection.getpeername()[0])  # where it has really led to
+                return connection
+            secure = wrap_tls(connection, context(), host)
             if isinstance(secure, BoundedTls):
                 secure.set_deadline(deadline, timeout)
                 secure.gate = gate
             return secure
         except BaseException:
-            plain.close()
+            connection.close()
             raise
 
 
@@ -217,54 +221,56 @@ _OWN: Final = ("tcp", "tls")
 
 
 def _direct(host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
-    made = bound_socket(connect_host(host, port, lambda: _left(timeout)))
-    made.set_deadline(deadline, timeout)
-    return made
+    connection = bound_socket(connect_host(host, port, lambda: _get_remaining(timeout)))
+    connection.set_deadline(deadline, timeout)
+    return connection
 
 
-def _left(timeout: float) -> float:
-    left = timeout if EXCHANGE.at is None else min(timeout, EXCHANGE.at - time.monotonic())
-    if left <= 0:
+def _get_remaining(timeout: float) -> float:
+    remaining = timeout if EXCHANGE_DEADLINE.at is None else min(timeout, EXCHANGE_DEADLINE.at - time.monotonic())
+    if remaining <= 0:
         raise TimeoutError("the exchange took longer than its deadline")
-    return left
+    return remaining
 
 
-def _tunnel(way: SplitResult, host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
-    if way.scheme != "http" or way.hostname is None:
+def _connect_through_proxy(
+    proxy_url: SplitResult, host: str, port: int, timeout: float, deadline: float
+) -> BoundedSocket:
+    if proxy_url.scheme != "http" or proxy_url.hostname is None:
         raise SettingError(
             "this backend's connection does not support a proxy over TLS",
             remedy="set HTTPS_PROXY to http://..., or add the backend's host to NO_PROXY",
         )
-    line = _direct(way.hostname, way.port or 80, timeout, deadline)
+    connection = _direct(proxy_url.hostname, proxy_url.port or 80, timeout, deadline)
     try:
-        place = f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
-        head = [f"CONNECT {place} HTTP/1.1", f"Host: {place}", *_login(way)]
-        line.sendall("\r\n".join([*head, "", ""]).encode("ascii"))
-        status = _status(line)
+        authority = f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
+        head = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}", *_make_login_header(proxy_url)]
+        connection.sendall("\r\n".join([*head, "", ""]).encode("ascii"))
+        status = _read_status(connection)
         if not 200 <= status < 300:
             raise ProxyError(str(status))
     except BaseException:
-        line.close()
+        connection.close()
         raise
-    return line
+    return connection
 
 
-def _status(line: socket.socket) -> int:
+def _read_status(connection: socket.socket) -> int:
     """What a proxy answers; its headers are read to their end, and nothing of what comes behind them."""
-    answer = bytearray()
-    while not answer.endswith((b"\r\n\r\n", b"\n\n")):
-        sign = line.recv(1)
-        if not sign or len(answer) > _MOST:
+    head = bytearray()
+    while not head.endswith((b"\r\n\r\n", b"\n\n")):
+        byte = connection.recv(1)
+        if not byte or len(head) > _MOST:
             raise OSError("the proxy closed the connection")
-        answer += sign
-    match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\n)", answer)
+        head += byte
+    match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\n)", head)
     if match is None:
         raise OSError("the proxy's response is not HTTP")
     return int(match[1])
 
 
-def _login(way: SplitResult) -> list[str]:
-    if way.username is None:
+def _make_login_header(proxy_url: SplitResult) -> list[str]:
+    if proxy_url.username is None:
         return []
-    pair = f"{unquote(way.username)}:{unquote(way.password or '')}"
-    return ["Proxy-Authorization: Basic " + base64.b64encode(pair.encode()).decode()]
+    credentials = f"{unquote(proxy_url.username)}:{unquote(proxy_url.password or '')}"
+    return ["Proxy-Authorization: Basic " + base64.b64encode(credentials.encode()).decode()]

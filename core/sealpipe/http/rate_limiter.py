@@ -14,28 +14,28 @@ from collections.abc import Callable, Iterator
 from math import exp
 
 from sealpipe.api import Failure, Response
-from sealpipe.api.refusals import retry_after
+from sealpipe.api.refusals import parse_retry_after
 
-LONGEST = 300.0
+MAX_RETRY_AFTER = 300.0
 """Seconds that a Retry-After holds at most: an absurd one must not end a client for good."""
 MINUTE = 60.0
-SLOWEST, FIRST, FREE = 0.5, 1.0, 100.0
+MIN_RATE, MIN_FIRST_RATE, MAX_RATE = 0.5, 1.0, 100.0
 """Requests a second: the rate never falls below the first, begins with the second or more, ends above the third."""
-SLOWER, FASTER = 0.7, 1.02
-IDLE = 120.0
+SLOWDOWN, SPEEDUP = 0.7, 1.02
+IDLE_RESET = 120.0
 """Seconds after which a bucket of the service is full again: its burst is twice what a minute fills in."""
 
-AGAIN = 1.0
+MAX_SLEEP = 1.0
 """Seconds to sleep at most before asking again: others may have gone, or got faster, meanwhile."""
 
-RESERVE = 2.0
+RESERVED_SECONDS = 2.0
 """Seconds that a request keeps for itself, or a quarter of its time: one that left at the very end would have no
 answer, and what had provably not happened would be unknown."""
 
 
-def refuse_delay(delay: float, left: float) -> Failure | None:
-    """Return the failure of a call that may not leave in time: `delay` of the `left` seconds. None: it may."""
-    if delay < left - min(RESERVE, left / 4):
+def refuse_delay(delay: float, remaining: float) -> Failure | None:
+    """Return the failure of a call that may not leave in time: `delay` of the `remaining` seconds. None: it may."""
+    if delay < remaining - min(RESERVED_SECONDS, remaining / 4):
         return None
     return Failure(
         sent=False, detail="the service asked to wait for longer than there is time", retry_after=round(delay, 3)
@@ -45,10 +45,10 @@ def refuse_delay(delay: float, left: float) -> Failure | None:
 class Ticket:
     """A request that wants to leave."""
 
-    __slots__ = ("left", "refusal")
+    __slots__ = ("refusal", "sent_at")
 
     def __init__(self) -> None:
-        self.left = 0.0
+        self.sent_at = 0.0
         """When it left."""
         self.refusal: Failure | None = None
         """Why it does not leave at all."""
@@ -63,29 +63,29 @@ class RateLimiter:
         self._waiting: deque[Ticket] = deque()
         self._not_before = 0.0
         self._rate: float | None = None
-        self._left = self._slowed = clock()
-        self._recent = 0.0  # how many left lately: each counts a little less with every second
+        self._last_sent_at = self._slowed_at = clock()
+        self._recent_count = 0.0  # how many left lately: each counts a little less with every second
 
-    def delays(self, ticket: Ticket, end: float) -> Iterator[float]:
+    def iterate_delays(self, ticket: Ticket, end: float) -> Iterator[float]:
         """Yield the seconds to sleep before a request leaves; its `refusal` says that it cannot leave before `end`."""
         try:
-            while delay := self.delay(ticket):
+            while delay := self.reserve(ticket):
                 ticket.refusal = refuse_delay(delay, end - self._clock())
                 if ticket.refusal is not None:
                     return
-                yield min(delay, AGAIN)
+                yield min(delay, MAX_SLEEP)
         finally:
             self.cancel(ticket)
 
-    def delay(self, ticket: Ticket) -> float:
+    def reserve(self, ticket: Ticket) -> float:
         """Return 0.0 where the request leaves now; else the seconds after which to ask again."""
         with self._lock:
             now = self._clock()
-            delay = self._delay(ticket, now)
+            delay = self._compute_delay(ticket, now)
             if delay <= 0.0:
-                self._forget(ticket)
-                self._recent = 1.0 + self._recent * exp((self._left - now) / MINUTE)
-                self._left = ticket.left = now
+                self._remove(ticket)
+                self._recent_count = 1.0 + self._recent_count * exp((self._last_sent_at - now) / MINUTE)
+                self._last_sent_at = ticket.sent_at = now
                 return 0.0
             return delay
 
@@ -93,7 +93,7 @@ class RateLimiter:
         """Take a request back that does not want to leave any more."""
         if self._waiting:
             with self._lock:
-                self._forget(ticket)
+                self._remove(ticket)
 
     def record(self, ticket: Ticket, result: Response | Failure) -> None:
         """Learn from what came back for a request that left."""
@@ -101,32 +101,32 @@ class RateLimiter:
             return
         with self._lock:
             if result.status == 429:
-                self._slow_down(ticket, retry_after(result.headers.get("retry-after")))
-            elif self._rate is not None and ticket.left > self._slowed:
-                self._rate = self._rate * FASTER if self._rate < FREE else None
+                self._slow_down(ticket, parse_retry_after(result.headers.get("retry-after")))
+            elif self._rate is not None and ticket.sent_at > self._slowed_at:
+                self._rate = self._rate * SPEEDUP if self._rate < MAX_RATE else None
 
-    def _delay(self, ticket: Ticket, now: float) -> float:
-        if self._rate is None or now - max(self._left, self._not_before) > IDLE:
+    def _compute_delay(self, ticket: Ticket, now: float) -> float:
+        if self._rate is None or now - max(self._last_sent_at, self._not_before) > IDLE_RESET:
             self._rate = None
             return self._not_before - now
         if ticket not in self._waiting:
             self._waiting.append(ticket)
-        apart = 1.0 / self._rate
-        return max(self._not_before, self._left + apart) + apart * self._waiting.index(ticket) - now
+        interval = 1.0 / self._rate
+        return max(self._not_before, self._last_sent_at + interval) + interval * self._waiting.index(ticket) - now
 
-    def _forget(self, ticket: Ticket) -> None:
+    def _remove(self, ticket: Ticket) -> None:
         if ticket in self._waiting:
             self._waiting.remove(ticket)
 
     def _slow_down(self, ticket: Ticket, seconds: float | None) -> None:
         now = self._clock()
         if seconds is not None:
-            self._not_before = max(self._not_before, now + min(seconds, LONGEST))
+            self._not_before = max(self._not_before, now + min(seconds, MAX_RETRY_AFTER))
         if self._rate is None:
             # What left in the last minute is about the burst, and that is twice the rate a minute (Limits).
-            self._rate = max(FIRST, self._recent / 2.0 / MINUTE)
-        elif ticket.left > self._slowed:  # one that left before we slowed down tells nothing new
-            self._rate = max(SLOWEST, self._rate * SLOWER)
+            self._rate = max(MIN_FIRST_RATE, self._recent_count / 2.0 / MINUTE)
+        elif ticket.sent_at > self._slowed_at:  # one that left before we slowed down tells nothing new
+            self._rate = max(MIN_RATE, self._rate * SLOWDOWN)
         else:
             return
-        self._slowed = now
+        self._slowed_at = now

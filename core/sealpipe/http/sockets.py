@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sealpipe.errors import AccessDeniedError, UsageError
-from sealpipe.http.deadline import EXCHANGE
+from sealpipe.http.deadline import EXCHANGE_DEADLINE
 from sealpipe.secret_scan import OVERLAP, CustodyGate
 
 if TYPE_CHECKING:
@@ -29,16 +29,21 @@ class _Bounded(_Base):
     gate: CustodyGate | None = None
     """What is written has to pass it. None: nothing is looked at."""
 
-    _before = b""
-    _passed = False
+    _tail = b""
+    _is_checked = False
     _step: float | None = None
     _seconds: float | None = None
     _end: float = math.inf
-    _heard = False
+    _has_received = False
 
     def set_deadline(self, seconds: float, step: float | None) -> None:
         """From now on: `seconds` for an exchange, `step` for each read and write of it."""
-        self._seconds, self._step, self._end, self._heard = seconds, step, EXCHANGE.end(seconds), False
+        self._seconds, self._step, self._end, self._has_received = (
+            seconds,
+            step,
+            EXCHANGE_DEADLINE.compute_end(seconds),
+            False,
+        )
 
     def settimeout(self, value: float | None, /) -> None:
         self._step = value
@@ -47,62 +52,62 @@ class _Bounded(_Base):
     def gettimeout(self) -> float | None:
         return self._step
 
-    def recv(self, *given: Any) -> bytes:
-        self._cut()
-        data = super().recv(*given)
-        self._heard = True
+    def recv(self, *args: Any) -> bytes:
+        self._apply_deadline()
+        data = super().recv(*args)
+        self._has_received = True
         return data
 
-    def recv_into(self, *given: Any, **named: Any) -> int:
-        self._cut()
-        length = super().recv_into(*given, **named)
-        self._heard = True
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+        self._apply_deadline()
+        length = super().recv_into(*args, **kwargs)
+        self._has_received = True
         return length
 
-    def send(self, *given: Any) -> int:
-        if not self._passed:
-            self._pass(given[0])
-        self._cut(writes=True)
-        return super().send(*given)
+    def send(self, *args: Any) -> int:
+        if not self._is_checked:
+            self._check_outgoing(args[0])
+        self._apply_deadline(writes=True)
+        return super().send(*args)
 
-    def sendall(self, *given: Any) -> None:
-        self._pass(given[0])
-        self._cut(writes=True)
-        self._passed = True  # with TLS it is `send` that writes, piece by piece
+    def sendall(self, *args: Any) -> None:
+        self._check_outgoing(args[0])
+        self._apply_deadline(writes=True)
+        self._is_checked = True  # with TLS it is `send` that writes, piece by piece
         try:
-            super().sendall(*given)
+            super().sendall(*args)
         finally:
-            self._passed = False
+            self._is_checked = False
 
-    def _pass(self, data: Any) -> None:
+    def _check_outgoing(self, data: Any) -> None:
         """Let the gate see what is about to be written: AccessDeniedError, and nothing of it is."""
         if self.gate is None:
             return
-        piece = bytes(data) if self._heard else self._before + bytes(data)
+        piece = bytes(data) if self._has_received else self._tail + bytes(data)
         try:
             self.gate.check("a line", piece)
         except UsageError as error:
-            refusal = access_denied(self._place(), error)
+            refusal = make_access_denied_error(self._name_peer(), error)
         else:
-            self._before = piece[-OVERLAP:]
+            self._tail = piece[-OVERLAP:]
             return
         raise refusal
 
-    def _place(self) -> str:
+    def _name_peer(self) -> str:
         return str(getattr(self, "server_hostname", None) or self.getpeername()[0])
 
-    def _cut(self, *, writes: bool = False) -> None:
+    def _apply_deadline(self, *, writes: bool = False) -> None:
         """Let the next step take what is left. Raises TimeoutError."""
         now = time.monotonic()
-        if writes and self._heard and self._seconds is not None:
-            self._heard, self._end = False, now + self._seconds
-        end = self._end if EXCHANGE.at is None else min(self._end, EXCHANGE.at)
+        if writes and self._has_received and self._seconds is not None:
+            self._has_received, self._end = False, now + self._seconds
+        end = self._end if EXCHANGE_DEADLINE.at is None else min(self._end, EXCHANGE_DEADLINE.at)
         if end == math.inf:
             return
-        left = end - now
-        if left <= 0:
+        remaining = end - now
+        if remaining <= 0:
             raise TimeoutError("the exchange took longer than its deadline")
-        super().settimeout(left if self._step is None else min(self._step, left))
+        super().settimeout(remaining if self._step is None else min(self._step, remaining))
 
 
 class BoundedSocket(_Bounded, socket.socket):
@@ -114,20 +119,20 @@ class BoundedTls(_Bounded, ssl.SSLSocket):
 
     def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 - its signature
         """As one step, however many reads it has."""
-        self._cut()
+        self._apply_deadline()
         super().do_handshake(block)
 
 
-def guarded_tls(by: CustodyGate) -> type[BoundedTls]:
+def make_guarded_tls(custody_gate: CustodyGate) -> type[BoundedTls]:
     """The class of sockets for a context that somebody else turns TLS on with."""
 
     class Guarded(BoundedTls):
-        gate = by
+        gate = custody_gate
 
     return Guarded
 
 
-def access_denied(host: str, error: UsageError) -> AccessDeniedError:
+def make_access_denied_error(host: str, error: UsageError) -> AccessDeniedError:
     """What the gate says, in a plugin's own words: any other error is told by its type only."""
     return AccessDeniedError(f"the data for {host}: {error.message}", remedy=error.remedy)
 

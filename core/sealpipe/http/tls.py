@@ -10,12 +10,12 @@ from pathlib import Path
 from sealpipe.errors import SettingError
 
 
-def tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
+def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
     """Make a context that checks certificates and names: trusts the system's and those of some files.
 
     SSLKEYLOGFILE is ignored: it would write the session keys.
     """
-    context = _empty()
+    context = _make_empty_context()
     try:
         _load_system(context, environ)
         for ca_file in ca_files:
@@ -30,7 +30,7 @@ def tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLCo
     return context
 
 
-def backend_context(
+def make_backend_context(
     environ: Mapping[str, str],
     ca_file: Path | None,
     authorities: str | None,
@@ -38,9 +38,9 @@ def backend_context(
 ) -> ssl.SSLContext:
     """Make a context for one backend: `authorities` in place of the system's (None: those), a client certificate."""
     if authorities is None:
-        context = tls_context(environ, ca_file)
+        context = make_tls_context(environ, ca_file)
     else:
-        context = _empty()
+        context = _make_empty_context()
         try:
             context.load_verify_locations(cadata=authorities)
             if ca_file is not None:
@@ -58,23 +58,23 @@ def backend_context(
     return context
 
 
-def _empty() -> ssl.SSLContext:
+def _make_empty_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # create_default_context() would obey SSLKEYLOGFILE
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
 def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
-    named = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
-    if any(named):
-        context.load_verify_locations(cafile=named[0] or None, capath=named[1] or None)
+    configured = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
+    if any(configured):
+        context.load_verify_locations(cafile=configured[0] or None, capath=configured[1] or None)
         return
-    usual = ssl.get_default_verify_paths()
-    if usual.capath and _is_hashed(usual.capath):
+    default_paths = ssl.get_default_verify_paths()
+    if default_paths.capath and _is_hashed_folder(default_paths.capath):
         # Looked up one by one when needed: a bundle is read whole, 24 to 36 ms in every process.
-        context.load_verify_locations(capath=usual.capath)
-    elif usual.cafile:
-        context.load_verify_locations(cafile=usual.cafile)
+        context.load_verify_locations(capath=default_paths.capath)
+    elif default_paths.cafile:
+        context.load_verify_locations(cafile=default_paths.cafile)
     else:
         import certifi
 
@@ -88,7 +88,7 @@ def list_certificates(environ: Mapping[str, str]) -> list[Path]:
     return [*([Path(file)] if file else []), *hashed]
 
 
-def _is_hashed(folder: str) -> bool:
+def _is_hashed_folder(folder: str) -> bool:
     """Whether OpenSSL would find certificates there: by names such as 5ed36f99.0."""
     try:
         with os.scandir(folder) as entries:

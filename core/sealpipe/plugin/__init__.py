@@ -21,14 +21,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sealpipe.api.refusals import retry_after
+from sealpipe.api.refusals import parse_retry_after
 from sealpipe.ci_systems import (
     ADD_MASK,
     SET_SECRET,
     RunnerCommand,
-    ci_system,
-    lines_to_mask,
-    runner_reads_stderr,
+    detect_ci_system,
+    is_stderr_readable,
+    select_maskable_lines,
     write_stderr,
 )
 from sealpipe.errors import (
@@ -44,8 +44,8 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.loopback import in_clear, is_loopback
-from sealpipe.permissions import file_flaw
+from sealpipe.loopback import is_cleartext, is_loopback
+from sealpipe.permissions import find_file_flaw
 from sealpipe.plugin.context import CI, Context, Level, Network, Run
 from sealpipe.plugin.outgoing import Channel, Delivery, Message, OutgoingAction, VetoError
 from sealpipe.plugin.stores import (
@@ -110,17 +110,17 @@ __all__ = [
     "VetoError",
     "WriteConflictError",
     "WriteResult",
-    "ci_system",
-    "file_flaw",
+    "detect_ci_system",
+    "find_file_flaw",
     "hookimpl",
-    "in_clear",
+    "is_cleartext",
     "is_loopback",
-    "lines_to_mask",
+    "is_stderr_readable",
     "merge_fields",
     "open_file",
+    "parse_retry_after",
     "refuse_process_file",
-    "retry_after",
-    "runner_reads_stderr",
+    "select_maskable_lines",
     "write_stderr",
 ]
 

@@ -31,22 +31,22 @@ from sealpipe.plugin import (
 )
 from sealpipe.plugin.context import DEADLINE
 from sealpipe.reference import PARAMETERS, TARGET_PARAMETERS, Reference
-from sealpipe.registry.calls import call_plugin, fetch_all, import_object, install_command, suggest
+from sealpipe.registry.calls import call_plugin, fetch_all, format_install_command, import_object, suggest
 from sealpipe.registry.stores import (
     PolicyHook,
     Store,
-    allowed_plugins,
     check_store_names,
-    default_store,
-    preferred_plugins,
+    make_default_store,
+    read_allowed_plugins,
+    read_preferred_plugins,
     read_stores,
 )
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog, InstalledPlugin
 
-_PLAIN = "plain"
-_TABLED = {row.plugin for row in ci_systems.CI_SYSTEMS}
+_PLAIN_CI = "plain"
+_TABLE_PLUGINS = {row.plugin for row in ci_systems.CI_SYSTEMS}
 _CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": Channel, "ci": CI}
 
 
@@ -77,7 +77,7 @@ class Registry:
         self._replace_file = replace_file
         self._built_in = built_in
         self.deadline = deadline
-        self._made: dict[tuple[str, str], Any] = {}
+        self._instances: dict[tuple[str, str], Any] = {}
         self._lock = threading.RLock()
 
     @cached_property
@@ -86,7 +86,7 @@ class Registry:
         from sealpipe.registry.catalog import BUILT_IN, Catalog  # pluggy: only where a plugin is called
 
         built_in = BUILT_IN if self._built_in is None else self._built_in
-        return Catalog(built_in, allowed_plugins(self.config), preferred_plugins(self.config))
+        return Catalog(built_in, read_allowed_plugins(self.config), read_preferred_plugins(self.config))
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -98,7 +98,7 @@ class Registry:
         """The named stores. SettingError where one has a plugin's name and is of another."""
         found = read_stores(self.config, self.environ)
         if found:
-            check_store_names(found, self.catalog.of_references())
+            check_store_names(found, self.catalog.list_reference_names())
         return found
 
     @property
@@ -116,118 +116,118 @@ class Registry:
     def source_info(self, name: str) -> SourceInfo:
         """The descriptor of the source behind a name, a plugin's or a store's. ReferenceSyntaxError where there is
         none."""
-        return cast("SourceInfo", self._info("source", name))
+        return cast("SourceInfo", self._get_info("source", name))
 
     def source(self, name: str) -> Source:
         """The source of that name, made once. Raises ReferenceSyntaxError, NotConfiguredError, SettingError."""
-        return cast("Source", self._instance("source", name))
+        return cast("Source", self._get_instance("source", name))
 
     def sink_info(self, name: str) -> SinkInfo:
         """As `source_info`, for sinks."""
-        return cast("SinkInfo", self._info("sink", name))
+        return cast("SinkInfo", self._get_info("sink", name))
 
     def sink(self, name: str) -> Sink:
         """As `source`, for sinks."""
-        return cast("Sink", self._instance("sink", name))
+        return cast("Sink", self._get_instance("sink", name))
 
     def channel_info(self, name: str) -> ChannelInfo:
         """As `source_info`, for channels."""
-        return cast("ChannelInfo", self._info("channel", name))
+        return cast("ChannelInfo", self._get_info("channel", name))
 
     def channel(self, name: str) -> Channel:
         """As `source`, for channels."""
-        return cast("Channel", self._instance("channel", name))
+        return cast("Channel", self._get_instance("channel", name))
 
     def ci(self) -> CI | None:
         """The CI system that this process runs in; None for none, or one that nobody knows."""
-        system = ci_systems.ci_system(self.environ)
-        if system is not None and system.plugin != _PLAIN:
-            return cast("CI", self._instance("ci", system.plugin))
-        for name in self.catalog.names("ci"):
-            sign = cast("CIInfo", self.catalog.info("ci", name)).sign
-            if name not in _TABLED and ci_systems.is_set(self.environ, sign):
-                return cast("CI", self._instance("ci", name))
-        return None if system is None else cast("CI", self._instance("ci", _PLAIN))
+        system = ci_systems.detect_ci_system(self.environ)
+        if system is not None and system.plugin != _PLAIN_CI:
+            return cast("CI", self._get_instance("ci", system.plugin))
+        for name in self.catalog.list_names("ci"):
+            sign = cast("CIInfo", self.catalog.get_info("ci", name)).sign
+            if name not in _TABLE_PLUGINS and ci_systems.is_set(self.environ, sign):
+                return cast("CI", self._get_instance("ci", name))
+        return None if system is None else cast("CI", self._get_instance("ci", _PLAIN_CI))
 
-    def identity(self, kind: str, name: str) -> str:
+    def identify(self, kind: str, name: str) -> str:
         """What policies know a name by: `plugin/store`. ReferenceSyntaxError where there is none of that kind."""
         store = self._named_store(kind, name)
         plugin = name if store is None else store.plugin
-        point = self.catalog.in_place(kind, plugin)
+        point = self.catalog.find_replacement(kind, plugin)
         mark = f"@{point}" if point else ""
         return f"{plugin}{mark}/{name}{mark}"
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """The token of the CI around us. NotConfiguredError where there is none."""
-        found = self.ci()
-        if found is None:
+        ci = self.ci()
+        if ci is None:
             raise NotConfiguredError(
                 "no CI system here issues tokens", remedy="authenticate another way: with a token, or AppRole"
             )
-        return call_plugin("the CI", lambda: found.oidc_token(audience))
+        return call_plugin("the CI", lambda: ci.oidc_token(audience))
 
-    def listing(self) -> list[InstalledPlugin]:
+    def list_plugins(self) -> list[InstalledPlugin]:
         """Every plugin, by kind and name. Looks up all entry points."""
-        return self.catalog.listing()
+        return self.catalog.list_plugins()
 
-    def commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
+    def list_commands(self, group: Callable[[], Any], taken: Callable[[str], bool]) -> dict[str, Any]:
         """The commands that plugins add, each a `registry.hooks.PluginCommand`. Looks up all entry points."""
-        from sealpipe.registry.hooks import plugin_commands
+        from sealpipe.registry.hooks import collect_commands
 
-        return plugin_commands(self.catalog, group, taken)
+        return collect_commands(self.catalog, group, taken)
 
     def check(self, kind: str, name: str) -> Health:
         """What a plugin finds out about itself. Blocks. Raises ReferenceSyntaxError, and PluginError where it fails."""
-        made = self._instance(kind, name)
-        health = call_plugin(f"the {kind} {name}", made.check)
+        instance = self._get_instance(kind, name)
+        health = call_plugin(f"the {kind} {name}", instance.check)
         if not isinstance(health, Health):
             raise PluginError(f"the {kind} {name} returned {type(health).__name__} from its check", locator=f"{name}:")
         return health
 
     def settings(self, kind: str, name: str) -> Any:
         """The settings of a plugin or store, filled; None where it has none. SettingError names what is wrong."""
-        info = self._info(kind, name)
+        info = self._get_info(kind, name)
         if not info.settings:
             return None
-        failed = self._unusable(kind, name, info)
+        failed = self._make_unusable_error(kind, name, info)
         model = call_plugin(name, lambda: import_object(info.settings), failed)
         # Only a PluginSettings is filled; asking for its base class would import pydantic for everybody.
         has_fields = hasattr(model, "own_variables")
-        return self._settings(kind, name, model) if has_fields else call_plugin(name, model, failed)
+        return self._fill_settings(kind, name, model) if has_fields else call_plugin(name, model, failed)
 
     def locate(self, ref: Reference, kind: str = "source") -> Locator:
         """The document or target that a reference means. ReferenceSyntaxError for a parameter that nobody knows."""
-        info = cast("SourceInfo | SinkInfo", self._info(kind, ref.name))
-        ours = TARGET_PARAMETERS if kind == "sink" else PARAMETERS
-        own = tuple(sorted((key, value) for key, value in ref.params if key not in ours))
+        info = cast("SourceInfo | SinkInfo", self._get_info(kind, ref.name))
+        core_params = TARGET_PARAMETERS if kind == "sink" else PARAMETERS
+        plugin_params = tuple(sorted((key, value) for key, value in ref.params if key not in core_params))
         for number, (key, _) in enumerate(ref.params, 1):
-            if key not in ours and key not in info.params:
+            if key not in core_params and key not in info.params:
                 raise ReferenceSyntaxError(
                     f"{ref.name}: parameter {number} is unknown",
-                    remedy=suggest(key, [*info.params, *ours], "parameters"),
+                    remedy=suggest(key, [*info.params, *core_params], "parameters"),
                 )
-        return Locator(ref.name, ref.body, own, str(Reference(ref.name, ref.body, own)))
+        return Locator(ref.name, ref.body, plugin_params, str(Reference(ref.name, ref.body, plugin_params)))
 
     def fetch(
-        self, wanted: Mapping[str, Sequence[Locator]], deadline: float | None = None
+        self, locators: Mapping[str, Sequence[Locator]], deadline: float | None = None
     ) -> dict[Locator, Document | PluginError]:
-        """Fetch documents from all stores at once: `wanted` maps a store's name to its locators.
+        """Fetch documents from all stores at once: `locators` maps a store's name to its locators.
 
         `deadline` is in seconds, for all of it: after it, a store that was unavailable once is not asked again. Only
         PayloadTooLargeError is raised, never a PluginError.
         """
-        return fetch_all(self.source, wanted, deadline)
+        return fetch_all(self.source, locators, deadline)
 
     def check_outgoing(self, hooks: Sequence[PolicyHook], plan: OutgoingAction) -> None:
         """Ask every policy. Raises PolicyError, or PluginError where one cannot say."""
         if self.stores:
-            self.catalog.third_parties()  # they are looked up for their names: a store may bear one
-            check_store_names(self.stores, self.catalog.of_references())
+            self.catalog.list_third_parties()  # they are looked up for their names: a store may bear one
+            check_store_names(self.stores, self.catalog.list_reference_names())
         from sealpipe.registry.hooks import ask_policies  # only where there is a policy
 
         ask_policies(self.catalog, hooks, plan)
 
-    def tell(self, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
+    def notify_observers(self, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
         """Tell every observer. Raises PluginError where a required one cannot be told."""
         from sealpipe.registry.hooks import notify_observers  # only where there is an observer
 
@@ -239,8 +239,8 @@ class Registry:
         What fails in that is of no consequence.
         """
         with self._lock:
-            made, self._made = self._made, {}
-        for (kind, name), each in made.items():
+            instances, self._instances = self._instances, {}
+        for (kind, name), each in instances.items():
             if isinstance(each, Source | Sink):
                 with suppress(PluginError, PayloadTooLargeError):
                     call_plugin(f"the {kind} {name}", each.close)
@@ -252,25 +252,25 @@ class Registry:
         """The named store behind a name. Never of a CI system: a store called `github` does not stand in for it."""
         return None if kind == "ci" else self.stores.get(name)
 
-    def _store(self, kind: str, name: str) -> Store:
+    def _get_store(self, kind: str, name: str) -> Store:
         store = self._named_store(kind, name)
         if store is not None:
             return store
-        return default_store(self.catalog.info(kind, name).backend or name, self.config)
+        return make_default_store(self.catalog.get_info(kind, name).backend or name, self.config)
 
-    def _info(self, kind: str, name: str) -> Info:
+    def _get_info(self, kind: str, name: str) -> Info:
         store = self._named_store(kind, name)
-        return self.catalog.info(kind, name if store is None else store.plugin)
+        return self.catalog.get_info(kind, name if store is None else store.plugin)
 
-    def _instance(self, kind: str, name: str) -> Any:
+    def _get_instance(self, kind: str, name: str) -> Any:
         with self._lock:
-            if (kind, name) not in self._made:
-                self._made[kind, name] = self._make(kind, name)
-            return self._made[kind, name]
+            if (kind, name) not in self._instances:
+                self._instances[kind, name] = self._make(kind, name)
+            return self._instances[kind, name]
 
     def _make(self, kind: str, name: str) -> Any:
-        info = self._info(kind, name)
-        factory = call_plugin(name, lambda: import_object(info.factory), self._unusable(kind, name, info))
+        info = self._get_info(kind, name)
+        factory = call_plugin(name, lambda: import_object(info.factory), self._make_unusable_error(kind, name, info))
         settings = self.settings(kind, name)
         context = Context(
             name,
@@ -283,17 +283,17 @@ class Registry:
             replace_file=self._replace_file,
             deadline=self.deadline,
         )
-        made = call_plugin(f"the {kind} {name}", lambda: factory(settings, context))
-        if not isinstance(made, _CLASSES[kind]):
-            wanted = _CLASSES[kind].__name__
-            raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{wanted}")
-        return made
+        instance = call_plugin(f"the {kind} {name}", lambda: factory(settings, context))
+        if not isinstance(instance, _CLASSES[kind]):
+            class_name = _CLASSES[kind].__name__
+            raise PluginError(f"the {kind} {name} is not a sealpipe.plugin.{class_name}")
+        return instance
 
-    def _unusable(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfiguredError]:
-        remedy = install_command(info) or "see `sealpipe doctor` for what it needs"
+    def _make_unusable_error(self, kind: str, name: str, info: Info) -> Callable[[str], NotConfiguredError]:
+        remedy = format_install_command(info) or "see `sealpipe doctor` for what it needs"
         return lambda why: NotConfiguredError(f"the {kind} {name} cannot be used here ({why})", remedy=remedy)
 
-    def _settings(self, kind: str, name: str, model: Any) -> Any:
+    def _fill_settings(self, kind: str, name: str, model: Any) -> Any:
         from sealpipe.registry.settings import fill_settings  # pydantic: only where a backend has settings
 
-        return fill_settings(model, self._store(kind, name), self.environ)
+        return fill_settings(model, self._get_store(kind, name), self.environ)

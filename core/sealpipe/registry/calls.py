@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sealpipe.registry import Registry
 
 T = TypeVar("T")
-_CORE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like what it is compared with
+_CORE_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - as text, like what it is compared with
 
 
 def import_object(spec: str) -> Any:
@@ -29,49 +29,51 @@ def import_object(spec: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def call_plugin(what: str, call: Callable[[], T], failed: Callable[[str], PluginError] | None = None) -> T:
+def call_plugin(what: str, call: Callable[[], T], make_error: Callable[[str], PluginError] | None = None) -> T:
     """Let a plugin do something. Only errors of the contract come out, without the errors behind them."""
-    kept: PluginError | PayloadTooLargeError
+    error_to_raise: PluginError | PayloadTooLargeError
     try:
         return call()
     except (PluginError, PayloadTooLargeError) as error:
-        kept = error
+        error_to_raise = error
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, its text stays inside
         kind = type(error).__name__
-        kept = failed(kind) if failed else PluginError(f"{what} raised an unexpected {kind}{_place(error)}")
+        error_to_raise = (
+            make_error(kind) if make_error else PluginError(f"{what} raised an unexpected {kind}{_locate_error(error)}")
+        )
     # Out here there is no context; and what a plugin's own error had behind it, or in its frames, is cut off.
-    kept.__cause__ = kept.__context__ = None
-    raise kept.with_traceback(None)
+    error_to_raise.__cause__ = error_to_raise.__context__ = None
+    raise error_to_raise.with_traceback(None)
 
 
-def _place(error: BaseException) -> str:
+def _locate_error(error: BaseException) -> str:
     """Where in the plugin's own folder an error was raised, as ` at shelf.py:41`; empty where nothing tells."""
     trace = error.__traceback__
-    folder = found = ""
+    folder = location = ""
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if not folder and not name.startswith(_CORE):
+        if not folder and not name.startswith(_CORE_FOLDER):
             folder = os.path.dirname(name)  # noqa: PTH120 - no name of a file need be a path
         if folder and os.path.dirname(name) == folder:  # noqa: PTH120 - as above
-            found = f" at {os.path.basename(name)}:{trace.tb_lineno}"  # noqa: PTH119 - as above
+            location = f" at {os.path.basename(name)}:{trace.tb_lineno}"  # noqa: PTH119 - as above
         trace = trace.tb_next
-    return found
+    return location
 
 
-def install_command(info: Info) -> str:
+def format_install_command(info: Info) -> str:
     """What installs the packages that a plugin needs; empty where it needs none."""
-    wanted = [f"sealpipe[{info.extra}]"] if info.extra else list(info.needs)
-    return "pip install " + " ".join(f"'{need}'" for need in wanted) if wanted else ""
+    packages = [f"sealpipe[{info.extra}]"] if info.extra else list(info.needs)
+    return "pip install " + " ".join(f"'{need}'" for need in packages) if packages else ""
 
 
-def suggest(given: str, known: Iterable[str], what: str) -> str:
+def suggest(word: str, known: Iterable[str], plural: str) -> str:
     """The nearest known names, or all of them."""
     from difflib import get_close_matches  # for an error only
 
     names = sorted(known)
-    near = get_close_matches(given.lower(), names, n=2, cutoff=0.6)
-    near = [name for name in near if sorted(name) == sorted(given.lower())] or near  # letters out of order
-    return f"did you mean {' or '.join(near)}?" if near else f"known {what}: {', '.join(names)}"
+    matches = get_close_matches(word.lower(), names, n=2, cutoff=0.6)
+    matches = [name for name in matches if sorted(name) == sorted(word.lower())] or matches  # letters out of order
+    return f"did you mean {' or '.join(matches)}?" if matches else f"known {plural}: {', '.join(names)}"
 
 
 def check_recipient(registry: Registry, name: str, to: str) -> str:
@@ -79,14 +81,16 @@ def check_recipient(registry: Registry, name: str, to: str) -> str:
     SettingError."""
     channel = registry.channel(name)
 
-    def ask() -> str:
+    def canonicalize() -> str:
         channel.validate(to)
         return channel.canonical(to)
 
-    spelled = call_plugin(f"the channel {name}", ask)
-    if not isinstance(spelled, str):
-        raise PluginError(f"the channel {name} returned {type(spelled).__name__} as its recipient", locator=f"{name}:")
-    return spelled
+    recipient = call_plugin(f"the channel {name}", canonicalize)
+    if not isinstance(recipient, str):
+        raise PluginError(
+            f"the channel {name} returned {type(recipient).__name__} as its recipient", locator=f"{name}:"
+        )
+    return recipient
 
 
 def send_message(registry: Registry, name: str, message: Message, to: str) -> Delivery:
@@ -104,7 +108,7 @@ def confirms_delivery(registry: Registry, name: str) -> bool:
 def describe_write(registry: Registry, name: str, locator: Locator, mode: Mode) -> str:
     """What the sink would do. Nobody is asked. Raises PluginError, ReferenceSyntaxError, SettingError."""
     sink = registry.sink(name)
-    return str(_with_locator(name, locator, lambda: sink.describe(locator, mode)))
+    return str(_call_with_locator(name, locator, lambda: sink.describe(locator, mode)))
 
 
 def write_fields(
@@ -112,7 +116,7 @@ def write_fields(
 ) -> WriteResult:
     """Have the sink store the fields. Blocks. Raises PluginError."""
     sink = registry.sink(name)
-    receipt = _with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
+    receipt = _call_with_locator(name, locator, lambda: sink.put(locator, fields, mode=mode, marker=marker))
     if not isinstance(receipt, WriteResult):
         raise PluginError(
             f"the sink {name} returned {type(receipt).__name__} for {locator}: it is unknown what it stored",
@@ -121,19 +125,19 @@ def write_fields(
     return receipt
 
 
-def _with_locator(name: str, locator: Locator, call: Callable[[], T]) -> T:
-    failed: PluginError
+def _call_with_locator(name: str, locator: Locator, call: Callable[[], T]) -> T:
+    failure: PluginError
     try:
         return call_plugin(f"the sink {name}", call)
     except PayloadTooLargeError as error:
-        failed = PluginError(error.message, remedy=error.remedy)
+        failure = PluginError(error.message, remedy=error.remedy)
     except PluginError as error:
-        failed = error
-    failed.locator = failed.locator or locator.text
-    raise failed
+        failure = error
+    failure.locator = failure.locator or locator.text
+    raise failure
 
 
-Answers = dict[Locator, Document | PluginError]
+FetchResults = dict[Locator, Document | PluginError]
 
 MAX_STORES = 8
 """How many stores are read at the same time."""
@@ -143,49 +147,51 @@ MAX_CALLS = 32
 
 
 def fetch_all(
-    source: Callable[[str], Source], wanted: Mapping[str, Sequence[Locator]], deadline: float | None = None
-) -> Answers:
+    source: Callable[[str], Source], locators_by_store: Mapping[str, Sequence[Locator]], deadline: float | None = None
+) -> FetchResults:
     """What every store answers. Blocks. Only PayloadTooLargeError is raised, never a PluginError.
 
     `deadline` is in seconds, for all of it: after it, a store that was unavailable once is not asked again, and its
     remaining references are answered with the same error.
     """
     end = None if deadline is None else time.monotonic() + deadline
-    jobs = [partial(_fetch_from, source, name, locators, end) for name, locators in wanted.items()]
-    answers: Answers = {}
-    for part in _run_concurrently(jobs, MAX_STORES):
-        answers |= part
-    return answers
+    jobs = [partial(_fetch_from, source, name, locators, end) for name, locators in locators_by_store.items()]
+    results: FetchResults = {}
+    for part_results in _run_concurrently(jobs, MAX_STORES):
+        results |= part_results
+    return results
 
 
-def _run_concurrently(jobs: Sequence[Callable[[], Answers]], most: int) -> list[Answers]:
-    if len(jobs) <= 1 or most == 1:
+def _run_concurrently(jobs: Sequence[Callable[[], FetchResults]], max_threads: int) -> list[FetchResults]:
+    if len(jobs) <= 1 or max_threads == 1:
         return [*map(call, jobs)]  # no thread where one will do
     from concurrent.futures import ThreadPoolExecutor  # it loads logging, too
 
-    answers: list[Answers] = [{} for _ in jobs]
-    left = iter(range(len(jobs)))  # a future for each job would cost more than some jobs do
+    results: list[FetchResults] = [{} for _ in jobs]
+    indices = iter(range(len(jobs)))  # a future for each job would cost more than some jobs do
 
     def work() -> None:
-        for number in left:
-            answers[number] = jobs[number]()
+        for number in indices:
+            results[number] = jobs[number]()
 
-    with ThreadPoolExecutor(most := min(most, len(jobs)), thread_name_prefix="sealpipe-source") as pool:
-        for worker in [pool.submit(work) for _ in range(most)]:
+    with ThreadPoolExecutor(max_threads := min(max_threads, len(jobs)), thread_name_prefix="sealpipe-source") as pool:
+        for worker in [pool.submit(work) for _ in range(max_threads)]:
             worker.result()
-    return answers
+    return results
 
 
-def _fetch_from(source: Callable[[str], Source], name: str, locators: Sequence[Locator], end: float | None) -> Answers:
+def _fetch_from(
+    source: Callable[[str], Source], name: str, locators: Sequence[Locator], end: float | None
+) -> FetchResults:
     try:
         reader = _StoreReader(name, source(name), end)
     except PluginError as error:
-        return _fail_all(error, locators)
+        return _repeat_failure(error, locators)
     parts = [list(locators)] if reader.is_batch else [[locator] for locator in locators]
-    answers: Answers = {}
+    results: FetchResults = {}
     for part in _run_concurrently([partial(reader.read, part) for part in parts], reader.concurrency):
-        answers |= part
-    return answers
+        results |= part
+    return results
 
 
 class _StoreReader:
@@ -204,37 +210,37 @@ class _StoreReader:
         allowed: object = self._source.concurrency
         return 1 if self.is_batch or not isinstance(allowed, int) else max(1, min(allowed, MAX_CALLS))
 
-    def read(self, locators: Sequence[Locator]) -> Answers:
+    def read(self, locators: Sequence[Locator]) -> FetchResults:
         """Ask for some documents. A slow store costs its deadline once, not once for each reference."""
         if self._outage is not None and self._end is not None and time.monotonic() >= self._end:
-            return {locator: _copy(self._outage, locator.text) for locator in locators}
+            return {locator: _copy_error(self._outage, locator.text) for locator in locators}
         try:
-            found = call_plugin(f"the source {self._name}", partial(self._source.fetch_many, locators))
-            answers: Answers = {locator: _check_answer(locator, found) for locator in locators}
+            fetched = call_plugin(f"the source {self._name}", partial(self._source.fetch_many, locators))
+            results: FetchResults = {locator: _check_result(locator, fetched) for locator in locators}
         except PluginError as error:
-            answers = _fail_all(error, locators)
-        outages = (answer for answer in answers.values() if isinstance(answer, UnavailableError))
+            results = _repeat_failure(error, locators)
+        outages = (answer for answer in results.values() if isinstance(answer, UnavailableError))
         self._outage = next(outages, self._outage)
-        return answers
+        return results
 
 
-def _check_answer(locator: Locator, answers: object) -> Document | PluginError:
-    answer = answers.get(locator) if isinstance(answers, Mapping) else None
-    if isinstance(answer, PluginError):
-        answer.__cause__ = answer.__context__ = None
-        return _located(answer.with_traceback(None), locator)
-    if isinstance(answer, Document) and isinstance(answer.content, bytes | str | Mapping):
-        return answer
-    kind = type(answer.content if isinstance(answer, Document) else answer).__name__
+def _check_result(locator: Locator, results: object) -> Document | PluginError:
+    result = results.get(locator) if isinstance(results, Mapping) else None
+    if isinstance(result, PluginError):
+        result.__cause__ = result.__context__ = None
+        return _located(result.with_traceback(None), locator)
+    if isinstance(result, Document) and isinstance(result.content, bytes | str | Mapping):
+        return result
+    kind = type(result.content if isinstance(result, Document) else result).__name__
     return PluginError(f"the source {locator.name} returned {kind} for {locator}", locator=locator.text)
 
 
-def _fail_all(error: PluginError, locators: Sequence[Locator]) -> Answers:
+def _repeat_failure(error: PluginError, locators: Sequence[Locator]) -> FetchResults:
     """The same failure for each: errors of their own, because each names its reference."""
-    return {locator: _copy(error, error.locator or locator.text) for locator in locators}
+    return {locator: _copy_error(error, error.locator or locator.text) for locator in locators}
 
 
-def _copy(error: PluginError, locator: str) -> PluginError:
+def _copy_error(error: PluginError, locator: str) -> PluginError:
     own = type(error).__new__(type(error), *error.args)  # whatever its author asks for in __init__
     vars(own).update(vars(error))
     own.locator = locator

@@ -34,7 +34,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
 BUILT_IN: Final = tuple(_BUILT_IN.values())
 """Modules with hooks, by name: the core imports no plugin statically."""
 
-_SHOWN: Final = 40  # a longer name is none, and may be a secret that somebody typed
+_MAX_NAME_SHOWN: Final = 40  # a longer name is none, and may be a secret that somebody typed
 
 
 class Kind(NamedTuple):
@@ -82,13 +82,13 @@ class Catalog:
         allowed: Sequence[str] | None = None,
         preferred: Mapping[str, str] | None = None,
     ) -> None:
-        self._found: dict[tuple[str, str], InstalledPlugin] = {}
+        self._plugins: dict[tuple[str, str], InstalledPlugin] = {}
         self._hooks: dict[tuple[str, str], str] = {}
         self._origins: dict[str, tuple[str, str]] = {}
-        self._in_place: dict[tuple[str, str], str] = {}
+        self._replacements: dict[tuple[str, str], str] = {}
         self._allowed = allowed
         self._preferred = dict(preferred or {})
-        self._looked = False
+        self._has_loaded = False
         self._lock = threading.RLock()
         self.problems: dict[str, str] = {}
         self._unloaded = {kind: module for kind, module in _BUILT_IN.items() if module in built_in}
@@ -103,85 +103,85 @@ class Catalog:
 
         return make_manager()
 
-    def info(self, kind: str, name: str) -> Info:
+    def get_info(self, kind: str, name: str) -> Info:
         """The descriptor. ReferenceSyntaxError where there is none."""
         with self._lock:
             self._load(kind)
-            if ((kind, name) not in self._found or name in self._preferred) and not self._looked:
-                self._look()
+            if ((kind, name) not in self._plugins or name in self._preferred) and not self._has_loaded:
+                self._load_entry_points()
             preferred = self._preferred.get(name)
             if preferred is not None and not self._manager.has_plugin(preferred):
                 raise NotConfiguredError(
-                    f"the config takes {name} from the plugin {preferred}, which {self._why_not(preferred)}",
+                    f"the config takes {name} from the plugin {preferred}, which {self._explain(preferred)}",
                     locator=f"{name}:",
                     remedy=f"install it, or remove `from` from [plugins.{name}]",
                 )
-            if (kind, name) in self._found:
-                return self._found[kind, name].info
+            if (kind, name) in self._plugins:
+                return self._plugins[kind, name].info
             if name in self.problems:
                 raise NotConfiguredError(
                     f"the plugin {name} {self.problems[name]}",
                     locator=f"{name}:",
                     remedy="reinstall it with its dependencies, or ask its author",
                 )
-            raise self._unknown(kind, name)
+            raise self._make_unknown_error(kind, name)
 
-    def names(self, kind: str) -> list[str]:
+    def list_names(self, kind: str) -> list[str]:
         """The names that are known without looking any further."""
         with self._lock:
             self._load(kind)
-            return sorted(name for found, name in self._found if found == kind)
+            return sorted(name for other_kind, name in self._plugins if other_kind == kind)
 
-    def of_references(self) -> set[str]:
+    def list_reference_names(self) -> set[str]:
         """The names that references may begin with, as far as they are known without looking any further."""
         with self._lock:
             self._load("source", "sink", "channel")
-            return {name for kind, name in self._found if kind != "ci"}
+            return {name for kind, name in self._plugins if kind != "ci"}
 
-    def in_place(self, kind: str, name: str) -> str:
+    def find_replacement(self, kind: str, name: str) -> str:
         """The entry point whose plugin stands in a built-in one's place; empty where none does."""
         with self._lock:
-            self.info(kind, name)
-            return self._in_place.get((kind, name), "")
+            self.get_info(kind, name)
+            return self._replacements.get((kind, name), "")
 
-    def listing(self) -> list[InstalledPlugin]:
+    def list_plugins(self) -> list[InstalledPlugin]:
         """Every plugin, by kind and name. Looks up all entry points."""
         with self._lock:
-            if not self._looked:
-                self._look()
-            return [self._found[key] for key in sorted(self._found)]
+            if not self._has_loaded:
+                self._load_entry_points()
+            return [self._plugins[key] for key in sorted(self._plugins)]
 
-    def hooks(self, kind: str, name: str) -> str:
+    def get_module_name(self, kind: str, name: str) -> str:
         """The name of the module that has registered a plugin."""
         with self._lock:
-            self.info(kind, name)
+            self.get_info(kind, name)
             return self._hooks[kind, name]
 
-    def third_parties(self) -> dict[str, tuple[str, str]]:
+    def list_third_parties(self) -> dict[str, tuple[str, str]]:
         """Every third party's plugin that could be loaded: its distribution and that one's version, by entry point."""
         with self._lock:
-            if not self._looked:
-                self._look()
+            if not self._has_loaded:
+                self._load_entry_points()
             return dict(self._origins)
 
-    def module(self, plugin: str) -> ModuleType:
+    def get_module(self, plugin: str) -> ModuleType:
         """A third party's module, by its entry point. NotConfiguredError where it is not installed, or broken."""
         with self._lock:
-            if not self._looked:
-                self._look()
-            found: ModuleType | None = self._manager.get_plugin(plugin)
-            if found is None:
-                why = self._why_not(plugin)
-                raise NotConfiguredError(f"the plugin {plugin} {why}, and the config names it", locator=f"{plugin}:")
-            return found
+            if not self._has_loaded:
+                self._load_entry_points()
+            module: ModuleType | None = self._manager.get_plugin(plugin)
+            if module is None:
+                reason = self._explain(plugin)
+                raise NotConfiguredError(f"the plugin {plugin} {reason}, and the config names it", locator=f"{plugin}:")
+            return module
 
-    def only(self, module: ModuleType, hook: str) -> Any:
+    def isolate_hook(self, module: ModuleType, hook: str) -> Any:
         """The hook as one module implements it."""
         with self._lock:
             if not self._manager.is_registered(module):
                 self._manager.register(module)
-            others = [other for other in self._manager.get_plugins() if other is not module]
-            return self._manager.subset_hook_caller(hook, others)
+            other_plugins = [other for other in self._manager.get_plugins() if other is not module]
+            return self._manager.subset_hook_caller(hook, other_plugins)
 
     def _load(self, *kinds: str) -> None:
         """Register the built-in plugins of these kinds, once."""
@@ -190,11 +190,11 @@ class Catalog:
             if name is None:
                 continue
             found: list[tuple[str, Any]] = []
-            getattr(import_module(name), KINDS[kind].hook)(partial(_note, found, kind))
-            self._keep(name, name, found, [self._unfit(name, *each) for each in found])
+            getattr(import_module(name), KINDS[kind].hook)(partial(_record, found, kind))
+            self._keep(name, name, found, [self._find_problem(name, *each) for each in found])
 
-    def _look(self) -> None:
-        self._looked = True
+    def _load_entry_points(self) -> None:
+        self._has_loaded = True
         self._load(*KINDS)  # first, so that no other takes the place of a built-in one
         from importlib.metadata import entry_points  # 160 million instructions: only where it is needed
 
@@ -210,21 +210,23 @@ class Catalog:
         if self._manager.has_plugin(plugin):
             self.problems[plugin] = "is installed twice: only the first is used"
             return
-        found: list[tuple[str, Any]] = []
+        registered: list[tuple[str, Any]] = []
 
-        def ask() -> list[str]:
+        def register_plugin() -> list[str]:
             module = load()
             if not isinstance(module, ModuleType):
                 raise PluginError("does not name a module")
             self._manager.register(module, plugin)
             others = [other for other in self._manager.get_plugins() if other is not module]
             for kind in KINDS.values():
-                register = partial(_note, found, kind.name)
+                register = partial(_record, registered, kind.name)
                 self._manager.subset_hook_caller(kind.hook, others)(register=register)
-            return [self._unfit(plugin, kind, info) for kind, info in found]
+            return [self._find_problem(plugin, kind, info) for kind, info in registered]
 
         try:
-            problems = call_plugin(plugin, ask, lambda kind: NotConfiguredError(f"could not be loaded ({kind})"))
+            problems = call_plugin(
+                plugin, register_plugin, lambda kind: NotConfiguredError(f"could not be loaded ({kind})")
+            )
         except (PluginError, PayloadTooLargeError) as error:
             if not origin[0]:
                 raise
@@ -235,7 +237,7 @@ class Catalog:
             return
         if origin[0]:
             self._origins[plugin] = origin
-        self._keep(plugin, getattr(self._manager.get_plugin(plugin), "__name__", plugin), found, problems, origin)
+        self._keep(plugin, getattr(self._manager.get_plugin(plugin), "__name__", plugin), registered, problems, origin)
 
     def _keep(
         self,
@@ -249,30 +251,30 @@ class Catalog:
             if problem:
                 self.problems[plugin] = problem
             else:
-                if (kind, info.name) in self._found:
-                    self._in_place[kind, info.name] = plugin
-                self._found[kind, info.name] = InstalledPlugin(kind, info, *origin, plugin if origin[0] else "")
+                if (kind, info.name) in self._plugins:
+                    self._replacements[kind, info.name] = plugin
+                self._plugins[kind, info.name] = InstalledPlugin(kind, info, *origin, plugin if origin[0] else "")
                 self._hooks[kind, info.name] = module
 
-    def _unfit(self, plugin: str, kind: str, info: Any) -> str:
+    def _find_problem(self, plugin: str, kind: str, info: Any) -> str:
         if not isinstance(info, KINDS[kind].info):
             return f"registers an object that is not a {KINDS[kind].info.__name__}"
         if info.api != API:
             return f"is written for version {info.api!r} of the plugin contract; this is version {API}"
         if not NAME.fullmatch(info.name):
             return f"has a {kind} with an invalid name"
-        if (kind, info.name) in self._found and self._preferred.get(info.name) != plugin:
+        if (kind, info.name) in self._plugins and self._preferred.get(info.name) != plugin:
             return f"has a {kind} named {info.name}, which already exists"
         if not PARAMETERS.keys().isdisjoint(getattr(info, "params", {})):
             return f"has a {kind} {info.name} with a parameter that every source has"
         return ""
 
-    def _why_not(self, plugin: str) -> str:
+    def _explain(self, plugin: str) -> str:
         return self.problems.get(plugin, "is not installed")
 
-    def _unknown(self, kind: str, name: str) -> ReferenceSyntaxError:
-        shown = f"there is no {kind} named {name}" if len(name) <= _SHOWN else f"there is no such {kind}"
-        remedy = suggest(name, self.names(kind), f"{kind}s")
+    def _make_unknown_error(self, kind: str, name: str) -> ReferenceSyntaxError:
+        shown = f"there is no {kind} named {name}" if len(name) <= _MAX_NAME_SHOWN else f"there is no such {kind}"
+        remedy = suggest(name, self.list_names(kind), f"{kind}s")
         if kind == "source":  # it may have been meant as a label
             remedy += (" A" if remedy.endswith("?") else "; a") + ' label that has a colon goes in "quotes"'
         if self.problems:
@@ -280,5 +282,5 @@ class Catalog:
         return ReferenceSyntaxError(shown, remedy=remedy)
 
 
-def _note(found: list[tuple[str, Any]], kind: str, info: object) -> None:
+def _record(found: list[tuple[str, Any]], kind: str, info: object) -> None:
     found.append((kind, info))

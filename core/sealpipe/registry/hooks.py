@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from sealpipe.errors import PayloadTooLargeError, PluginError, PolicyError
 from sealpipe.plugin import OutgoingAction, VetoError
 from sealpipe.registry.calls import call_plugin
-from sealpipe.registry.stores import AUDIT, BUILT_IN_HOOKS, PolicyHook
+from sealpipe.registry.stores import AUDIT_MODULE, BUILT_IN_HOOKS, PolicyHook
 
 if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog
@@ -41,29 +41,31 @@ class PluginCommand(NamedTuple):
     version: str
 
 
-def plugin_commands(catalog: Catalog, group: Callable[[], G], taken: Callable[[str], bool]) -> dict[str, PluginCommand]:
-    """Every command of every third-party plugin, by name. `taken` tells the names that are ours.
+def collect_commands(
+    catalog: Catalog, group: Callable[[], G], is_taken: Callable[[str], bool]
+) -> dict[str, PluginCommand]:
+    """Every command of every third-party plugin, by name. `is_taken` tells the names that are ours.
 
     `group` makes an empty group for each: what breaks in one takes nothing from another. Problems are the catalog's.
     """
-    found: dict[str, PluginCommand] = {}
-    for plugin, (origin, version) in catalog.third_parties().items():
+    commands: dict[str, PluginCommand] = {}
+    for plugin, (origin, version) in catalog.list_third_parties().items():
         own = group()
-        module = catalog.module(plugin)
+        module = catalog.get_module(plugin)
         try:
-            call_plugin(plugin, partial(catalog.only(module, HOOK), group=own), _commands_error)
+            call_plugin(plugin, partial(catalog.isolate_hook(module, HOOK), group=own), _make_commands_error)
         except (PluginError, PayloadTooLargeError) as error:
             catalog.problems[plugin] = error.message
             continue
         for name, command in own.commands.items():
-            if taken(name) or name in found:
+            if is_taken(name) or name in commands:
                 catalog.problems[plugin] = f"has a command named {name}, which already exists"
             else:
-                found[name] = PluginCommand(command, plugin, origin, version)
-    return found
+                commands[name] = PluginCommand(command, plugin, origin, version)
+    return commands
 
 
-def _commands_error(kind: str) -> PluginError:
+def _make_commands_error(kind: str) -> PluginError:
     return PluginError(f"could not add its commands ({kind})")
 
 
@@ -72,10 +74,10 @@ def ask_policies(catalog: Catalog, hooks: Sequence[PolicyHook], plan: OutgoingAc
     for hook in hooks:
         try:
             _call(catalog, hook, "sealpipe_check_outgoing", plan=plan, enforced=hook.enforced)
-        except _GuardedVetoError as refused:
-            own = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
-            whose = "this machine's policy" if hook.enforced else own
-            raise PolicyError(f"{whose} does not allow this: {refused}") from None
+        except _WrappedVetoError as refused:
+            named_policy = "the policy" if hook.name == "policy" else f"the policy {hook.name}"
+            subject = "this machine's policy" if hook.enforced else named_policy
+            raise PolicyError(f"{subject} does not allow this: {refused}") from None
 
 
 def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mapping[str, Any]) -> None:
@@ -90,34 +92,34 @@ def notify_observers(catalog: Catalog, hooks: Sequence[PolicyHook], event: Mappi
         raise failed
 
 
-class _GuardedVetoError(PluginError):
+class _WrappedVetoError(PluginError):
     """A VetoError on its way through the guard, which lets only errors of the contract pass."""
 
 
 def _call(catalog: Catalog, hook: PolicyHook, function: str, **values: Any) -> None:
     built_in = BUILT_IN_HOOKS.get(hook.name)
-    module = import_module(built_in) if built_in else catalog.module(hook.name)
+    module = import_module(built_in) if built_in else catalog.get_module(hook.name)
     implementation = getattr(module, function, None)
     if implementation is None:
         return
-    call_plugin(hook.name, partial(_ask, catalog.only(module, function), {**values, "config": hook.table}))
+    call_plugin(hook.name, partial(_ask_hook, catalog.isolate_hook(module, function), {**values, "config": hook.table}))
 
 
-def _ask(call: Any, values: Mapping[str, Any]) -> None:
+def _ask_hook(call: Any, values: Mapping[str, Any]) -> None:
     try:
         call(**values)
     except VetoError as refusal:
-        raise _GuardedVetoError(str(refusal)) from None
+        raise _WrappedVetoError(str(refusal)) from None
 
 
-def audit_heads() -> Mapping[Path, str]:
+def get_audit_heads() -> Mapping[Path, str]:
     """The head of every audit log that this process has written to; none where it has loaded no audit."""
-    module = sys.modules.get(AUDIT)
-    found: Mapping[Path, str] = {} if module is None else module.heads
-    return found
+    module = sys.modules.get(AUDIT_MODULE)
+    heads: Mapping[Path, str] = {} if module is None else module.heads
+    return heads
 
 
-def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
+def find_audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
     """The key's reference of the audit log that a config names, the first that does; None for none."""
     for config in configs:
         table = config.get("audit")
@@ -129,5 +131,5 @@ def audit_key(file: Path, *configs: Mapping[str, Any]) -> Any:
 def verify_audit(file: Path, key: Any, head: str | None) -> Any:
     """What an audit log's chain is like (`sealpipe_plugins.audit.verify.Verification`). Raises OSError,
     NotConfiguredError."""
-    opened = None if key is None else call_plugin("audit", lambda: import_module(AUDIT).read_key(key))
-    return import_module("sealpipe_plugins.audit.verify").verify(file, opened, head)
+    key_bytes = None if key is None else call_plugin("audit", lambda: import_module(AUDIT_MODULE).read_key(key))
+    return import_module("sealpipe_plugins.audit.verify").verify(file, key_bytes, head)

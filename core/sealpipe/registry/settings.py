@@ -16,67 +16,71 @@ from sealpipe.secret import Secret
 
 def fill_settings(model: type[PluginSettings], store: Store, environ: Mapping[str, str]) -> Any:
     """An instance of the settings class. SettingError names the setting that is wrong, never its value."""
-    if open_ones := sorted(_open_secrets(model, store.table)):
+    if plain_secrets := sorted(_find_plain_secrets(model, store.table)):
         raise SettingError(
-            f"the config file holds {store.name}'s {open_ones[0]} in plain text",
+            f"the config file holds {store.name}'s {plain_secrets[0]} in plain text",
             remedy="set it in the environment, or name a file that holds it",
         )
     for name in model.file_only:
-        variable = store.variable(name)
+        variable = store.get_variable(name)
         # As the values are gathered: what follows the store's name counts in any case.
-        if any(given.upper() == variable or given.upper().startswith(f"{variable}__") for given in environ):
+        if any(present.upper() == variable or present.upper().startswith(f"{variable}__") for present in environ):
             raise SettingError(
                 f"{variable} is set, but the environment cannot set {store.name}'s {name}",
                 remedy=f"write {name} into the config file, and unset the variable",
             )
-    values = store.values(environ, model.own_variables)
+    values = store.collect_values(environ, model.own_variables)
     for name, words in model.file_only_values.items():
         if values.get(name) in words and store.table.get(name) not in words:
             raise SettingError(
                 f"only the config file can set {store.name}'s {name} to {values[name]}, "
-                f"and {store.variable(name)} does",
+                f"and {store.get_variable(name)} does",
                 remedy=f"write {name} into the config file's table [{store.heading}], and unset the variable",
             )
     try:
         return model(**values)
     except ValidationError as error:
         # Only location and type: the error's other parts can hold the input.
-        found = error.errors(include_input=False, include_url=False, include_context=False)
+        errors = error.errors(include_input=False, include_url=False, include_context=False)
         # A name that does not exist first: what is missing may be what it was meant to be.
-        first = min(found, key=lambda each: each["type"] != "extra_forbidden")
-    raise _wrong(store, first, model)
+        first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
+    raise _make_error(store, first, model)
 
 
-def _open_secrets(model: type[BaseModel], table: Mapping[str, Any]) -> Iterator[str]:
+def _find_plain_secrets(model: type[BaseModel], table: Mapping[str, Any]) -> Iterator[str]:
     """The settings in a table that are secrets by their type: a Secret somewhere in it, or in a model in it."""
     for name, field in model.model_fields.items():
         if name not in table:
             continue
-        for kind in _kinds(field.annotation):
+        for kind in _list_classes(field.annotation):
             if issubclass(kind, Secret | SecretStr | SecretBytes):
                 yield name
             elif issubclass(kind, BaseModel):
-                yield from (f"{name}.{each}" for found in _tables(table[name]) for each in _open_secrets(kind, found))
+                yield from (
+                    f"{name}.{each}"
+                    for nested in _find_tables(table[name])
+                    for each in _find_plain_secrets(kind, nested)
+                )
 
 
-def _kinds(annotation: Any) -> Iterator[type]:
+def _list_classes(annotation: Any) -> Iterator[type]:
     """The classes that a type is made of: of `Secret | None`, `dict[str, Secret]`, an alias."""
     annotation = getattr(annotation, "__supertype__", getattr(annotation, "__value__", annotation))
     if isinstance(annotation, type) and not get_args(annotation):
         yield annotation
     for part in get_args(annotation):
-        yield from _kinds(part)
+        yield from _list_classes(part)
 
 
-def _tables(value: object) -> Iterator[Mapping[str, Any]]:
+def _find_tables(value: object) -> Iterator[Mapping[str, Any]]:
     """The tables that may be a model: the value itself, or what is in it."""
     if isinstance(value, Mapping):
         yield value
     for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from _tables(part)
+        yield from _find_tables(part)
 
 
-def _wrong(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) -> SettingError:
+def _make_error(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) -> SettingError:
     name = ".".join(str(part) for part in first["loc"]) or "settings"
     if first["loc"] and first["loc"][0] in model.file_only:
         what = {"extra_forbidden": "does not exist", "missing": "is missing"}.get(first["type"], "cannot be used")
@@ -88,8 +92,8 @@ def _wrong(store: Store, first: Mapping[str, Any], model: type[PluginSettings]) 
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(model.model_fields))}"
         return SettingError(f"the store {store.name} has no setting {name[:40]}", remedy=hint)
     own = model.own_variables.get(name)
-    where = store.variable(name)
-    remedy = f"set {where}" + (f" or {own}" if own and store.default else "")
+    where = store.get_variable(name)
+    remedy = f"set {where}" + (f" or {own}" if own and store.is_default else "")
     if first["type"] == "missing":
         return SettingError(f"the store {store.name} lacks its setting {name}", remedy=remedy)
     return SettingError(f"the store {store.name} has an invalid value for {name} ({first['type']})", remedy=remedy)

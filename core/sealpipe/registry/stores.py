@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.reference.text import NAME
 
-STORE, PLUGIN = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
+STORE_PREFIX, PLUGIN_PREFIX = "SEALPIPE_STORE__", "SEALPIPE_PLUGIN_"
 
 
 class Store(NamedTuple):
@@ -24,64 +24,66 @@ class Store(NamedTuple):
     name: str
     plugin: str
     table: Mapping[str, Any]
-    default: bool = False
+    is_default: bool = False
 
     @property
     def heading(self) -> str:
         """The config file's table of its settings."""
-        return f"{'plugins' if self.default else 'stores'}.{self.name}"
+        return f"{'plugins' if self.is_default else 'stores'}.{self.name}"
 
-    def variable(self, setting: str) -> str:
+    def get_variable(self, setting: str) -> str:
         """The environment's name for one of its settings."""
-        return f"{PLUGIN if self.default else STORE}{_variable(self.name)}__{setting.upper()}"
+        return f"{PLUGIN_PREFIX if self.is_default else STORE_PREFIX}{_to_variable(self.name)}__{setting.upper()}"
 
-    def values(self, environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, Any]:
+    def collect_values(self, environ: Mapping[str, str], own_variables: Mapping[str, str]) -> dict[str, Any]:
         """Its settings: environment over config file over, for the default store, the backend's own variables."""
-        prefix = self.variable("")
-        given = {name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix)}
-        known = {name: environ[variable] for name, variable in own.items() if environ.get(variable)}
-        values = {**(known if self.default else {}), **self.table, **{k: v for k, v in given.items() if v}}
+        prefix = self.get_variable("")
+        environment = {
+            name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix)
+        }
+        known = {name: environ[variable] for name, variable in own_variables.items() if environ.get(variable)}
+        values = {**(known if self.is_default else {}), **self.table, **{k: v for k, v in environment.items() if v}}
         return {name: value for name, value in values.items() if name != "plugin"}
 
 
 def read_stores(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Store]:
     """Every named store. SettingError for one that is named twice, or wrongly, or has no plugin."""
-    found: dict[str, Store] = {}
-    written: dict[str, str] = {}
+    stores: dict[str, Store] = {}
+    names_by_variable: dict[str, str] = {}
     for name, table in read_tables(config, "stores").items():
         if not isinstance(table, dict):
             raise SettingError(f"the config's store {name!r} is not a table", remedy="write it as [stores.NAME]")
-        if other := written.get(_variable(name)):
+        if other := names_by_variable.get(_to_variable(name)):
             raise SettingError(f"the config's stores {other} and {name} have the same variables", remedy="rename one")
-        found[name] = _store(name, table, table.get("plugin"))
-        written[_variable(name)] = name
+        stores[name] = _make_store(name, table, table.get("plugin"))
+        names_by_variable[_to_variable(name)] = name
     for variable in sorted(environ):
-        match = re.fullmatch(rf"{STORE}([A-Z0-9_]+?)__PLUGIN", variable)
+        match = re.fullmatch(rf"{STORE_PREFIX}([A-Z0-9_]+?)__PLUGIN", variable)
         if match and environ[variable]:
-            name = written.get(match[1], match[1].lower().replace("_", "-"))
-            found[name] = _store(name, found[name].table if name in found else {}, environ[variable])
-    known = {_variable(name) for name in found}
-    for variable in sorted(name for name, value in environ.items() if name.startswith(STORE) and value):
-        if (owner := variable.removeprefix(STORE).partition("__")[0]) not in known:
+            name = names_by_variable.get(match[1], match[1].lower().replace("_", "-"))
+            stores[name] = _make_store(name, stores[name].table if name in stores else {}, environ[variable])
+    known = {_to_variable(name) for name in stores}
+    for variable in sorted(name for name, value in environ.items() if name.startswith(STORE_PREFIX) and value):
+        if (owner := variable.removeprefix(STORE_PREFIX).partition("__")[0]) not in known:
             from difflib import get_close_matches  # for an error only
 
             near = get_close_matches(owner, known, n=1)
-            hint = f"did you mean {STORE}{near[0]}__...? Else " if near else ""
+            hint = f"did you mean {STORE_PREFIX}{near[0]}__...? Else " if near else ""
             raise SettingError(
                 f"{variable} belongs to a store without a plugin",
-                remedy=f"{hint}set {STORE}{owner}__PLUGIN to the name of one",
+                remedy=f"{hint}set {STORE_PREFIX}{owner}__PLUGIN to the name of one",
             )
-    return found
+    return stores
 
 
-def check_store_names(found: Mapping[str, Store], plugins: Iterable[str]) -> None:
+def check_store_names(stores: Mapping[str, Store], plugins: Iterable[str]) -> None:
     """SettingError for a store with the name of one plugin that uses another: its name would mislead readers.
 
     Names count as one where they have the same variables: `aws-sm`, `AWS_SM`.
     """
-    owners = {_variable(plugin): plugin for plugin in plugins}
-    for store in found.values():
-        owner = owners.get(_variable(store.name))
+    owners = {_to_variable(plugin): plugin for plugin in plugins}
+    for store in stores.values():
+        owner = owners.get(_to_variable(store.name))
         if owner is not None and store.plugin != owner:
             raise SettingError(
                 f"the store {store.name} has the name of the plugin {owner}, but uses the plugin {store.plugin[:40]!r}",
@@ -89,29 +91,33 @@ def check_store_names(found: Mapping[str, Store], plugins: Iterable[str]) -> Non
             )
 
 
-def default_store(plugin: str, config: Mapping[str, Any]) -> Store:
+def make_default_store(plugin: str, config: Mapping[str, Any]) -> Store:
     """The store that has its backend's own name."""
     table = read_tables(config, "plugins").get(plugin, {})
     if not isinstance(table, dict):
         raise SettingError(f"the config's plugins.{plugin} is not a table")
-    return Store(plugin, plugin, {name: value for name, value in table.items() if name != "from"}, default=True)
+    return Store(plugin, plugin, {name: value for name, value in table.items() if name != "from"}, is_default=True)
 
 
-def unknown_plugin_variables(environ: Mapping[str, str], backends: Iterable[str]) -> list[tuple[str, str]]:
+def find_unknown_variables(environ: Mapping[str, str], backends: Iterable[str]) -> list[tuple[str, str]]:
     """Variables of default stores that no backend has, each with the nearest that one has (empty: none is near)."""
     from difflib import get_close_matches  # for the doctor only
 
-    known = {_variable(name) for name in backends}
-    given = [(name, *name.removeprefix(PLUGIN).partition("__")[::2]) for name in environ if name.startswith(PLUGIN)]
-    near = {owner: get_close_matches(owner, known, n=1) for _, owner, _ in given}
+    known = {_to_variable(name) for name in backends}
+    present = [
+        (name, *name.removeprefix(PLUGIN_PREFIX).partition("__")[::2])
+        for name in environ
+        if name.startswith(PLUGIN_PREFIX)
+    ]
+    suggestion = {owner: get_close_matches(owner, known, n=1) for _, owner, _ in present}
     return [
-        (name, f"{PLUGIN}{near[owner][0]}__{setting}" if near[owner] else "")
-        for name, owner, setting in sorted(given)
+        (name, f"{PLUGIN_PREFIX}{suggestion[owner][0]}__{setting}" if suggestion[owner] else "")
+        for name, owner, setting in sorted(present)
         if owner not in known
     ]
 
 
-def _store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
+def _make_store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
     if not NAME.fullmatch(name):
         raise SettingError(f"the store {name[:40]!r} has an invalid name", remedy="rename it")
     if not isinstance(plugin, str) or not plugin:
@@ -119,45 +125,45 @@ def _store(name: str, table: Mapping[str, Any], plugin: object) -> Store:
     return Store(name, plugin, table)
 
 
-def _variable(name: str) -> str:
+def _to_variable(name: str) -> str:
     return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def read_tables(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A table of the config that holds tables by name; empty where there is none. SettingError where it is none."""
-    found = config.get(name, {})
-    if not isinstance(found, Mapping):
+    tables = config.get(name, {})
+    if not isinstance(tables, Mapping):
         raise SettingError(f"the config's {name} is not a table", remedy=f"write [{name}.NAME]")
-    return found
+    return tables
 
 
-def allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
+def read_allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
     """The entry points that may be loaded; None for all. SettingError where it is no list of names."""
-    found = config.get("allow_plugins")
+    names = config.get("allow_plugins")
     # One word would be read as a list of its letters, and allow nothing without a sign of why.
-    if found is not None and not (isinstance(found, list) and all(isinstance(name, str) for name in found)):
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise SettingError("the config's allow_plugins is not a list of names", remedy='write allow_plugins = ["NAME"]')
-    return found
+    return names
 
 
-def preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
+def read_preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
     """The entry point whose plugin is taken for a name, by `[plugins.NAME] from = "..."`."""
-    named = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
-    for name, point in named.items():
+    preferred = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
+    for name, point in preferred.items():
         if not isinstance(point, str) or not point:
             raise SettingError(f"the config's plugins.{name}.from is not a name", remedy="name a plugin's entry point")
-    return named
+    return preferred
 
 
 def _has_from(table: object) -> bool:
     return isinstance(table, Mapping) and "from" in table
 
 
-AUDIT: Final = "sealpipe_plugins.audit.observer"
-SERVICE: Final = "service"
+AUDIT_MODULE: Final = "sealpipe_plugins.audit.observer"
+SERVICE_TABLE: Final = "service"
 """The table of `[enforce]` that fixes addresses: it oversees nothing."""
 
-BUILT_IN_HOOKS: Final[Mapping[str, str]] = {"audit": AUDIT, "policy": "sealpipe_plugins.policy"}
+BUILT_IN_HOOKS: Final[Mapping[str, str]] = {"audit": AUDIT_MODULE, "policy": "sealpipe_plugins.policy"}
 
 
 class PolicyHook(NamedTuple):
@@ -172,10 +178,10 @@ def read_policy_hooks(user: Mapping[str, Any], machine: Mapping[str, Any]) -> tu
     """Who oversees, by the two config files, the machine's first. SettingError, NotConfiguredError for what is no
     table."""
     enforced = read_tables(machine, "enforce")
-    found = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE]
-    found += [PolicyHook(name, user[name]) for name in BUILT_IN_HOOKS if name in user]
-    found += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
-    for hook in found:
+    hooks = [PolicyHook(name, table, enforced=True) for name, table in enforced.items() if name != SERVICE_TABLE]
+    hooks += [PolicyHook(name, user[name]) for name in BUILT_IN_HOOKS if name in user]
+    hooks += [PolicyHook(name, table) for name, table in read_tables(user, "oversight").items()]
+    for hook in hooks:
         if not isinstance(hook.table, Mapping):
             raise NotConfiguredError(f"the config's {hook.name} is not a table", remedy=f"write [{hook.name}]")
-    return tuple(found)
+    return tuple(hooks)

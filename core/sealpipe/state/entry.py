@@ -21,8 +21,8 @@ from sealpipe.state.journal import Journal, Record
 MAX_RESEND_AGE = timedelta(hours=23)
 """Older entries are never resent: the service forgets an idempotency key after 24 hours."""
 
-_SKEW = timedelta(minutes=10)  # an entry from further in the future tells of a clock that was set back
-SECRET = frozenset({"fragment", "passcode"})
+_MAX_CLOCK_SKEW = timedelta(minutes=10)  # an entry from further in the future tells of a clock that was set back
+SECRET_MEMBERS = frozenset({"fragment", "passcode"})
 """Members of an entry's notes that are Secrets."""
 _META, _BODY, _EVENT = b"M", b"B", b"E"
 
@@ -34,9 +34,9 @@ def keep_entry_on_error(entry: Entry | None) -> Iterator[None]:
         yield
     except BaseException as error:
         if entry is not None and entry.path.exists():
-            kept_note = Note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it")
-            if kept_note not in getattr(error, "__notes__", ()):
-                error.add_note(kept_note)
+            note = Note(f"outbox entry {entry.id} is kept: `sealpipe resume {entry.id}` finishes it")
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
             entry.close()
         raise
 
@@ -51,19 +51,19 @@ class Entry:
     body: bytes | bytearray = field(repr=False)
     journal: Journal = field(repr=False)
     path: Path
-    answered: Mapping[str, Any] | None = None
+    response: Mapping[str, Any] | None = None
     key: str = field(default="", repr=False)
-    stored: bool = False
+    is_stored: bool = False
     """Whether what is to be stored before it is posted is in its places."""
-    places: dict[str, str] = field(default_factory=dict)
+    write_states: dict[str, str] = field(default_factory=dict)
     """How far it is in each place that cannot be read back."""
     deliveries: dict[int, Any] = field(default_factory=dict)
     """How far each message is, by its number; one that is not there has not been tried."""
 
-    def note_answer(self, answer: Mapping[str, Any]) -> None:
+    def note_response(self, answer: Mapping[str, Any]) -> None:
         """The service has answered: short code, expiry, custody, outcome."""
         self._note({"answered": answer})
-        self.answered = answer
+        self.response = answer
 
     def note_new_key(self, idempotency_key: str) -> None:
         """The one re-creation: from now on the body goes without its wrap, under this key."""
@@ -73,17 +73,17 @@ class Entry:
     def note_stored(self) -> None:
         """All that is to be stored before it is posted is in its places."""
         self._note({"stored": True})
-        self.stored = True
+        self.is_stored = True
 
     def write_state(self, marker: str, place: str) -> str:  # noqa: ARG002 - an entry is of one share
         """How far it is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
-        state = self.places.get(place, "")
+        state = self.write_states.get(place, "")
         return state if state != "not stored" else ""
 
     def note_write(self, marker: str, place: str, state: str) -> None:  # noqa: ARG002 - as above
         """How far it is from now on. Raises StateError."""
         self._note({"place": [place, state]})
-        self.places[place] = state
+        self.write_states[place] = state
 
     def note_delivery(self, number: int, state: str) -> None:
         """How far a message is: `sending` before its channel is asked, then `sent` or `failed`."""
@@ -92,7 +92,7 @@ class Entry:
 
     def is_too_old(self, now: datetime) -> bool:
         """Whether the service may have forgotten the idempotency key."""
-        return not -_SKEW <= now - self.created_at <= MAX_RESEND_AGE
+        return not -_MAX_CLOCK_SKEW <= now - self.created_at <= MAX_RESEND_AGE
 
     def end(self) -> None:
         """Nothing is left to do: the entry goes. Raises StateError where it cannot be removed."""
@@ -169,7 +169,7 @@ def discard_entry(entry: Entry | None) -> None:
             entry.end()
 
 
-def initial_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
+def make_records(meta: Mapping[str, Any], body: bytes | bytearray) -> list[Record]:
     """What a new entry's journal begins with."""
     return [(_META, _dump({**meta, "body_size": len(body)})), (_BODY, memoryview(body))]
 
@@ -191,10 +191,10 @@ def replay(
     for tag, payload in records:
         if tag == _EVENT:
             event = json.loads(payload)
-            entry.answered = event.get("answered", entry.answered)
+            entry.response = event.get("answered", entry.response)
             entry.key = event.get("key", entry.key)
-            entry.stored = event.get("stored", entry.stored)
-            entry.places.update([event["place"]] if "place" in event else [])
+            entry.is_stored = event.get("stored", entry.is_stored)
+            entry.write_states.update([event["place"]] if "place" in event else [])
             entry.deliveries.update([event["delivery"]] if "delivery" in event else [])
     return entry
 
@@ -206,4 +206,4 @@ def _dump(value: Mapping[str, Any]) -> bytes:
 def _load(data: bytes) -> dict[str, Any]:
     """What was put away, its secrets closed again: a traceback's locals must not show them."""
     meta: dict[str, Any] = json.loads(data)
-    return {name: Secret(value) if value and name in SECRET else value for name, value in meta.items()}
+    return {name: Secret(value) if value and name in SECRET_MEMBERS else value for name, value in meta.items()}

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
-_NOT_THAT_WAY = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
-_BY_DESCRIPTOR = Path("/proc/self/fd")
+_UNSUPPORTED = _NO_HARD_LINKS | {errno.EISDIR, errno.EINVAL}
+_DESCRIPTOR_FOLDER = Path("/proc/self/fd")
 _NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
-_SWAPPED = frozenset({errno.ELOOP, errno.ENXIO})
+_REPLACED = frozenset({errno.ELOOP, errno.ENXIO})
 """What opening says where a plain file became a link, or a socket, since it was looked at."""
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 Pieces = Callable[[], Iterable[bytes | memoryview]]
@@ -35,11 +35,11 @@ def create_locked(path: Path, pieces: Pieces) -> int:
     where it cannot be written. A kill leaves nothing behind (where the system knows no nameless files, at most
     one with another name, which the next call for the same path clears away).
     """
-    if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
+    if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
         try:
             return _write_new(path, None, pieces())
         except OSError as error:
-            if error.errno not in _NOT_THAT_WAY:
+            if error.errno not in _UNSUPPORTED:
                 raise
     return _write_new(path, path.with_name(f".{path.name}.new"), pieces())
 
@@ -47,14 +47,14 @@ def create_locked(path: Path, pieces: Pieces) -> int:
 def _write_new(path: Path, temporary: Path | None, pieces: Iterable[bytes | memoryview]) -> int:
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        descriptor = _unnamed(path) if temporary is None else _named(temporary)
+        descriptor = _open_unnamed(path) if temporary is None else _open_named(temporary)
         try:
             os.fchmod(descriptor, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             for piece in pieces:
                 write_all(descriptor, piece)
             os.fsync(descriptor)
-            _name(temporary or descriptor, path, folder)
+            _link(temporary or descriptor, path, folder)
             _sync_name(path, folder)
         except BaseException:
             os.close(descriptor)
@@ -67,41 +67,41 @@ def _write_new(path: Path, temporary: Path | None, pieces: Iterable[bytes | memo
         os.close(folder)
 
 
-def _unnamed(path: Path) -> int:
+def _open_unnamed(path: Path) -> int:
     return os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
 
-def _named(temporary: Path) -> int:
+def _open_named(temporary: Path) -> int:
     temporary.unlink(missing_ok=True)
-    return os.open(temporary, _NEW, 0o600)
+    return os.open(temporary, _NEW_FILE_FLAGS, 0o600)
 
 
-LOCK_PATIENCE = 10.0
+LOCK_TIMEOUT = 10.0
 """Seconds to wait for others that replace a file of the same folder."""
 
 
-def replace(path: Path, content: bytes, was: bytes | None = None) -> bool:
+def replace(path: Path, content: bytes, expected: bytes | None = None) -> bool:
     """Put a new 0600 file in the place of another, at once and on disk before this returns.
 
-    False, with nothing written, where it does not hold `was` (None: anything, or nothing is there), or is a link
+    False, with nothing written, where it does not hold `expected` (None: anything, or nothing is there), or is a link
     or no plain file. All who replace files of one folder do so one after the other, by a lock on the folder that
     leaves nothing behind. A kill leaves the old file or the new one; one in between the new file's two names leaves
-    that with the name `temporary_path`, which the next call for the same path clears away.
+    that with the name `make_temporary_path`, which the next call for the same path clears away.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _lock(folder)
-        if not _holds(path.name, folder, was):
+        if not _has_content(path.name, folder, expected):
             return False
-        temporary = temporary_path(path)
+        temporary = make_temporary_path(path)
         temporary.unlink(missing_ok=True)
-        descriptor, named = _create_temporary(path, temporary)
+        descriptor, is_named = _create_temporary(path, temporary)
         try:
             os.fchmod(descriptor, 0o600)
             write_all(descriptor, content)
             os.fsync(descriptor)
-            if not named:
-                _name(descriptor, temporary, folder)
+            if not is_named:
+                _link(descriptor, temporary, folder)
             os.rename(temporary.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -114,31 +114,31 @@ def replace(path: Path, content: bytes, was: bytes | None = None) -> bool:
         os.close(folder)  # and with it the lock goes
 
 
-def temporary_path(path: Path) -> Path:
+def make_temporary_path(path: Path) -> Path:
     """What a file that takes the place of `path` is called for a moment: no link can replace a file."""
     return path.with_name(f".{os.fsdecode(os.fsencode(path.name)[:200])}.sealpipe-new")
 
 
 def _create_temporary(path: Path, temporary: Path) -> tuple[int, bool]:
     """A new file without a name; where the system knows none, with that one. And whether it has it."""
-    if hasattr(os, "O_TMPFILE") and _BY_DESCRIPTOR.exists():
+    if hasattr(os, "O_TMPFILE") and _DESCRIPTOR_FOLDER.exists():
         try:
-            return _unnamed(path), False
+            return _open_unnamed(path), False
         except OSError as error:
-            if error.errno not in _NOT_THAT_WAY:
+            if error.errno not in _UNSUPPORTED:
                 raise
-    return os.open(temporary, _NEW, 0o600), True
+    return os.open(temporary, _NEW_FILE_FLAGS, 0o600), True
 
 
 def _lock(folder: int) -> None:
     """Keep others from replacing files of the folder meanwhile."""
-    until = time.monotonic() + LOCK_PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise TimeoutError(errno.ETIMEDOUT, "another process holds the directory's lock") from None
             time.sleep(0.01)
         except OSError as error:
@@ -147,25 +147,25 @@ def _lock(folder: int) -> None:
             raise OSError(errno.ENOLCK, "its file system does not support locks") from None
 
 
-def _holds(name: str, folder: int, was: bytes | None) -> bool:
-    """Whether that is a plain file of a folder, and holds `was` (None: anything; then it need not be there)."""
+def _has_content(name: str, folder: int, expected: bytes | None) -> bool:
+    """Whether that is a plain file of a folder, and holds `expected` (None: anything; then it need not be there)."""
     try:
         # Looked at before it is opened: opening a device may do something.
-        plain = stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-        if was is None or not plain:
-            return plain
+        is_plain_file = stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        if expected is None or not is_plain_file:
+            return is_plain_file
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
-        return was is None
+        return expected is None
     except OSError as error:
-        if error.errno not in _SWAPPED:
+        if error.errno not in _REPLACED:
             raise
         return False
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return False
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(len(was) + 1) == was
+            return file.read(len(expected) + 1) == expected
     finally:
         os.close(descriptor)
 
@@ -181,11 +181,11 @@ def open_locked(path: Path) -> int:
     return descriptor
 
 
-def _name(file: Path | int, path: Path, folder: int) -> None:
+def _link(file: Path | int, path: Path, folder: int) -> None:
     """Give the finished file its name, refusing to replace another."""
     if isinstance(file, int):
         # With dst_dir_fd it is linkat, which follows the link in /proc to the file itself.
-        os.link(_BY_DESCRIPTOR / str(file), path.name, dst_dir_fd=folder, follow_symlinks=True)
+        os.link(_DESCRIPTOR_FOLDER / str(file), path.name, dst_dir_fd=folder, follow_symlinks=True)
         return
     try:
         os.link(file, path, follow_symlinks=False)

@@ -28,8 +28,8 @@ CHUNK_SIZE = 1024 * 1024
 """Bytes of a payload in one record: large payloads are cut, so that sealing them takes no second copy."""
 
 _LENGTH, _NONCE, _TAG = 4, 12, 16
-_TOO_LONG = _NONCE + 1 + CHUNK_SIZE + _TAG + 1
-_LINE_LIMIT = 64 * 1024
+_MAX_SEALED = _NONCE + 1 + CHUNK_SIZE + _TAG + 1
+_MAX_HEADER = 64 * 1024
 Record = tuple[bytes, bytes | memoryview]
 """One tag byte, and the payload."""
 
@@ -55,7 +55,7 @@ class Journal:
         def pieces() -> Iterator[bytes | memoryview]:
             nonlocal count
             yield line
-            for count, (tag, payload) in enumerate(_cut(records), start=1):
+            for count, (tag, payload) in enumerate(_split_records(records), start=1):
                 yield sealer.seal(count - 1, tag, payload)
 
         descriptor = files.create_locked(path, pieces)
@@ -71,7 +71,7 @@ class Journal:
         descriptor = files.open_locked(path)
         try:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
-                sealer, records, end = _read(file, key)
+                sealer, records, end = _read_records(file, key)
         except BaseException:
             os.close(descriptor)
             raise
@@ -107,7 +107,7 @@ def read_header(path: Path) -> dict[str, Any]:
     # Not waiting, and through no link: a pipe of that name would hold every command that lists what there is.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        return _header(file.readline(_LINE_LIMIT))
+        return _parse_header(file.readline(_MAX_HEADER))
 
 
 class _Sealer:
@@ -115,7 +115,7 @@ class _Sealer:
         self._key = key
         digest = Hash(SHA256())
         digest.update(line)
-        self._bound = digest.finalize()
+        self._header_digest = digest.finalize()
         self._buffer = memoryview(b"")
 
     def seal(self, number: int, tag: bytes, payload: bytes | memoryview) -> memoryview:
@@ -126,7 +126,7 @@ class _Sealer:
             self._buffer = memoryview(bytearray(end))
         nonce = os.urandom(_NONCE)
         encryptor = Cipher(AES256(self._key), GCM(nonce)).encryptor()
-        encryptor.authenticate_additional_data(self._associated(number))
+        encryptor.authenticate_additional_data(self._make_associated_data(number))
         self._buffer[:body] = (end - _LENGTH).to_bytes(_LENGTH) + nonce
         # The library asks for a block of room beyond the data: where the authentication tag will stand.
         encryptor.update_into(tag, self._buffer[body:])
@@ -137,7 +137,7 @@ class _Sealer:
 
     def open(self, number: int, sealed: bytes) -> tuple[bytes, bytes]:
         try:
-            plain = AESGCM(self._key).decrypt(sealed[:_NONCE], sealed[_NONCE:], self._associated(number))
+            plain = AESGCM(self._key).decrypt(sealed[:_NONCE], sealed[_NONCE:], self._make_associated_data(number))
         except (InvalidTag, ValueError):
             raise StateError(
                 "an outbox entry cannot be decrypted with this credential, or was modified",
@@ -145,21 +145,21 @@ class _Sealer:
             ) from None
         return plain[:1], plain[1:]
 
-    def _associated(self, number: int) -> bytes:
-        return self._bound + number.to_bytes(8)
+    def _make_associated_data(self, number: int) -> bytes:
+        return self._header_digest + number.to_bytes(8)
 
 
-def _read(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]], int]:
+def _read_records(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]], int]:
     """The sealer, every whole record, and where the last one ends."""
-    line = file.readline(_LINE_LIMIT)
-    _header(line)
+    line = file.readline(_MAX_HEADER)
+    _parse_header(line)
     sealer = _Sealer(key, line)
     records: list[tuple[bytes, bytes]] = []
     end = len(line)
     while True:
         head = file.read(_LENGTH)
         length = int.from_bytes(head)
-        length = min(length, _TOO_LONG)  # such a one does not open, and takes no memory
+        length = min(length, _MAX_SEALED)  # such a one does not open, and takes no memory
         sealed = file.read(length)
         if len(head) < _LENGTH or len(sealed) < length:
             return sealer, records, end
@@ -167,14 +167,14 @@ def _read(file: BinaryIO, key: bytes) -> tuple[_Sealer, list[tuple[bytes, bytes]
         end += _LENGTH + length
 
 
-def _cut(records: Iterable[Record]) -> Iterator[Record]:
+def _split_records(records: Iterable[Record]) -> Iterator[Record]:
     for tag, payload in records:
         view = memoryview(payload)
         for start in range(0, max(len(view), 1), CHUNK_SIZE):
             yield tag, view[start : start + CHUNK_SIZE]
 
 
-def _header(line: bytes) -> dict[str, Any]:
+def _parse_header(line: bytes) -> dict[str, Any]:
     try:
         header = json.loads(line) if line.endswith(b"\n") else None
     except (ValueError, RecursionError):

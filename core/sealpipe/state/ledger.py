@@ -39,26 +39,26 @@ class PendingDelete:
 class Ledger(ABC):
     """One request's record, open, and nobody else's until `close()`. What is told to it is safe before it returns."""
 
-    place: Path | None = None
+    path: Path | None = None
     """Where it is on disk."""
 
     def __init__(self) -> None:
-        self._turn = threading.RLock()  # whoever cancels a call may close its record while a thread still writes
+        self._lock = threading.RLock()  # whoever cancels a call may close its record while a thread still writes
         self.pending: PendingDelete | None = None
         self.is_expired = False  # a DELETE has expired it: whatever a look says later, another one would destroy
         self.is_purging = False
-        self._kept: set[str] = set()
-        self._places: dict[tuple[str, str], str] = {}
+        self._identities: set[str] = set()
+        self._write_states: dict[tuple[str, str], str] = {}
 
     def keep(self, submissions: Iterable[Submission]) -> None:
         """Keep what is not kept yet. Raises StateError."""
-        rows = {_identity(row): row for row in map(_row, submissions)}
-        self._note([{"submission": row} for identity, row in rows.items() if identity not in self._kept])
+        rows = {_identify(row): row for row in map(_to_row, submissions)}
+        self._note([{"submission": row} for identity, row in rows.items() if identity not in self._identities])
 
-    def note_delete(self, sent: PendingDelete) -> None:
+    def note_delete(self, delete: PendingDelete) -> None:
         """A DELETE is about to be sent. Raises StateError: then it must not be."""
-        told = None if sent.answered_at is None else sent.answered_at.isoformat()
-        self._note([{"sending": {"at": sent.at.isoformat(), "told_at": told}}])
+        server_time = None if delete.answered_at is None else delete.answered_at.isoformat()
+        self._note([{"sending": {"at": delete.at.isoformat(), "told_at": server_time}}])
 
     def note_purge(self) -> None:
         """A DELETE that destroys is about to be sent, as it was asked for. Raises StateError."""
@@ -68,18 +68,18 @@ class Ledger(ABC):
         """What became of that DELETE is known. Raises StateError."""
         self._note([{"purging": False}])
 
-    def write_state(self, marker: str, place: str) -> str:
+    def write_state(self, marker: str, target: str) -> str:
         """How far a submission is in a place that cannot be read back: `storing`, `stored`; empty for not begun."""
-        state = self._places.get((marker, place), "")
+        state = self._write_states.get((marker, target), "")
         return state if state != "not stored" else ""
 
-    def note_write(self, marker: str, place: str, state: str) -> None:
+    def note_write(self, marker: str, target: str, state: str) -> None:
         """How far it is from now on. Raises StateError."""
-        self._note([{"placing": {"marker": marker, "place": place, "state": state}}])
+        self._note([{"placing": {"marker": marker, "place": target, "state": state}}])
 
     def settle(self, outcome: str) -> None:
         """No DELETE that expires is under way any more. Raises StateError."""
-        with self._turn:
+        with self._lock:
             if self.pending is not None:
                 self._note([{"settled": outcome}])
 
@@ -91,7 +91,7 @@ class Ledger(ABC):
     def _write(self, lines: list[dict[str, Any]]) -> None: ...
 
     def _note(self, events: list[dict[str, Any]]) -> None:
-        with self._turn:
+        with self._lock:
             if events:
                 self._write(events)
             for event in events:
@@ -100,7 +100,7 @@ class Ledger(ABC):
     def _apply(self, event: Mapping[str, Any]) -> None:
         match event:
             case {"submission": dict(row)}:
-                self._kept.add(_identity(row))
+                self._identities.add(_identify(row))
             case {"sending": {"at": str(at), "told_at": told}}:
                 self.pending = PendingDelete(parse_time(at), None if told is None else parse_time(told))
             case {"purging": bool(purging)}:
@@ -109,42 +109,42 @@ class Ledger(ABC):
                 self.pending = None
                 self.is_expired = self.is_expired or outcome == "expired"
             case {"placing": {"marker": str(marker), "place": str(place), "state": str(state)}}:
-                self._places[marker, place] = state
+                self._write_states[marker, place] = state
             case _:
                 raise ValueError
 
 
 def has_ledger(folder: Path, base_url: str, short_code: str) -> bool:
     """Whether there is a record of that request: this machine has had to do with it."""
-    return (folder / f"{_name(base_url, short_code)}.jsonl").exists()
+    return (folder / f"{_make_name(base_url, short_code)}.jsonl").exists()
 
 
-def _name(base_url: str, short_code: str) -> str:
+def _make_name(base_url: str, short_code: str) -> str:
     return sha256(f"{base_url}\n{short_code}".encode()).hexdigest()[:32]
 
 
 def open_ledger(folder: Path | None, base_url: str, short_code: str) -> Ledger | None:
     """The record of a request, locked; None where somebody else has it open. Raises StateError."""
-    name = _name(base_url, short_code)
+    name = _make_name(base_url, short_code)
     if folder is None:
         return _MemoryLedger.open(name)
     path = make_private_directory(folder) / f"{name}.jsonl"
     head = {"schema": 1, "kind": "request", "base_url": base_url, "short_code": short_code}
     try:
-        descriptor = _opened(path, head)
+        descriptor = _open_file(path, head)
         return None if descriptor is None else _FileLedger(path, descriptor, head)
     except OSError as error:
         raise StateError(f"the record {path} cannot be opened: {error.strerror}") from None
 
 
-def _opened(path: Path, head: Mapping[str, Any]) -> int | None:
+def _open_file(path: Path, head: Mapping[str, Any]) -> int | None:
     try:
         descriptor = files.open_locked(path)
     except BlockingIOError:
         return None
     except FileNotFoundError:
         try:
-            return files.create_locked(path, lambda: [_line(head)])
+            return files.create_locked(path, lambda: [_to_line(head)])
         except FileExistsError:
             return None  # made by another just now: to be tried again, as where it is locked
     with suppress(FileNotFoundError):
@@ -157,13 +157,13 @@ def _opened(path: Path, head: Mapping[str, Any]) -> int | None:
 class _FileLedger(Ledger):
     def __init__(self, path: Path, descriptor: int, head: Mapping[str, Any]) -> None:
         super().__init__()
-        self.place = path
+        self.path = path
         self._descriptor = descriptor
-        self._end, self._empty = 0, True
+        self._end, self._is_empty = 0, True
         try:
             self._load(path, head)
         except BaseException:
-            self._let_go()
+            self._release()
             raise
 
     def _load(self, path: Path, head: Mapping[str, Any]) -> None:
@@ -181,10 +181,10 @@ class _FileLedger(Ledger):
                 except (ValueError, TypeError, UsageError, RecursionError):
                     raise StateError(f"line {number + 1} of {path} is not a valid record", remedy=_REMEDY) from None
                 self._end += len(line)
-                self._empty = number == 0
+                self._is_empty = number == 0
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
-        data = b"".join(map(_line, lines))
+        data = b"".join(map(_to_line, lines))
         try:
             os.ftruncate(self._descriptor, self._end)
             os.lseek(self._descriptor, self._end, os.SEEK_SET)
@@ -195,17 +195,17 @@ class _FileLedger(Ledger):
                 os.ftruncate(self._descriptor, self._end)
             if not isinstance(error, OSError):
                 raise
-            raise StateError(f"the record {self.place} cannot be written: {error.strerror}") from None
+            raise StateError(f"the record {self.path} cannot be written: {error.strerror}") from None
         self._end += len(data)
-        self._empty = False
+        self._is_empty = False
 
     def close(self) -> None:
-        if self._descriptor >= 0 and self._empty and self.place is not None:
-            self.place.unlink(missing_ok=True)  # still locked: nobody else has it
-        self._let_go()
+        if self._descriptor >= 0 and self._is_empty and self.path is not None:
+            self.path.unlink(missing_ok=True)  # still locked: nobody else has it
+        self._release()
 
-    def _let_go(self) -> None:
-        with self._turn:
+    def _release(self) -> None:
+        with self._lock:
             descriptor, self._descriptor = self._descriptor, -1  # first of all: an interrupt must not close it twice
         if descriptor >= 0:
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the file, not the lock
@@ -214,7 +214,7 @@ class _FileLedger(Ledger):
     def __del__(self) -> None:
         # A cancelled call drops its record: the lock must not outlive it.
         if getattr(self, "_descriptor", -1) >= 0:
-            self._let_go()
+            self._release()
 
 
 class _MemoryLedger(Ledger):
@@ -227,7 +227,7 @@ class _MemoryLedger(Ledger):
         self._name = name
         for event in self._events.get(name, ()):
             self._apply(event)
-        self._open = True
+        self._is_open = True
 
     @classmethod
     def open(cls, name: str) -> Ledger | None:
@@ -242,21 +242,21 @@ class _MemoryLedger(Ledger):
         self._events.setdefault(self._name, []).extend(line for line in lines if "submission" not in line)
 
     def close(self) -> None:
-        if self._open:
-            self._open = False
+        if self._is_open:
+            self._is_open = False
             with self._guard:
-                if self.pending is None and not self.is_purging and not self._places:
+                if self.pending is None and not self.is_purging and not self._write_states:
                     self._events.pop(self._name, None)
                     if self.is_expired:
                         self._events[self._name] = [{"settled": "expired"}]
                 self._busy.discard(self._name)
 
     def __del__(self) -> None:
-        if getattr(self, "_open", False):
+        if getattr(self, "_is_open", False):
             self.close()
 
 
-def _row(submission: Submission) -> dict[str, Any]:
+def _to_row(submission: Submission) -> dict[str, Any]:
     return {
         **submission.extra,
         "short_code": submission.short_code,
@@ -266,10 +266,10 @@ def _row(submission: Submission) -> dict[str, Any]:
     }
 
 
-def _identity(row: Mapping[str, Any]) -> str:
+def _identify(row: Mapping[str, Any]) -> str:
     # With the ciphertext: should one code ever stand for two, both are kept.
     return sha256(json.dumps([row.get("short_code"), row.get("data")]).encode()).hexdigest()
 
 
-def _line(members: Mapping[str, Any]) -> bytes:
+def _to_line(members: Mapping[str, Any]) -> bytes:
     return json.dumps(members, separators=(",", ":")).encode() + b"\n"

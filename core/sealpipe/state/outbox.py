@@ -17,7 +17,7 @@ from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, StateError, UsageError
 from sealpipe.secret import strips_frames
 from sealpipe.state import files, make_private_directory
-from sealpipe.state.entry import Entry, initial_records, replay
+from sealpipe.state.entry import Entry, make_records, replay
 from sealpipe.state.journal import Journal, read_header
 from sealpipe.times import format_time, parse_time
 from sealpipe.wire import tokens
@@ -59,7 +59,7 @@ class Outbox:
             raise CredentialError("outbox entries are opened with the credential that created them")
         return self._credential
 
-    def ready(self) -> None:
+    def prepare(self) -> None:
         """Make the folder. StateError where that cannot be done."""
         make_private_directory(self.folder)
 
@@ -78,7 +78,7 @@ class Outbox:
         }
         path = make_private_directory(self.folder) / f"{entry_id}.sealed"
         try:
-            journal = Journal.create(path, self._key(salt), header, initial_records(meta, body))
+            journal = Journal.create(path, self._derive_key(salt), header, make_records(meta, body))
             return Entry(entry_id, moment, meta, body, journal, path, key=meta["idempotency_key"])
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be written: {error.strerror}") from None
@@ -93,15 +93,15 @@ class Outbox:
         """
         if not self.folder.is_dir():
             return []
-        found: list[EntrySummary] = []
+        summaries: list[EntrySummary] = []
         try:
             for path in self.folder.glob("*.sealed"):
-                listed = _summarize(path)
-                if listed is not None and (every_run or listed.damage or listed.run == self.run):
-                    found.append(listed)
+                summary = _summarize(path)
+                if summary is not None and (every_run or summary.damage or summary.run == self.run):
+                    summaries.append(summary)
         except OSError as error:
             raise StateError(f"the outbox in {self.folder} cannot be read: {error.strerror}") from None
-        return sorted(found, key=lambda listed: (listed.created_at, listed.id))
+        return sorted(summaries, key=lambda summary: (summary.created_at, summary.id))
 
     @strips_frames
     def open(self, entry_id: str) -> Entry | Literal["busy", "gone"]:
@@ -110,7 +110,7 @@ class Outbox:
         StateError where it was made with another key id, does not open with this credential, or is damaged: a
         member of its first line is missing or wrong, or it is a copy of another entry.
         """
-        path = self._path(entry_id)
+        path = self._get_path(entry_id)
         try:
             header = read_header(path)
             damage = _find_damage(header, entry_id)
@@ -125,7 +125,7 @@ class Outbox:
                     f"outbox entry {entry_id} was created with the API key {header['key_id']}, not with this one",
                     remedy="set SEALPIPE_API_KEY to the credential that created it",
                 )
-            journal, found = Journal.open(path, self._key(base64.b64decode(header["salt"])))
+            journal, entry = Journal.open(path, self._derive_key(base64.b64decode(header["salt"])))
         except BlockingIOError:
             return "busy"
         except FileNotFoundError:
@@ -135,11 +135,11 @@ class Outbox:
         if not path.exists():  # it ended between the look and the lock
             journal.close()
             return "gone"
-        return replay(entry_id, parse_time(header["created_at"]), journal, path, found)
+        return replay(entry_id, parse_time(header["created_at"]), journal, path, entry)
 
     def discard(self, entry_id: str) -> None:
         """Drop an entry unseen. StateError where there is none, or another process works on it."""
-        path = self._path(entry_id)
+        path = self._get_path(entry_id)
         try:
             descriptor = files.open_locked(path)
         except BlockingIOError:
@@ -156,7 +156,7 @@ class Outbox:
         finally:
             os.close(descriptor)
 
-    def _path(self, entry_id: str) -> Path:
+    def _get_path(self, entry_id: str) -> Path:
         if not _ID.fullmatch(entry_id):
             raise StateError(
                 f"{entry_id[:20]!r} is not the id of an outbox entry",
@@ -164,7 +164,7 @@ class Outbox:
             )
         return self.folder / f"{entry_id}.sealed"
 
-    def _key(self, salt: bytes) -> bytes:
+    def _derive_key(self, salt: bytes) -> bytes:
         parts = [self.credential.auth_secret.reveal()]
         if self.credential.custody_secret is not None:
             # Never sent, so with it not even the service that saw the first two parts could open the file.
@@ -185,9 +185,9 @@ _MEMBERS: Mapping[str, Callable[[Any], object]] = {
 
 def _find_damage(header: Mapping[str, Any], entry_id: str) -> str:
     """What is wrong with an entry's first line; empty for nothing."""
-    for name, holds in _MEMBERS.items():
+    for name, check in _MEMBERS.items():
         try:
-            if holds(header[name]):
+            if check(header[name]):
                 continue
         except (KeyError, TypeError, ValueError, AttributeError, UsageError):
             pass
@@ -204,8 +204,8 @@ def _summarize(path: Path) -> EntrySummary | None:
             return None
         damage = _find_damage(header, path.stem)
         if damage:
-            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            return EntrySummary(path.stem, "", changed, "", damage)
+            modified_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            return EntrySummary(path.stem, "", modified_at, "", damage)
         return EntrySummary(path.stem, header["key_id"], parse_time(header["created_at"]), header["run"])
     except (OSError, StateError):
         return None

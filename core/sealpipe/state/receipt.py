@@ -36,9 +36,9 @@ class Receipt:
     title: str | None = None
     seed: str | None = None
 
-    def members(self) -> dict[str, Any]:
+    def to_members(self) -> dict[str, Any]:
         """As JSON members."""
-        told = {
+        members = {
             "schema": 1,
             "kind": "request",
             "short_code": self.short_code,
@@ -48,7 +48,7 @@ class Receipt:
             "key": self.key,
             "title": self.title,
         }
-        return told if self.seed is None else {**told, "seed": self.seed}
+        return members if self.seed is None else {**members, "seed": self.seed}
 
     @staticmethod
     def load(text: str) -> Receipt:
@@ -57,7 +57,7 @@ class Receipt:
 
     def dump(self) -> str:
         """As a line of JSON."""
-        return json.dumps(self.members()) + "\n"
+        return json.dumps(self.to_members()) + "\n"
 
 
 def parse_receipt(text: str) -> Receipt:
@@ -67,13 +67,13 @@ def parse_receipt(text: str) -> Receipt:
         if members["schema"] != 1 or members["kind"] != "request":
             raise ValueError
         return Receipt(
-            _code(members),
-            _point(members),
-            check_prompts([check_prompt(Prompt(**_texts(row))) for row in members["prompts"]]),
-            _key(members["key"]),
-            None if members.get("expires_at") is None else parse_time(_text(members, "expires_at")),
-            None if members.get("title") is None else _text(members, "title"),
-            None if members.get("seed") is None else _line(members, "seed"),
+            _read_code(members),
+            _read_point(members),
+            check_prompts([check_prompt(Prompt(**_read_texts(row))) for row in members["prompts"]]),
+            _read_key(members["key"]),
+            None if members.get("expires_at") is None else parse_time(_read_text(members, "expires_at")),
+            None if members.get("title") is None else _read_text(members, "title"),
+            None if members.get("seed") is None else _read_line(members, "seed"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError, EncodingError):
         pass
@@ -85,7 +85,7 @@ def read_receipt(path: Path) -> Receipt:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_SIZE + 1)
-        return parse_receipt(_utf8(content) if len(content) <= MAX_SIZE else "")
+        return parse_receipt(_decode_utf8(content) if len(content) <= MAX_SIZE else "")
     except OSError as error:
         raise UsageError(
             f"the receipt {path} cannot be read: {error.strerror}",
@@ -95,7 +95,7 @@ def read_receipt(path: Path) -> Receipt:
         raise UsageError(f"{path}: {error.message}", remedy=error.remedy) from None
 
 
-def _utf8(content: bytes) -> str:
+def _decode_utf8(content: bytes) -> str:
     """The text; nothing, which is no receipt, where it is none."""
     try:
         return content.decode("utf-8")
@@ -103,39 +103,39 @@ def _utf8(content: bytes) -> str:
         return ""
 
 
-def _text(members: Mapping[str, Any], name: str) -> str:
+def _read_text(members: Mapping[str, Any], name: str) -> str:
     value = members[name]
     if not isinstance(value, str) or not value:
         raise ValueError
     return value
 
 
-def _line(members: Mapping[str, Any], name: str) -> str:
-    value = _text(members, name)
+def _read_line(members: Mapping[str, Any], name: str) -> str:
+    value = _read_text(members, name)
     if not value.isprintable():
         raise ValueError
     return value
 
 
-def _code(members: Mapping[str, Any]) -> str:
+def _read_code(members: Mapping[str, Any]) -> str:
     """A short code, as the service's answers may have one."""
-    value = _line(members, "short_code")
+    value = _read_line(members, "short_code")
     if value in (".", ".."):
         raise ValueError
     return value
 
 
-def _point(members: Mapping[str, Any]) -> str:
-    value = _text(members, "public_key")
+def _read_point(members: Mapping[str, Any]) -> str:
+    value = _read_text(members, "public_key")
     if len(decode_base64url(value)) != 65:
         raise ValueError
     return value
 
 
-def _texts(row: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _text(row, name) for name in ("id", "text", "type")}
+def _read_texts(row: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _read_text(row, name) for name in ("id", "text", "type")}
 
 
-def _key(value: object) -> RequestKey:
+def _read_key(value: object) -> RequestKey:
     kinds: tuple[RequestKey, ...] = ("credential", "new", "given")
     return kinds[kinds.index(value)]  # ValueError for whatever else it is

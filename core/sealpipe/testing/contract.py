@@ -21,7 +21,7 @@ from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Health, Info
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.setup import new_file, replace_file
+from sealpipe.setup import create_file, replace_file
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 """Not ASCII, and with characters that JSON, XML, a shell and a URL each treat as theirs."""
@@ -124,14 +124,14 @@ class Contract:
         return Registry(
             environ=environ,
             network=lambda: PluginNetwork(None),
-            new_file=new_file,
+            new_file=create_file,
             replace_file=replace_file,
             built_in=self.built_in,
         )
 
     def info(self, registry: Registry) -> Info:
         """The descriptor."""
-        return registry.catalog.info(self.kind, self.name)
+        return registry.catalog.get_info(self.kind, self.name)
 
     def test_the_descriptor_tells_what_users_need(self, registry: Registry) -> None:
         info = self.info(registry)
@@ -146,7 +146,7 @@ class Contract:
             assert attribute, spec
 
     def test_the_module_with_the_hook_imports_no_sdk(self, registry: Registry) -> None:
-        hooks = registry.catalog.hooks(self.kind, self.name)
+        hooks = registry.catalog.get_module_name(self.kind, self.name)
         code = (
             "import sys, json, importlib\n"
             f"for name in {KINDS_NEEDED!r}: importlib.import_module(name)\n"

@@ -15,7 +15,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.session import Session
 
-from sealpipe.plugin import Context, Health, NotConfiguredError, PluginError, UnavailableError, in_clear
+from sealpipe.plugin import Context, Health, NotConfiguredError, PluginError, UnavailableError, is_cleartext
 from sealpipe_plugins.aws.error_table import READ, Verb
 from sealpipe_plugins.aws.errors import FAILURES, error_code, map_error
 from sealpipe_plugins.aws.login import AwsSettings, make_session
@@ -161,7 +161,7 @@ def _permission(service: str, operation: str) -> str:
 def _check_endpoint(client: Any, settings: AwsSettings, context: Context) -> None:
     """Raise NotConfiguredError if the address that the SDK uses is neither https nor loopback."""
     parts = urlsplit(client.meta.endpoint_url)
-    if parts.hostname and not in_clear(parts.scheme, parts.hostname):
+    if parts.hostname and not is_cleartext(parts.scheme, parts.hostname):
         return
     of_service = "AWS_ENDPOINT_URL_" + client.meta.service_model.service_id.replace(" ", "_").upper()
     variables_set = [name for name in (of_service, "AWS_ENDPOINT_URL") if context.environ.get(name)]

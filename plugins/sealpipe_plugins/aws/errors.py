@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
-from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError, retry_after
+from sealpipe.plugin import PluginError, UnavailableError, UnknownOutcomeError, parse_retry_after
 from sealpipe_plugins.aws.error_table import (
     CODES,
     DELETED,
@@ -66,7 +66,7 @@ def _map_response(response: Mapping[str, Any], subject: object, action: str, ver
     elif status == 429 and not isinstance(failure, UnavailableError):
         failure = _make_error(THROTTLED, subject, action, code, verb)
     if isinstance(failure, UnavailableError):
-        failure.retry_after = retry_after(metadata.get("HTTPHeaders", {}).get("retry-after"))
+        failure.retry_after = parse_retry_after(metadata.get("HTTPHeaders", {}).get("retry-after"))
     return failure
 
 

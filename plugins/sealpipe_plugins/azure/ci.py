@@ -35,7 +35,7 @@ class AzureCI(CI):
 
     def annotate(self, level: Level, message: str) -> None:
         """Log an issue, which the run's page shows."""
-        write_text(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).line(message))
+        write_text(RunnerCommand(f"##vso[task.logissue type={_LEVELS[level]}]", SET_SECRET.percent).format(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:  # noqa: ARG002 - the contract's signature
         """Raise NotConfiguredError: Azure's tokens belong to a service connection, which is unknown here."""

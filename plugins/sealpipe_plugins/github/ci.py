@@ -56,7 +56,7 @@ class GitHubCI(CI):
 
     def annotate(self, level: Level, message: str) -> None:
         """Write an annotation command to stderr, which the run's page shows."""
-        write_text(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).line(message))
+        write_text(RunnerCommand(f"::{level} title=sealpipe::", ADD_MASK.percent).format(message))
 
     def oidc_token(self, audience: str | None = None) -> Secret:
         """Request a token from the runner's token endpoint."""

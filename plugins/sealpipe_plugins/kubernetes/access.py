@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import PositiveFloat
 
-from sealpipe.plugin import Context, NotConfiguredError, Secret, in_clear
+from sealpipe.plugin import Context, NotConfiguredError, Secret, is_cleartext
 from sealpipe.plugin.settings import PluginSettings
 
 
@@ -58,7 +58,7 @@ def resolve_access(settings: K8sSettings, context: Context) -> Access:
         found = found._replace(namespace=settings.namespace)
     found = found._replace(server=found.server.rstrip("/"))
     parts = urlsplit(found.server)
-    if in_clear(parts.scheme, parts.hostname or "") or not parts.hostname or parts.username is not None:
+    if is_cleartext(parts.scheme, parts.hostname or "") or not parts.hostname or parts.username is not None:
         raise NotConfiguredError(
             f"the server of {context.store} is not an https address",
             remedy="write https://HOST:PORT; http is only for loopback (kubectl proxy)",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, UnsupportedError, ci_system
+from sealpipe.plugin import Document, Locator, SecretNotFoundError, Source, UnsupportedError, detect_ci_system
 
 TERMINAL: Final = "/dev/tty"
 """The terminal that this process is started from."""
@@ -31,7 +31,7 @@ class PromptSource(Source):
 
     def fetch(self, locator: Locator) -> Document:
         """Return what is typed, without the line end. UnsupportedError without a terminal, and in CI."""
-        if ci_system(self.context.environ) is not None:
+        if detect_ci_system(self.context.environ) is not None:
             raise UnsupportedError("prompt: needs a person at a terminal, and this is a CI job", remedy=_ELSEWHERE)
         try:
             typed = read_secret_line(f"{_question(locator)} (not shown): ")

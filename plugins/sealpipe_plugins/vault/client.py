@@ -12,7 +12,14 @@ from urllib.parse import quote, urlsplit
 from hvac.api.secrets_engines import KvV2
 from hvac.exceptions import VaultError
 
-from sealpipe.plugin import Context, NotConfiguredError, PluginError, SecretNotFoundError, UnsupportedError, in_clear
+from sealpipe.plugin import (
+    Context,
+    NotConfiguredError,
+    PluginError,
+    SecretNotFoundError,
+    UnsupportedError,
+    is_cleartext,
+)
 from sealpipe_plugins.vault.adapter import VaultAdapter, as_number, get_member
 from sealpipe_plugins.vault.connections import ConnectionPool
 from sealpipe_plugins.vault.errors import has_words, not_found_error, read_error
@@ -212,7 +219,7 @@ def _parse_address(addr: str, context: Context) -> tuple[str, str]:
         host = port = None
     if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
         raise NotConfiguredError(f"{reference} is not an address", remedy="write it as https://vault.example.com:8200")
-    if in_clear(parts.scheme, host):
+    if is_cleartext(parts.scheme, host):
         raise NotConfiguredError(
             f"{reference} has http:// to another machine: token and secrets would travel in clear",
             remedy="use https://; http:// is only for loopback",

@@ -14,7 +14,7 @@ from sealpipe.plugin import (
     SecretNotFoundError,
     UnavailableError,
     UnsupportedError,
-    retry_after,
+    parse_retry_after,
 )
 from sealpipe_plugins.vault.adapter import get_member
 
@@ -82,7 +82,7 @@ def read_error(error: VaultError, reference: str, namespace: str) -> PluginError
     kind, reason, remedy = _find_meaning(response.status, response.body, error)
     mapped = kind(f"{reference}: {reason} ({response.status})", remedy=remedy)
     if isinstance(mapped, UnavailableError):
-        mapped.retry_after = retry_after(response.headers.get("retry-after"))
+        mapped.retry_after = parse_retry_after(response.headers.get("retry-after"))
     return mapped
 
 

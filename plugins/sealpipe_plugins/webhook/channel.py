@@ -24,7 +24,7 @@ from sealpipe.plugin import (
     Secret,
     SecretNotFoundError,
     UnknownOutcomeError,
-    in_clear,
+    is_cleartext,
 )
 from sealpipe.plugin.settings import PluginSettings
 from sealpipe_plugins.http_api import Endpoint
@@ -89,7 +89,7 @@ class WebhookChannel(Channel):
             raise ReferenceValueError("the address has a user, a fragment or a \\ in it", remedy="leave that out")
         if re.search(r"/(\.|%2e){1,2}(/|\?|$)", to, re.IGNORECASE):
             raise ReferenceValueError("the path of the address contains . or ..", remedy="write the path out")
-        if in_clear(parts.scheme, host):
+        if is_cleartext(parts.scheme, host):
             raise ReferenceValueError(
                 "http:// would send it in clear", remedy="use https://; http:// is only for loopback"
             )

@@ -36,7 +36,7 @@ def test_every_built_in_plugin_is_held_to_its_contract() -> None:
     for file in KITS:
         import_module(".".join(file.relative_to(TESTS).with_suffix("").parts))
     held = {(kit.kind, kit.name) for kit in _below(Contract) if hasattr(kit, "name")}
-    listed = Registry(environ={}).catalog.listing()
+    listed = Registry(environ={}).catalog.list_plugins()
     assert held >= {(each.kind, each.info.name) for each in listed if not each.origin}
 
 

@@ -24,7 +24,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import Context, Locator, Mode, SinkField
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.setup import new_file, replace_file
+from sealpipe.setup import create_file, replace_file
 from sealpipe.state import files
 from sealpipe_plugins.local.file_sinks import FileSink
 from support.mounts import fill, make_read_only, make_writable, tmpfs
@@ -173,7 +173,7 @@ def racing(act: Callable[[], None]) -> FileSink:
 
     def late_new(path: Path, content: bytes) -> None:
         act()
-        new_file(path, content)
+        create_file(path, content)
 
     def late_replace(path: Path, content: bytes, was: bytes | None) -> bool:
         act()
@@ -279,8 +279,8 @@ def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_us
     path, precious = tmp_path / ("n" * 255), tmp_path / "precious"
     precious.write_text("precious")
     for plant in (
-        lambda: files.temporary_path(path).write_text("left"),
-        lambda: files.temporary_path(path).symlink_to(precious),
+        lambda: files.make_temporary_path(path).write_text("left"),
+        lambda: files.make_temporary_path(path).symlink_to(precious),
     ):
         path.write_text("old")
         plant()
@@ -293,7 +293,7 @@ def test_what_is_left_with_the_other_name_is_cleared_and_a_planted_one_is_not_us
 def test_a_locked_folder_is_waited_for_and_then_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    monkeypatch.setattr(files, "LOCK_PATIENCE", 0.05)
+    monkeypatch.setattr(files, "LOCK_TIMEOUT", 0.05)
     (tmp_path / "file").write_text("old")
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from sealpipe.plugin import Mode
-from sealpipe.state.files import temporary_path
+from sealpipe.state.files import make_temporary_path
 from support.parts import ROOT
 from support.putting import Putting, put
 from support.straced import Point, failing, first, killing, only, points, tracing
@@ -86,7 +86,9 @@ class Place:
             if name in self.case.after and text in (self.case.before.get(name), self.case.after[name]):
                 del found[name]
         if point.name.startswith("rename"):
-            found.pop(temporary_path(self.target).name, None)  # between its two names: no other way to replace a file
+            found.pop(
+                make_temporary_path(self.target).name, None
+            )  # between its two names: no other way to replace a file
         if found:
             return f"litter: {sorted(found)}"
         put(self.case.sink, str(self.target), self.case.values, self.case.mode)

@@ -9,7 +9,7 @@ import pytest
 
 from plugins.vault.conftest import Registries
 from plugins.vault.seen import read, values
-from sealpipe.flows.resolve import Cache, earliest_expiry
+from sealpipe.flows.resolve import Cache, find_earliest_expiry
 from sealpipe.wire.fields import Field
 from sealpipe_rehearsal.running_service import RunningService
 from support.openbao import Bao
@@ -37,7 +37,7 @@ def database(one_bao: Bao, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def lent_for(cache: Cache) -> timedelta:
-    found = earliest_expiry(cache)
+    found = find_earliest_expiry(cache)
     assert found is not None
     return found[0] - datetime.now(UTC)
 
@@ -78,7 +78,7 @@ def test_a_lease_ends_with_the_token_where_that_is_sooner(bao: Bao, registry_of:
 def test_what_is_not_lent_has_no_end(bao: Bao, registry_of: Registries) -> None:
     cache: Cache = {}
     read(registry_of(login_by_approle(bao, "plain", token_ttl="10m")), "vault:secret/app/db#user", cache=cache)
-    assert earliest_expiry(cache) is None
+    assert find_earliest_expiry(cache) is None
 
 
 def test_a_token_with_a_lease_is_not_revoked(database: int, bao: Bao, registry_of: Registries) -> None:

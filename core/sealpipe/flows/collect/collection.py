@@ -31,7 +31,7 @@ from sealpipe.errors import (
 from sealpipe.flows import Do, Flow, outgoing, policy
 from sealpipe.flows.collect.key import OpeningKey, check_key
 from sealpipe.flows.collect.open import SubmissionSet, plan_writes
-from sealpipe.flows.collect.options import CollectJob, CollectOptions, has_match, no_match_error, pick
+from sealpipe.flows.collect.options import CollectJob, CollectOptions, has_match, make_no_match_error, pick
 from sealpipe.flows.collect.result import (
     CollectResult,
     Event,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # most answers go to stdout, and leave no record
 
 
 class RequestCollector:
-    """One command's work on one request. `result` is None until it is over, `troubles` how many looks failed lately."""
+    """One command's work on one request. `result` is None until it is over, `failures` how many looks failed lately."""
 
     def __init__(
         self,
@@ -63,78 +63,78 @@ class RequestCollector:
         *,
         dry_run: bool,
     ) -> None:
-        self._session, self._job, self._options, self._keys, self._tell = session, job, options, keys, tell
+        self._session, self._job, self._options, self._keys, self._report = session, job, options, keys, tell
         self._clock, self._dry_run = clock, dry_run
-        self._answers = SubmissionSet(job, options.folder_path, keys, session.credential.tag)
-        self._over = False
-        self._asks_at = -inf  # when its state has to be asked for, whatever else is asked
+        self._submissions = SubmissionSet(job, options.folder_path, keys, session.credential.tag)
+        self._is_over = False
+        self._next_state_check = -inf  # when its state has to be asked for, whatever else is asked
         self._skipped = 0
         self._kept_in: Path | None = None
         self.result: CollectResult | None = None
-        self.trouble: SealpipeError | None = None
-        self.troubles = 0
+        self.last_failure: SealpipeError | None = None
+        self.failures = 0
 
     @property
     def short_code(self) -> str:
         """The request's."""
         return self._job.short_code
 
-    def look(self, budget: Budget, *, at_state: bool) -> Flow[None]:
+    def poll(self, budget: Budget, *, check_state: bool) -> Flow[None]:
         """Look once, and do what there is to do. Raises ServiceError where the look failed, and may be repeated."""
-        if at_state or self._clock() >= self._asks_at:
+        if check_state or self._clock() >= self._next_state_check:
             info = yield from call(api.get(self.short_code), budget)
             try:
-                self._over = self._ended(info)
+                self._is_over = self._check_state(info)
             except PublicKeyMismatchError:
-                yield from self._keep_what_is_there(budget)
+                yield from self._keep_everything(budget)
                 raise
-        found: Submissions = yield from call(api.submissions(self.short_code), budget)
-        self.trouble, self.troubles = None, 0
+        found: Submissions = yield from call(api.list_submissions(self.short_code), budget)
+        self.last_failure, self.failures = None, 0
         self._skipped = found.skipped or 0
-        yield Do(partial(self._answers.add, found.items))
-        if has_match(self._answers.usable, self._options.pick):
-            yield from self._tell(Progress("answered", self.short_code))
-            self.result = yield from self._collect()
-        elif self._over:
-            self.result = yield from self._over_without()
+        yield Do(partial(self._submissions.add, found.items))
+        if has_match(self._submissions.usable, self._options.pick):
+            yield from self._report(Progress("answered", self.short_code))
+            self.result = yield from self._collect_chosen()
+        elif self._is_over:
+            self.result = yield from self._finish_expired()
 
-    def failed(self, error: SealpipeError) -> None:
+    def record_failure(self, error: SealpipeError) -> None:
         """A look came to nothing, and may be repeated."""
-        self.trouble = error
-        self.troubles += 1
+        self.last_failure = error
+        self.failures += 1
 
     def fail(self, error: SealpipeError) -> None:
         """End it with an error."""
-        self.result = self._made("failed", error)
+        self.result = self._make_result("failed", error)
 
     def give_up(self) -> Flow[None]:
         """End it because time is out."""
-        if self.trouble is not None:
-            self.fail(self.trouble)
+        if self.last_failure is not None:
+            self.fail(self.last_failure)
             return
         try:
-            self.result = yield from self._unanswered("pending")
+            self.result = yield from self._finish_unanswered("pending")
         except SealpipeError as error:
             self.fail(error)
 
-    def _ended(self, info: RequestInfo) -> bool:
+    def _check_state(self, info: RequestInfo) -> bool:
         """Whether it cannot be answered any more. Raises PublicKeyMismatchError, WrongKeyError where its key is none of
         ours."""
-        self._asks_at = inf
+        self._next_state_check = inf
         if info.expires_at is not None:
             left = info.expires_at - (info.answered_at or datetime.now(UTC))
-            self._asks_at = self._clock() + max(0.0, left.total_seconds())
+            self._next_state_check = self._clock() + max(0.0, left.total_seconds())
         check_key(self.short_code, info.public_key, self._job.receipt, self._keys)
         return info.public_key is None and info.expires_at is None
 
-    def _collect(self) -> Flow[CollectResult]:
+    def _collect_chosen(self) -> Flow[CollectResult]:
         try:
-            chosen = pick(self._answers.usable, self._options.pick, self.short_code)
+            chosen = pick(self._submissions.usable, self._options.pick, self.short_code)
         except TooManySubmissionsError:
             # Nothing is stored; what cannot be used is kept all the same.
-            self._kept_in = (yield from self._unanswered("failed")).kept_in
+            self._kept_in = (yield from self._finish_unanswered("failed")).kept_in
             raise
-        made = self._made("collected")
+        made = self._make_result("collected")
         made.submissions = tuple(chosen)
         wanted = [write for each in chosen for write in plan_writes(self._job, each, self._options.folder_path)]
         words = yield from describe_writes(self._session, wanted)
@@ -146,21 +146,21 @@ class RequestCollector:
             return made
         if not wanted and not made.unreadable and self._options.after == "keep":
             return made  # nothing that a record would be for
-        record = yield from self._locked()
+        record = yield from self._open_record()
         try:
-            yield from self._keep(record, made, self._answers.locked_up())
+            yield from self._keep_ciphertext(record, made, self._submissions.select_unusable())
             yield from self._store(record, wanted, made)
             if self._options.after == "expire" and not made.failures:
-                yield from self._end(record, made)
+                yield from self._expire_request(record, made)
         finally:
             record.close()
         return made
 
-    def _keep(self, record: Ledger, made: CollectResult, items: Sequence[Submission]) -> Flow[None]:
+    def _keep_ciphertext(self, record: Ledger, made: CollectResult, items: Sequence[Submission]) -> Flow[None]:
         """The ciphertext of what cannot be used, or has not got where it belongs."""
         try:
             yield Do(partial(record.keep, items))
-            made.kept_in = record.place if items else made.kept_in
+            made.kept_in = record.path if items else made.kept_in
         except StateError as error:  # they are at the service, too: no reason to keep the others from their places
             made.warnings += (error.message,)
 
@@ -172,16 +172,16 @@ class RequestCollector:
             except (PluginError, UsageError) as error:
                 failures.append(error)
                 left.add(write.marker)
-                yield from self._tell(Progress("not stored", self.short_code, detail=str(write.ref)))
+                yield from self._report(Progress("not stored", self.short_code, detail=str(write.ref)))
             else:
                 stored.append(StoredValues(write.marker, str(write.ref), write.keys, receipt.already, receipt.known))
                 word: Event = "already" if receipt.already else "stored"
-                yield from self._tell(Progress(word, self.short_code, detail=str(write.ref)))
+                yield from self._report(Progress(word, self.short_code, detail=str(write.ref)))
         made.stored, made.failures = tuple(stored), tuple(failures)
         if left:
-            yield from self._keep(record, made, self._answers.locked_up(left))
+            yield from self._keep_ciphertext(record, made, self._submissions.select_unusable(left))
 
-    def _end(self, record: Ledger, made: CollectResult) -> Flow[None]:
+    def _expire_request(self, record: Ledger, made: CollectResult) -> Flow[None]:
         from sealpipe.flows.request.expire import RequestExpiry
 
         try:
@@ -193,65 +193,69 @@ class RequestCollector:
         except SealpipeError as error:
             made.error = error  # everything is in its place all the same
             return
-        yield from self._tell(Progress("ended", self.short_code, detail=made.ended.outcome))
-        known = self._answers.known
+        yield from self._report(Progress("ended", self.short_code, detail=made.ended.outcome))
+        known = self._submissions.known
         late = {item.identity: item for item in made.ended.submissions if item.identity not in known}
-        made.late, made.kept_in = len(late), record.place if late else made.kept_in
+        made.late, made.kept_in = len(late), record.path if late else made.kept_in
         if late and self._options.pick == "each":
-            yield Do(partial(self._answers.add, late.values()))
-            new = self._answers.of(late)
+            yield Do(partial(self._submissions.add, late.values()))
+            new = self._submissions.select(late)
             wanted = [write for each in new for write in plan_writes(self._job, each, self._options.folder_path)]
             yield from self._store(record, wanted, made)
             made.submissions = (*made.submissions, *new)
-            made.unreadable, made.count, made.seen = self._answers.unreadable, len(self._answers), self._answers.known
+            made.unreadable, made.count, made.seen = (
+                self._submissions.unreadable,
+                len(self._submissions),
+                self._submissions.known,
+            )
 
-    def _over_without(self) -> Flow[CollectResult]:
+    def _finish_expired(self) -> Flow[CollectResult]:
         """What is over without what is asked for. Raises SubmissionNotFoundError where it has other answers."""
-        usable, named = self._answers.usable, self._options.pick
+        usable, named = self._submissions.usable, self._options.pick
         # One that is there and cannot be used is told as such.
-        if usable and not any(named == each.short_code for each in self._answers.unreadable):
-            self._kept_in = (yield from self._unanswered("failed")).kept_in
-            raise no_match_error(usable, named, self.short_code)
-        return (yield from self._unanswered("expired"))
+        if usable and not any(named == each.short_code for each in self._submissions.unreadable):
+            self._kept_in = (yield from self._finish_unanswered("failed")).kept_in
+            raise make_no_match_error(usable, named, self.short_code)
+        return (yield from self._finish_unanswered("expired"))
 
-    def _unanswered(self, status: Status) -> Flow[CollectResult]:
-        made = self._made(status)
+    def _finish_unanswered(self, status: Status) -> Flow[CollectResult]:
+        made = self._make_result(status)
         if made.unreadable and not self._dry_run:
-            record = yield from self._locked()
+            record = yield from self._open_record()
             try:
-                yield from self._keep(record, made, self._answers.locked_up())
+                yield from self._keep_ciphertext(record, made, self._submissions.select_unusable())
             finally:
                 record.close()
         return made
 
-    def _locked(self) -> Flow[Ledger]:
+    def _open_record(self) -> Flow[Ledger]:
         from sealpipe.flows.request.expire import lock_record
 
         return (yield from lock_record(self._session, self.short_code, self._options.state_path))
 
-    def _keep_what_is_there(self, budget: Budget) -> Flow[None]:
+    def _keep_everything(self, budget: Budget) -> Flow[None]:
         """The ciphertext of everything, where the service is not to be trusted with it any more."""
         if self._dry_run:
             return
         with suppress(SealpipeError):  # that it is not to be trusted matters more
-            found = yield from call(api.submissions(self.short_code), budget)
+            found = yield from call(api.list_submissions(self.short_code), budget)
             if found.items:
-                record = yield from self._locked()
+                record = yield from self._open_record()
                 try:
                     yield Do(partial(record.keep, found.items))
-                    self._kept_in = record.place
+                    self._kept_in = record.path
                 finally:
                     record.close()
 
-    def _made(self, status: Status, error: SealpipeError | None = None) -> CollectResult:
+    def _make_result(self, status: Status, error: SealpipeError | None = None) -> CollectResult:
         return CollectResult(
             self.short_code,
             status,
-            len(self._answers),
-            unreadable=self._answers.unreadable,
+            len(self._submissions),
+            unreadable=self._submissions.unreadable,
             skipped=self._skipped,
             error=error,
             pick=self._options.pick,
-            seen=self._answers.known,
+            seen=self._submissions.known,
             kept_in=self._kept_in,
         )

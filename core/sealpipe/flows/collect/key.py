@@ -27,7 +27,7 @@ from sealpipe.wire.encoding import decode_base64url, encode_base64url
 if TYPE_CHECKING:
     from sealpipe.state.receipt import Receipt
 
-OpensWith = str | Secret | Reference | keys.KeyPair
+KeyChoice = str | Secret | Reference | keys.KeyPair
 """How a key is given: `credential`, a reference, or the seed, access link or credential itself."""
 
 
@@ -46,7 +46,7 @@ class OpeningKey(NamedTuple):
         return encode_base64url(self.pair.public_key)
 
 
-def load_keys(session: Session, key: OpensWith, receipt: Receipt | None = None) -> Flow[tuple[OpeningKey, ...]]:
+def load_keys(session: Session, key: KeyChoice, receipt: Receipt | None = None) -> Flow[tuple[OpeningKey, ...]]:
     """All that may open a request's submissions, nearest first. Raises UsageError, PluginError."""
     if isinstance(key, keys.KeyPair):
         return (OpeningKey("given", key),)
@@ -57,7 +57,7 @@ def load_keys(session: Session, key: OpensWith, receipt: Receipt | None = None) 
         found.append(OpeningKey("receipt", (yield from _load_given(session, receipt.seed))))
     for name, credential in (("credential", session.credential), ("previous", session.previous)):
         if credential is not None and credential.custody_secret is not None:
-            found.append(OpeningKey(name, (yield Do(partial(_of, credential)))))
+            found.append(OpeningKey(name, (yield Do(partial(_derive_key_pair, credential)))))
     if not found:
         raise UsageError(
             "the credential has no custody secret, so it cannot decrypt submissions",
@@ -66,30 +66,32 @@ def load_keys(session: Session, key: OpensWith, receipt: Receipt | None = None) 
     return tuple(found)
 
 
-def check_key(short_code: str, told: str | None, receipt: Receipt | None, known: Sequence[OpeningKey]) -> None:
+def check_key(
+    short_code: str, public_key: str | None, receipt: Receipt | None, keys_in_hand: Sequence[OpeningKey]
+) -> None:
     """PublicKeyMismatchError, WrongKeyError where a request's key, as the service tells it or its receipt, is none of
     those in hand.
 
-    `told` is None where the service tells none: the request has ended, or it is not said.
+    `public_key` is None where the service tells none: the request has ended, or it is not said.
     """
-    ours = [each.public_key for each in known]
-    if receipt is not None and receipt.public_key not in ours:
+    is_ours = [each.public_key for each in keys_in_hand]
+    if receipt is not None and receipt.public_key not in is_ours:
         raise WrongKeyError(
             "wrong-key",
             f"the receipt of {short_code} names a key that is not available",
             remedy="name that key with --key REF, or set SEALPIPE_API_KEY_PREVIOUS while rotating",
         )
-    if told is None:
+    if public_key is None:
         return
-    if receipt is not None and told != receipt.public_key:
-        swapped = PublicKeyMismatchError(
+    if receipt is not None and public_key != receipt.public_key:
+        mismatch = PublicKeyMismatchError(
             f"the service shows {short_code} with another public key than its receipt: submissions to that key could "
             "not be decrypted",
             remedy="do not use its link any more; earlier submissions open with --key once the request has ended",
         )
-        swapped.short_code = short_code
-        raise swapped
-    if told not in ours:
+        mismatch.short_code = short_code
+        raise mismatch
+    if public_key not in is_ours:
         raise WrongKeyError(
             "wrong-key",
             f"submissions to {short_code} are encrypted to a key that is not available",
@@ -102,7 +104,7 @@ def key_pair(text: Secret, tag: str) -> keys.KeyPair:
     raw = text.reveal().strip()
     try:
         if "_sk_live_" in raw:
-            return _of(Credential.parse(raw))
+            return _derive_key_pair(Credential.parse(raw))
         if "#" in raw or len(raw) == 44:
             return keys.from_seed(link.decode_fragment(raw.rpartition("#")[2]), tag=tag)
         # 64 characters of base64url would be 48 bytes: what is meant is never in doubt.
@@ -130,7 +132,7 @@ def _load_given(session: Session, key: str | Secret | Reference) -> Flow[keys.Ke
     return pair
 
 
-def _of(credential: Credential) -> keys.KeyPair:
+def _derive_key_pair(credential: Credential) -> keys.KeyPair:
     if credential.custody_secret is None:
         raise UsageError("that credential has no custody secret", remedy="use the whole credential, all three parts")
     return keys.from_custody_secret(credential.custody_secret.reveal(), tag=credential.tag)

@@ -31,7 +31,7 @@ class SubmissionSet:
 
     def __init__(self, job: CollectJob, folder: Path | None, keys: Sequence[OpeningKey], tag: str) -> None:
         self._job, self._folder, self._keys, self._tag = job, folder, keys, tag
-        self._seen: Seen = {}
+        self._seen: SubmissionsByIdentity = {}
         self._items: dict[Identity, Submission] = {}
 
     def __len__(self) -> int:
@@ -65,12 +65,12 @@ class SubmissionSet:
         """What cannot: because it does not open, or does not answer what is taken of it."""
         return tuple(each for each in self._seen.values() if isinstance(each, UnreadableSubmission))
 
-    def of(self, identities: Collection[Identity]) -> list[OpenedSubmission]:
+    def select(self, identities: Collection[Identity]) -> list[OpenedSubmission]:
         """Those of these that can be used."""
         found = (self._seen[identity] for identity in identities)
         return [each for each in found if isinstance(each, OpenedSubmission)]
 
-    def locked_up(self, markers: Collection[str] = ()) -> list[Submission]:
+    def select_unusable(self, markers: Collection[str] = ()) -> list[Submission]:
         """The ciphertext of what cannot be used; with `markers`, of those that these stand for."""
         return [
             self._items[identity]
@@ -79,11 +79,11 @@ class SubmissionSet:
         ]
 
 
-Seen = dict[Identity, OpenedSubmission | UnreadableSubmission]
+SubmissionsByIdentity = dict[Identity, OpenedSubmission | UnreadableSubmission]
 """What became of each submission, by its identity: what was opened once is not opened again."""
 
 
-def open_new(items: Iterable[Submission], keys: Sequence[OpeningKey], tag: str, seen: Seen) -> None:
+def open_new(items: Iterable[Submission], keys: Sequence[OpeningKey], tag: str, seen: SubmissionsByIdentity) -> None:
     """Open what is new. A submission that is there twice is one."""
     for item in items:
         if item.identity not in seen:
@@ -100,7 +100,7 @@ def open_submission(item: Submission, keys: Sequence[OpeningKey], tag: str) -> O
             reason = f"it cannot be decrypted ({error.reason})"
             continue
         try:
-            found = tuple(_close_field(field) for field in fields.load(payload))
+            found = tuple(_hide_field(field) for field in fields.load(payload))
         except (WireError, PayloadTooLargeError) as error:
             reason = f"it is no array of fields ({getattr(error, 'reason', 'too-large')})"
             break
@@ -110,7 +110,7 @@ def open_submission(item: Submission, keys: Sequence[OpeningKey], tag: str) -> O
     return UnreadableSubmission(item.short_code, item.created_at, reason)
 
 
-def _close_field(field: fields.Field) -> fields.Field:
+def _hide_field(field: fields.Field) -> fields.Field:
     """The same, its value closed: no traceback's locals show it."""
     return fields.Field(
         field.key,
@@ -123,32 +123,32 @@ def _close_field(field: fields.Field) -> fields.Field:
     )
 
 
-MOST_FILES: Final = 1000
+MAX_FILES: Final = 1000
 """Fields of a submission that become files of a folder, at most."""
 
 
 def plan_writes(job: CollectJob, received: OpenedSubmission, folder: Path | None) -> list[SinkWrite]:
     """What a submission puts where. Raises MisfitError where it does not answer what is taken of it; UsageError."""
-    places = {"submission": received.marker, "request": make_plain_name(job.short_code)}
-    found = []
-    for target, picks in job.takes:
-        stored = select_values(target, picks, received.fields)
-        if stored:
-            found.append(SinkWrite(target.filled(places), tuple(stored), target.mode, received.marker))
+    placeholders = {"submission": received.marker, "request": make_plain_name(job.short_code)}
+    writes = []
+    for target, mappings in job.mappings:
+        sink_fields = select_values(target, mappings, received.fields)
+        if sink_fields:
+            writes.append(SinkWrite(target.fill(placeholders), tuple(sink_fields), target.mode, received.marker))
     if folder is not None:
-        found.append(_write_to_folder(folder, received, job.prompts))
-    return merge_writes(found)
+        writes.append(_write_to_folder(folder, received, job.prompts))
+    return merge_writes(writes)
 
 
 def name_fields(fields: Sequence[Field], prompts: Sequence[Prompt] | None) -> list[str]:
     """A name of ours for each field: the id of the prompt that it answers first, else its number."""
-    ids = {prompt.text: prompt.id for prompt in prompts or ()}
-    return [ids.pop(field.key, f"field-{number}") for number, field in enumerate(fields, 1)]
+    prompt_ids = {prompt.text: prompt.id for prompt in prompts or ()}
+    return [prompt_ids.pop(field.key, f"field-{number}") for number, field in enumerate(fields, 1)]
 
 
 def _write_to_folder(folder: Path, received: OpenedSubmission, prompts: Sequence[Prompt] | None) -> SinkWrite:
-    if len(received.fields) > MOST_FILES:
-        raise MisfitError(f"it has {len(received.fields)} fields, but a directory accepts at most {MOST_FILES}")
+    if len(received.fields) > MAX_FILES:
+        raise MisfitError(f"it has {len(received.fields)} fields, but a directory accepts at most {MAX_FILES}")
     names = name_fields(received.fields, prompts)
     rows = [
         {"file": name, "key": field.key, "type": field.type} for name, field in zip(names, received.fields, strict=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import SubmissionNotFoundError, TooManySubmissionsError, UsageError
-from sealpipe.flows.collect.key import OpensWith
+from sealpipe.flows.collect.key import KeyChoice
 from sealpipe.flows.collect.result import OnProgress, OpenedSubmission, describe_no_match
 from sealpipe.flows.share.options import set_checked
 from sealpipe.flows.store.targets import KeyMapping, SinkTarget, make_plain_name, map_keys, parse_targets
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sealpipe.prompts import Prompt
     from sealpipe.state.receipt import Receipt
 
-WORDS = ("only", "newest", "oldest", "each")
+PICK_RULES = ("only", "newest", "oldest", "each")
 """What `pick` may say; anything else is the short code of a submission, or its marker."""
 _SYNONYMS = {
     **dict.fromkeys(("last", "latest", "recent", "youngest"), "newest"),
@@ -34,79 +34,80 @@ _SYNONYMS = {
     **dict.fromkeys(("any", "one", "single"), "only"),
 }
 """What people write for one of them."""
-_NEAR = 0.75
+_SIMILARITY = 0.75
 """How much of a word is a slip of one of ours: of no word of more than ten letters, and codes have twelve."""
 _SHOWN = 10
-_NEVER = datetime.min.replace(tzinfo=UTC)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
-def pick(found: Sequence[OpenedSubmission], how: str, short_code: str) -> list[OpenedSubmission]:
+def pick(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) -> list[OpenedSubmission]:
     """Those that are taken; none where there is none. Raises TooManySubmissionsError."""
-    if how == "each":
-        return list(found)
-    if how not in ("newest", "oldest"):
-        named = [each for each in found if how in ("only", each.short_code, each.marker)]
-        if len(named) > 1:
-            raise _too_many_error(named, len(found), short_code)
-        return named
-    if not found:
+    if rule == "each":
+        return list(submissions)
+    if rule not in ("newest", "oldest"):
+        matching = [each for each in submissions if rule in ("only", each.short_code, each.marker)]
+        if len(matching) > 1:
+            raise _make_too_many_error(matching, len(submissions), short_code)
+        return matching
+    if not submissions:
         return []
     # What carries no time is older than what does; else in the service's order.
-    ordered = sorted(enumerate(found), key=lambda each: (each[1].created_at or _NEVER, each[0]))
-    return [ordered[-1 if how == "newest" else 0][1]]
+    ordered = sorted(enumerate(submissions), key=lambda each: (each[1].created_at or _EARLIEST, each[0]))
+    return [ordered[-1 if rule == "newest" else 0][1]]
 
 
-def check_pick(how: str) -> None:
+def check_pick(rule: str) -> None:
     """UsageError for what is a slip of one of the words, and would be waited for as the code of an answer."""
-    if how in WORDS:
+    if rule in PICK_RULES:
         return
     from difflib import get_close_matches  # a word of ours is the rule
 
-    word = how.lower()
+    word = rule.lower()
     # A code of letters alone that looks like a word of ours is still named by its marker, which has a dot.
-    near = _SYNONYMS.get(word) or next(iter(get_close_matches(word, WORDS, 1, _NEAR)), None)
-    if near and word.isascii() and word.isalpha():
+    suggestion = _SYNONYMS.get(word) or next(iter(get_close_matches(word, PICK_RULES, 1, _SIMILARITY)), None)
+    if suggestion and word.isascii() and word.isalpha():
         raise UsageError(
-            f"{how!r} is not one of {', '.join(WORDS)}, and does not look like a submission's code",
-            remedy=f"did you mean {near}? Name a submission with such a code by its marker",
+            f"{rule!r} is not one of {', '.join(PICK_RULES)}, and does not look like a submission's code",
+            remedy=f"did you mean {suggestion}? Name a submission with such a code by its marker",
         )
 
 
-def has_match(found: Sequence[OpenedSubmission], how: str) -> bool:
+def has_match(submissions: Sequence[OpenedSubmission], rule: str) -> bool:
     """Whether there is anything to take, be it too much."""
-    return any(how in WORDS or how in (each.short_code, each.marker) for each in found)
+    return any(rule in PICK_RULES or rule in (each.short_code, each.marker) for each in submissions)
 
 
-def _too_many_error(named: Sequence[OpenedSubmission], answers: int, short_code: str) -> TooManySubmissionsError:
+def _make_too_many_error(matching: Sequence[OpenedSubmission], count: int, short_code: str) -> TooManySubmissionsError:
     return TooManySubmissionsError(
-        f"{short_code} has {answers} submissions, but --pick only accepts exactly one: {_name_submissions(named)}; "
+        f"{short_code} has {count} submissions, but --pick only accepts exactly one: {_name_submissions(matching)}; "
         "nothing was stored",
         short_code=short_code,
     )
 
 
-def no_match_error(found: Sequence[OpenedSubmission], how: str, short_code: str) -> SubmissionNotFoundError:
-    """The error that a request has ended without a match, with what it has; `found` is not empty."""
+def make_no_match_error(submissions: Sequence[OpenedSubmission], rule: str, short_code: str) -> SubmissionNotFoundError:
+    """The error that a request has ended without a match, with what it has; `submissions` is not empty."""
     return SubmissionNotFoundError(
-        f"{short_code} has ended, and {describe_no_match(len(found), how)}: "
-        f"{_name_submissions(found)}; nothing was stored",
+        f"{short_code} has ended, and {describe_no_match(len(submissions), rule)}: "
+        f"{_name_submissions(submissions)}; nothing was stored",
         short_code=short_code,
     )
 
 
-def _name_submissions(named: Sequence[OpenedSubmission]) -> str:
-    shown = named[:_SHOWN]
+def _name_submissions(submissions: Sequence[OpenedSubmission]) -> str:
+    shown = submissions[:_SHOWN]
     codes = [each.short_code for each in shown]
     # Should one code ever stand for two, the marker tells them apart.
-    clear = [each.short_code is not None and codes.count(each.short_code) == 1 for each in shown]
+    is_unique = [each.short_code is not None and codes.count(each.short_code) == 1 for each in shown]
     names = [
-        escape_text(str(each.short_code), 60) if told else each.marker for each, told in zip(shown, clear, strict=True)
+        escape_text(str(each.short_code), 60) if unique else each.marker
+        for each, unique in zip(shown, is_unique, strict=True)
     ]
-    return ", ".join(names) + (", ..." if len(named) > _SHOWN else "")
+    return ", ".join(names) + (", ..." if len(submissions) > _SHOWN else "")
 
 
-After = Literal["keep", "expire"]
-PLACES = ("submission", "request")
+AfterCollect = Literal["keep", "expire"]
+PLACEHOLDERS = ("submission", "request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class CollectJob:
 
     short_code: str
     receipt: Receipt | None
-    takes: tuple[tuple[SinkTarget, tuple[KeyMapping, ...]], ...]
+    mappings: tuple[tuple[SinkTarget, tuple[KeyMapping, ...]], ...]
 
     @property
     def prompts(self) -> tuple[Prompt, ...] | None:
@@ -130,7 +131,7 @@ class CollectOptions:
     Checked when it is made, as far as that goes without a source, a sink or the service. Raises UsageError.
     """
 
-    key: OpensWith = "credential"
+    key: KeyChoice = "credential"
     """What opens submissions: `credential` (and the previous one), a seed, an access link or a key pair."""
     wait: timedelta | str | None = None
     """How long to wait for a submission; None: not at all."""
@@ -142,7 +143,7 @@ class CollectOptions:
     """What to do if a target exists: fail (create), overwrite (replace) or add keys (merge)."""
     folder: str | Path | None = None
     """The folder that receives each submission as a folder of files."""
-    after: After = "keep"
+    after: AfterCollect = "keep"
     """What becomes of the request after everything is stored: keep it, or expire it."""
     state: str | Path | None = None
     """The folder that keeps ciphertext and ledger; None: nothing is kept on disk."""
@@ -165,13 +166,13 @@ class CollectOptions:
         if self.after not in ("keep", "expire"):
             raise UsageError("after must be keep or expire")
         if not self.pick:
-            remedy = "it is one of " + ", ".join(WORDS) + ", or a submission's short code"
+            remedy = "it is one of " + ", ".join(PICK_RULES) + ", or a submission's short code"
             raise UsageError("pick is empty", remedy=remedy)
         check_pick(self.pick)
         seconds = 0.0 if self.wait is None else as_seconds(self.wait)
         if seconds < 0:
             raise UsageError("wait is negative", remedy="leave it out to poll once")
-        targets = parse_targets(self.to, self.mode, PLACES)
+        targets = parse_targets(self.to, self.mode, PLACEHOLDERS)
         jobs = [_plan_job(each, targets) for each in requests]
         codes = [job.short_code for job in jobs]
         for code in codes:
@@ -179,7 +180,7 @@ class CollectOptions:
             if codes.count(code) > 1:
                 raise UsageError(f"the request {code} is given twice", remedy="give each once")
         for target in targets:
-            _check_places(target, several=len(codes) > 1, each=self.pick == "each")
+            _check_placeholders(target, has_several_requests=len(codes) > 1, takes_each=self.pick == "each")
         set_checked(
             self,
             jobs=tuple(jobs),
@@ -211,12 +212,14 @@ class CollectEachOptions(CollectOptions):
         self._check(self.requests)
 
 
-def sample_writes(job: CollectJob) -> list[SinkWrite]:
+def plan_sample_writes(job: CollectJob) -> list[SinkWrite]:
     """What goes where, with places filled and without values: whether it can be is known before anything is asked."""
-    places = {"submission": "submission", "request": make_plain_name(job.short_code)}
+    placeholders = {"submission": "submission", "request": make_plain_name(job.short_code)}
     return merge_writes(
-        SinkWrite(target.filled(places), tuple(SinkField(each.key, Secret("")) for each in taken), target.mode, "")
-        for target, taken in job.takes
+        SinkWrite(
+            target.fill(placeholders), tuple(SinkField(each.key, Secret("")) for each in key_mappings), target.mode, ""
+        )
+        for target, key_mappings in job.mappings
     )
 
 
@@ -225,19 +228,19 @@ def _plan_job(request: str | Receipt, targets: Sequence[SinkTarget]) -> CollectJ
     prompts = None if receipt is None else receipt.prompts
     code = request if isinstance(request, str) else request.short_code
     job = CollectJob(code, receipt, tuple((target, tuple(map_keys(target, prompts))) for target in targets))
-    sample_writes(job)
+    plan_sample_writes(job)
     return job
 
 
-def _check_places(target: SinkTarget, *, several: bool, each: bool) -> None:
+def _check_placeholders(target: SinkTarget, *, has_several_requests: bool, takes_each: bool) -> None:
     """A place without `{submission}` takes exactly one: a second answer must not meet the first there."""
-    if each and "submission" not in target.places:
+    if takes_each and "submission" not in target.placeholders:
         raise UsageError(
-            f"{target.shown} accepts one submission, but --pick each can give several",
+            f"{target.text} accepts one submission, but --pick each can give several",
             remedy="add {submission} to the target, or choose one with --pick",
         )
-    if several and not target.places:
+    if has_several_requests and not target.placeholders:
         raise UsageError(
-            f"{target.shown} accepts one submission, but there are several requests",
+            f"{target.text} accepts one submission, but there are several requests",
             remedy="add {request} or {submission} to the target",
         )

@@ -18,7 +18,7 @@ from sealpipe.errors import (
 from sealpipe.flows import Do, Flow, Wait, outgoing, policy
 from sealpipe.flows.collect.collection import RequestCollector
 from sealpipe.flows.collect.key import OpeningKey, load_keys
-from sealpipe.flows.collect.options import CollectOptions, sample_writes
+from sealpipe.flows.collect.options import CollectOptions, plan_sample_writes
 from sealpipe.flows.collect.result import CallbackError, CollectResult, Progress, ProgressReporter
 from sealpipe.flows.session import Session
 from sealpipe.flows.store.write import describe_writes
@@ -47,17 +47,17 @@ def collect(
     """
     session.check_clear(options.pick, *(job.short_code for job in options.jobs))  # before results and files name them
     work = _collect(session, options, tick, clock, dry_run=dry_run)
-    if not session.overseers:
+    if not session.policy_hooks:
         return (yield from work)
-    leaving: OutgoingAction = yield Do(partial(outgoing.describe_collect, session, options))
+    action: OutgoingAction = yield Do(partial(outgoing.describe_collect, session, options))
     if options.after == "expire" and not dry_run:
         for job in options.jobs:
             ending = outgoing.describe_ending(session, "expire", "request", job.short_code)
             yield from policy.check_policies(session, ending)
     if dry_run:  # it changes nothing, and shows what a policy would say
-        yield from policy.check_policies(session, leaving)
+        yield from policy.check_policies(session, action)
         return (yield from work)
-    return (yield from policy.run_under_policy(session, leaving, work, lambda _: None))  # each was told
+    return (yield from policy.run_under_policy(session, action, work, lambda _: None))  # each was told
 
 
 def _collect(
@@ -68,117 +68,123 @@ def _collect(
     *,
     dry_run: bool,
 ) -> Flow[list[CollectResult]]:
-    tell = ProgressReporter(options.on_progress)
+    report = ProgressReporter(options.on_progress)
     try:
-        works = yield from _start(session, options, tell, clock, dry_run=dry_run)
-        yield from _poll(session, options, works, tell, tick, clock)
+        collectors = yield from _start_collectors(session, options, report, clock, dry_run=dry_run)
+        yield from _poll(session, options, collectors, report, tick, clock)
     except CallbackError as raised:
         error = raised.error
     else:
-        results = [work.result for work in works if work.result is not None]
+        results = [collector.result for collector in collectors if collector.result is not None]
         for result in results if not dry_run else ():
             result.warnings += yield from policy.report_collect(session, result)
         return results
     raise error
 
 
-def _start(
-    session: Session, options: CollectOptions, tell: ProgressReporter, clock: Callable[[], float], *, dry_run: bool
+def _start_collectors(
+    session: Session, options: CollectOptions, report: ProgressReporter, clock: Callable[[], float], *, dry_run: bool
 ) -> Flow[list[RequestCollector]]:
     """One for each request, its keys in hand. What opens all of them is looked up once."""
     for job in options.jobs:
-        yield from describe_writes(session, sample_writes(job))
-    works: list[RequestCollector] = []
-    rings: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
+        yield from describe_writes(session, plan_sample_writes(job))
+    collectors: list[RequestCollector] = []
+    keys_by_seed: dict[str | None, tuple[OpeningKey, ...] | SealpipeError] = {}
     for job in options.jobs:
-        own = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
-        if own not in rings:
+        seed = None if job.receipt is None or job.receipt.key != "new" else job.receipt.seed
+        if seed not in keys_by_seed:
             try:
-                rings[own] = yield from load_keys(session, options.key, job.receipt)
+                keys_by_seed[seed] = yield from load_keys(session, options.key, job.receipt)
             except SealpipeError as error:
-                if own is None or options.key != "credential":
+                if seed is None or options.key != "credential":
                     raise
-                rings[own] = error
-        keys = rings[own]
+                keys_by_seed[seed] = error
+        keys = keys_by_seed[seed]
         known = () if isinstance(keys, SealpipeError) else keys
-        works.append(RequestCollector(session, job, options, known, tell, clock, dry_run=dry_run))
+        collectors.append(RequestCollector(session, job, options, known, report, clock, dry_run=dry_run))
         if isinstance(keys, SealpipeError):
-            works[-1].fail(keys)
-    return works
+            collectors[-1].fail(keys)
+    return collectors
 
 
 def _poll(
     session: Session,
     options: CollectOptions,
-    works: Sequence[RequestCollector],
-    tell: ProgressReporter,
+    collectors: Sequence[RequestCollector],
+    report: ProgressReporter,
     tick: float | None,
     clock: Callable[[], float],
 ) -> Flow[None]:
     started = clock()
     allowance = RequestBudget(clock)
-    looked_at_state = -STATE_INTERVAL
+    state_checked_at = -STATE_INTERVAL
 
-    def hold_back(looks: int, number: int) -> Flow[float]:
+    def wait_for_budget(polls: int, count: int) -> Flow[float]:
         """Wait until so many looks may leave, while there is time; what is left of that."""
-        left = options.seconds - (clock() - started)
-        if left > 0:
-            yield from _wait(min(left, allowance.take(looks)), left, number, tell, tick)
+        remaining = options.seconds - (clock() - started)
+        if remaining > 0:
+            yield from _wait(min(remaining, allowance.take(polls)), remaining, count, report, tick)
         return options.seconds - (clock() - started)
 
     while True:
-        passed = clock() - started
-        at_state = passed - looked_at_state >= STATE_INTERVAL or passed >= options.seconds
-        looked_at_state = passed if at_state else looked_at_state
-        yield from _poll_round(session, _open(works), hold_back, tell, at_state=at_state)
-        left, open_works = options.seconds - (clock() - started), _open(works)
-        if not open_works or passed >= options.seconds:  # the last look at each comes when time is out, not before
+        elapsed = clock() - started
+        check_state = elapsed - state_checked_at >= STATE_INTERVAL or elapsed >= options.seconds
+        state_checked_at = elapsed if check_state else state_checked_at
+        yield from _poll_round(session, _select_open(collectors), wait_for_budget, report, check_state=check_state)
+        remaining, open_collectors = options.seconds - (clock() - started), _select_open(collectors)
+        if (
+            not open_collectors or elapsed >= options.seconds
+        ):  # the last look at each comes when time is out, not before
             break
-        number = len(open_works)
-        pause = min(left, look_interval(clock() - started, number))
-        if allowance.leaves(pause, number, left) < min(2 * number, BURST):
-            pause = left  # the last look is at each of them, and at its state: it comes in place of this one
-        yield from _wait(pause, left, number, tell, tick)
-    for work in _open(works):
-        yield from work.give_up()
+        count = len(open_collectors)
+        delay = min(remaining, choose_interval(clock() - started, count))
+        if allowance.predict_allowance(delay, count, remaining) < min(2 * count, BURST):
+            delay = remaining  # the last look is at each of them, and at its state: it comes in place of this one
+        yield from _wait(delay, remaining, count, report, tick)
+    for collector in _select_open(collectors):
+        yield from collector.give_up()
 
 
-def _open(works: Sequence[RequestCollector]) -> list[RequestCollector]:
+def _select_open(collectors: Sequence[RequestCollector]) -> list[RequestCollector]:
     """Those that are not over; what failed lately comes last, so that it keeps none of the others waiting for ever."""
-    return sorted((work for work in works if work.result is None), key=lambda work: work.troubles)
+    return sorted(
+        (collector for collector in collectors if collector.result is None), key=lambda collector: collector.failures
+    )
 
 
 def _poll_round(
     session: Session,
-    works: Sequence[RequestCollector],
-    hold_back: Callable[[int, int], Flow[float]],
-    tell: ProgressReporter,
+    collectors: Sequence[RequestCollector],
+    wait_for_budget: Callable[[int, int], Flow[float]],
+    report: ProgressReporter,
     *,
-    at_state: bool,
+    check_state: bool,
 ) -> Flow[None]:
     """A look at each. Where the service cannot be asked and there is time, the others wait for the next round."""
-    for number, work in enumerate(works):
-        left = yield from hold_back(2 if at_state else 1, len(works) - number)
+    for number, collector in enumerate(collectors):
+        remaining = yield from wait_for_budget(2 if check_state else 1, len(collectors) - number)
         try:
-            yield from work.look(session.budget(), at_state=at_state)
+            yield from collector.poll(session.start_budget(), check_state=check_state)
         except TRANSIENT as error:
-            work.failed(error)
-            yield from tell(Progress("trouble", work.short_code, len(works), max(left, 0.0), detail=error.message))
-            if left > 0:
+            collector.record_failure(error)
+            yield from report(
+                Progress("trouble", collector.short_code, len(collectors), max(remaining, 0.0), detail=error.message)
+            )
+            if remaining > 0:
                 return
         except FATAL as error:
-            for each in works[number:]:
+            for each in collectors[number:]:
                 each.fail(error)
             return
         except SealpipeError as error:
-            work.fail(error)
+            collector.fail(error)
 
 
-def _wait(pause: float, left: float, number: int, tell: ProgressReporter, tick: float | None) -> Flow[None]:
-    remaining = pause
+def _wait(delay: float, total: float, waiting: int, report: ProgressReporter, tick: float | None) -> Flow[None]:
+    remaining = delay
     while remaining > 0:
         step = remaining if tick is None else min(tick, remaining)
-        yield from tell(Progress("waiting", waiting=number, left=left - (pause - remaining), next_look=remaining))
+        yield from report(Progress("waiting", waiting=waiting, left=total - (delay - remaining), next_look=remaining))
         yield Wait(step)
         remaining -= step
 
@@ -195,9 +201,9 @@ BURST: Final = 100.0
 """Looks that may leave at once after a while without any: half of that plan's burst."""
 
 
-def look_interval(waited: float, requests: int) -> float:
-    """Seconds until the next look at `requests` of them, after `waited` seconds: a twentieth of that, within bounds."""
-    return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, waited / 20)), requests / RATE)
+def choose_interval(elapsed: float, requests: int) -> float:
+    """Return seconds until the next poll of `requests` requests: a twentieth of those `elapsed`, within bounds."""
+    return max(min(LONGEST_INTERVAL, max(FIRST_INTERVAL, elapsed / 20)), requests / RATE)
 
 
 class RequestBudget:
@@ -207,10 +213,10 @@ class RequestBudget:
         self._clock = clock
         self._left, self._at = BURST, clock()
 
-    def leaves(self, pause: float, looks: int, left: float) -> float:
-        """How many may leave at once after `left` seconds, if so many looks leave after `pause` of them."""
+    def predict_allowance(self, delay: float, polls: int, remaining: float) -> float:
+        """How many may leave at once after `remaining` seconds, if so many looks leave after `delay` of them."""
         now = min(BURST, self._left + (self._clock() - self._at) * RATE)
-        return min(BURST, min(BURST, now + pause * RATE) - looks + (left - pause) * RATE)
+        return min(BURST, min(BURST, now + delay * RATE) - polls + (remaining - delay) * RATE)
 
     def take(self, requests: int) -> float:
         """Seconds until so many may leave. They count as gone."""

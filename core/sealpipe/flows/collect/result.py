@@ -97,14 +97,14 @@ class CollectResult:
     def problem(self) -> SealpipeError | None:
         """The error that stands for all that is not as it should be; None where all is well."""
         # Where it came to nothing, what could not be opened is not the reason.
-        return self.error if self.status == "failed" else worst_error(self.problems())
+        return self.error if self.status == "failed" else choose_worst_error(self.problems())
 
     def problems(self) -> list[SealpipeError]:
         """All that is not as it should be."""
-        found = [self.error, *self.failures, self._unopened(), self._unanswered()]
+        found = [self.error, *self.failures, self._make_unreadable_error(), self._make_unanswered_error()]
         return [error for error in found if error is not None]
 
-    def _unopened(self) -> UnreadableSubmissionError | None:
+    def _make_unreadable_error(self) -> UnreadableSubmissionError | None:
         if not self.unreadable:
             return None
         reasons = "; ".join(dict.fromkeys(each.reason for each in self.unreadable[:5]))
@@ -113,7 +113,7 @@ class CollectResult:
             short_code=self.short_code,
         )
 
-    def _unanswered(self) -> SealpipeError | None:
+    def _make_unanswered_error(self) -> SealpipeError | None:
         were = "submission was" if self.skipped == 1 else "submissions were"
         skipped = f"; {self.skipped} {were} not end-to-end encrypted" if self.skipped else ""
         nobody = "there is no submission"
@@ -130,24 +130,24 @@ class CollectResult:
         return None
 
 
-def describe_no_match(answers: int, named: str) -> str:
+def describe_no_match(count: int, rule: str) -> str:
     """That a request has answers, and none of them is the one that `pick` names."""
-    those = f"none of its {answers} submissions is" if answers > 1 else "its only submission is not"
-    return f"{those} {escape_text(named, 60)}"
+    noun = f"none of its {count} submissions is" if count > 1 else "its only submission is not"
+    return f"{noun} {escape_text(rule, 60)}"
 
 
 _RANK = (1, 11, 14, 13)
 """Exit codes that come first where there are several at once (DESIGN section 3); 15 comes last."""
 
 
-def worst_error(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
+def choose_worst_error(errors: Sequence[SealpipeError | None]) -> SealpipeError | None:
     """The error that stands for several; None where there is none."""
 
-    def rank(error: SealpipeError) -> int:
+    def get_rank(error: SealpipeError) -> int:
         code = error.exit_code
         return _RANK.index(code) if code in _RANK else len(_RANK) + (code in (15, 16)) + (code == 15)
 
-    return min((error for error in errors if error is not None), key=rank, default=None)
+    return min((error for error in errors if error is not None), key=get_rank, default=None)
 
 
 Event = Literal["waiting", "trouble", "answered", "stored", "already", "not stored", "ended"]

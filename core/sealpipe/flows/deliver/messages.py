@@ -43,7 +43,9 @@ def parse_message_template(text: str) -> Template:
         if name not in PLACEHOLDERS:
             raise UsageError(
                 f"the message's text has an unknown placeholder {{{name}}}",
-                remedy="known are " + " ".join(f"{{{place}}}" for place in PLACEHOLDERS) + "; a brace is written {{",
+                remedy="known are "
+                + " ".join(f"{{{name_of_placeholder}}}" for name_of_placeholder in PLACEHOLDERS)
+                + "; a brace is written {{",
             )
     if counts["link"] != 1:
         raise UsageError(
@@ -66,23 +68,27 @@ def build_link_message(link: Secret, about: MessageContext) -> Message:
         }
         text = parse_message_template(about.template).fill(values)
     else:
-        text = _WORDS[about.kind].text.format(
+        text = _WORDINGS[about.kind].text.format(
             named=f": {title}" if title else ".",
             link=link.reveal(),
             limits=_describe_limits(about),
-            passcode=_ASKED if about.with_passcode else "",
+            passcode=_PASSCODE_HINT if about.with_passcode else "",
         )
-    return Message(about.kind, link, Secret(text), _subject(_WORDS[about.kind].subject, title), *_message_facts(about))
+    return Message(
+        about.kind, link, Secret(text), _make_subject(_WORDINGS[about.kind].subject, title), *_collect_facts(about)
+    )
 
 
 def build_passcode_message(passcode: Secret, about: MessageContext) -> Message:
     """The message with the passcode: it names the share, and says nothing of where it is."""
     title = _to_line(about.title)
-    text = _PASSCODE.format(named=f": {title}" if title else ".", passcode=passcode.reveal())
-    return Message("passcode", passcode, Secret(text), _subject("A passcode for you", title), *_message_facts(about))
+    text = _PASSCODE_TEXT.format(named=f": {title}" if title else ".", passcode=passcode.reveal())
+    return Message(
+        "passcode", passcode, Secret(text), _make_subject("A passcode for you", title), *_collect_facts(about)
+    )
 
 
-_LINK = """\
+_SHARE_TEXT = """\
 A secret is shared with you{named}
 
 Open this link in a browser:
@@ -93,7 +99,7 @@ Open this link in a browser:
 {passcode}
 If you did not expect this, ask the person it comes from before you open it.
 """
-_REQUEST = """\
+_REQUEST_TEXT = """\
 You are asked for a secret{named}
 
 Open this link in a browser, and fill in the form:
@@ -104,8 +110,8 @@ Open this link in a browser, and fill in the form:
 {passcode}
 If you did not expect this, ask the person it comes from before you fill it in.
 """
-_ASKED = "You will be asked for a passcode, which reaches you another way.\n"
-_PASSCODE = """\
+_PASSCODE_HINT = "You will be asked for a passcode, which reaches you another way.\n"
+_PASSCODE_TEXT = """\
 This is the passcode for a secret that is shared with you{named}
 
 {passcode}
@@ -114,43 +120,43 @@ The link to it reaches you another way. Type the passcode there when you are ask
 """
 
 
-class _Words(NamedTuple):
+class _Wording(NamedTuple):
     subject: str
     text: str
-    done: str
+    participle: str
     """What can be done with the link."""
 
 
-_WORDS = {
-    "share": _Words("A secret for you", _LINK, "opened"),
-    "request": _Words("You are asked for a secret", _REQUEST, "answered"),
+_WORDINGS = {
+    "share": _Wording("A secret for you", _SHARE_TEXT, "opened"),
+    "request": _Wording("You are asked for a secret", _REQUEST_TEXT, "answered"),
 }
 
 
-def _message_facts(about: MessageContext) -> tuple[str | None, str, datetime | None]:
+def _collect_facts(about: MessageContext) -> tuple[str | None, str, datetime | None]:
     return about.title, about.short_code, about.expires_at
 
 
 def _describe_limits(about: MessageContext) -> str:
-    often = {None: "", 1: "once"}.get(about.views, f"{about.views} times")
+    view_limit = {None: "", 1: "once"}.get(about.views, f"{about.views} times")
     until = f"until {_format_moment(about.expires_at)}" if about.expires_at else ""
-    how = ", ".join(part for part in (often, until) if part)
-    return f"It can be {_WORDS[about.kind].done} {how}.\n" if how else ""
+    phrase = ", ".join(part for part in (view_limit, until) if part)
+    return f"It can be {_WORDINGS[about.kind].participle} {phrase}.\n" if phrase else ""
 
 
 def _format_moment(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _subject(text: str, title: str) -> str:
+def _make_subject(text: str, title: str) -> str:
     return f"{text}: {title}" if title else text
 
 
 def _to_line(text: str | None) -> str:
     """A title as one line that no mail header and no terminal trips over, and that leaves room for the link."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text or "").split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+    line = " ".join("".join(character if character.isprintable() else " " for character in text or "").split())
+    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 3]}..."
 
 
-_LONGEST = 300
+_MAX_LINE = 300
 """Characters of a title: some systems cut a message off, or refuse it, where it is too long."""

@@ -25,7 +25,7 @@ _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+", re.ASCII)
 class Recipient(NamedTuple):
     """One of those who are sent something. `shown` is the target as it was asked for, its places not filled."""
 
-    what: Content
+    content: Content
     channel: str
     to: str
     shown: str
@@ -37,7 +37,7 @@ class Recipient(NamedTuple):
 class ChannelTarget(NamedTuple):
     """A target that was asked for, and its text with places."""
 
-    what: Content
+    content: Content
     target: Target
     pattern: Template
 
@@ -45,7 +45,7 @@ class ChannelTarget(NamedTuple):
 class DeliveryPlan(NamedTuple):
     """What is to be sent where. `template` is the message's text, None for our own."""
 
-    wanted: tuple[ChannelTarget, ...]
+    targets: tuple[ChannelTarget, ...]
     params: Mapping[str, Reference]
     template: str | None = None
 
@@ -62,54 +62,54 @@ def plan_delivery(
     with_passcode: bool,
 ) -> DeliveryPlan:
     """Check what was asked for, as far as that goes without a plugin. Raises UsageError."""
-    wanted = tuple(
+    targets = tuple(
         [_parse_channel("link", target) for target in send] + [_parse_channel("passcode", to) for to in passcode_to]
     )
-    to_somebody = {each.what for each in wanted}
-    if "passcode" in to_somebody and not with_passcode:
+    contents = {each.content for each in targets}
+    if "passcode" in contents and not with_passcode:
         raise UsageError("there is no passcode to send", remedy="add --passcode-generate or --passcode-from")
     if template is not None:
-        if "link" not in to_somebody:
+        if "link" not in contents:
             raise UsageError("--message-template needs --send", remedy="add --send CHANNEL")
         parse_message_template(template)
     return DeliveryPlan(
-        wanted, _parse_params(params, {name for each in wanted for name in each.pattern.names}), template
+        targets, _parse_params(params, {name for each in targets for name in each.pattern.names}), template
     )
 
 
 def resolve_recipients(
-    asked: DeliveryPlan, registry: Callable[[], Registry], cache: Cache
+    plan: DeliveryPlan, registry: Callable[[], Registry], cache: Cache
 ) -> Flow[tuple[Recipient, ...]]:
     """Everybody, one by one, each checked by their channel. Nothing is sent.
 
     Raises UsageError, PluginError; each names the target as it was asked for.
     """
     values: dict[str, str] = {}
-    for name, ref in asked.params.items():
+    for name, ref in plan.params.items():
         value = yield from resolve_value(ref, registry, cache)
         values[name] = _check_value(name, ref, None if value is None else value.reveal())
-    found: tuple[Recipient, ...] = yield Do(partial(_check, asked.wanted, values, registry))
-    return found
+    recipients: tuple[Recipient, ...] = yield Do(partial(_check_targets, plan.targets, values, registry))
+    return recipients
 
 
-def _parse_channel(what: Content, target: Target | str) -> ChannelTarget:
+def _parse_channel(content: Content, target: Target | str) -> ChannelTarget:
     target = parse_target(target) if isinstance(target, str) else target
-    return ChannelTarget(what, target, parse_template(target.to, f"what follows {target.name}:"))
+    return ChannelTarget(content, target, parse_template(target.to, f"what follows {target.name}:"))
 
 
-def _parse_params(params: Params, places: set[str]) -> dict[str, Reference]:
+def _parse_params(params: Params, placeholders: set[str]) -> dict[str, Reference]:
     pairs = list(params.items() if isinstance(params, Mapping) else params)
-    given = {name: parse(ref, "the parameter") if isinstance(ref, str) else ref for name, ref in pairs}
-    if len(given) < len(pairs):
+    parsed = {name: parse(ref, "the parameter") if isinstance(ref, str) else ref for name, ref in pairs}
+    if len(parsed) < len(pairs):
         raise UsageError("--param gives a value twice", remedy="give every value once")
-    if missing := sorted(places - given.keys()):
+    if missing := sorted(placeholders - parsed.keys()):
         raise UsageError(
             f"--param {missing[0]} is missing: the target contains {{{missing[0]}}}",
             remedy=f"add --param {missing[0]}=REF, or write {{{{ for a brace",
         )
-    if unused := [name for name in given if name not in places]:
+    if unused := [name for name in parsed if name not in placeholders]:
         raise UsageError(f"no channel uses --param {unused[0]}", remedy=f"write {{{unused[0]}}} where it belongs")
-    return given
+    return parsed
 
 
 def _check_value(name: str, ref: Reference, value: str | None) -> str:
@@ -117,22 +117,23 @@ def _check_value(name: str, ref: Reference, value: str | None) -> str:
     if not value:
         raise UsageError(f"--param {name}: {ref} has no value", remedy="a recipient is not optional")
     if not value.isprintable():
-        ending = value.rstrip("\r\n").isprintable()
+        ends_in_newline = value.rstrip("\r\n").isprintable()
         raise UsageError(
-            f"--param {name}: {ref} " + ("ends with a line break" if ending else "contains a control character"),
-            remedy="add ?trim=1 to its reference" if ending else "use one line of printable text",
+            f"--param {name}: {ref} "
+            + ("ends with a line break" if ends_in_newline else "contains a control character"),
+            remedy="add ?trim=1 to its reference" if ends_in_newline else "use one line of printable text",
         )
     return value
 
 
-def _check(
-    wanted: Sequence[ChannelTarget], values: Mapping[str, str], registry: Callable[[], Registry]
+def _check_targets(
+    targets: Sequence[ChannelTarget], values: Mapping[str, str], registry: Callable[[], Registry]
 ) -> tuple[Recipient, ...]:
     from sealpipe.registry.calls import check_recipient
 
     plugins = registry()
-    found: dict[tuple[str, str], Recipient] = {}
-    for what, target, pattern in wanted:
+    recipients: dict[tuple[str, str], Recipient] = {}
+    for content, target, pattern in targets:
         info = plugins.channel_info(target.name)
         if SEGMENTS in info.capabilities:
             _check_segments(target, pattern, values)
@@ -142,10 +143,10 @@ def _check(
             raise name_target(error, target) from None
         # By plugin, for two stores of one may have one recipient; and however that recipient is spelled.
         key = info.name, to.strip().casefold()
-        if key in found:
-            raise _duplicate_error(found[key], what, target)
-        found[key] = Recipient(what, target.name, to, str(target))
-    return tuple(found.values())
+        if key in recipients:
+            raise _make_duplicate_error(recipients[key], content, target)
+        recipients[key] = Recipient(content, target.name, to, str(target))
+    return tuple(recipients.values())
 
 
 def name_target(error: PluginError, target: object) -> PluginError:
@@ -166,9 +167,9 @@ def _check_segments(target: Target, pattern: Template, values: Mapping[str, str]
             )
 
 
-def _duplicate_error(first: Recipient, what: Content, target: Target) -> UsageError:
-    if first.what == what:
-        return UsageError(f"{target} names a recipient of the {what} twice", remedy="name each once")
+def _make_duplicate_error(first: Recipient, content: Content, target: Target) -> UsageError:
+    if first.content == content:
+        return UsageError(f"{target} names a recipient of the {content} twice", remedy="name each once")
     return UsageError(
         f"link and passcode would go to the same recipient, {target}: anyone who reads both can open the share",
         remedy="send the passcode through another channel or to another recipient",

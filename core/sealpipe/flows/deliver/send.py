@@ -26,8 +26,8 @@ from sealpipe.errors import (
 from sealpipe.flows import Do, Flow, Wait, policy
 from sealpipe.flows.deliver.messages import MessageContext, build_link_message, build_passcode_message
 from sealpipe.flows.deliver.recipients import Recipient, name_target
-from sealpipe.flows.resolve import TRIES
-from sealpipe.flows.retry import LONGEST_WAIT
+from sealpipe.flows.resolve import MAX_TRIES
+from sealpipe.flows.retry import MAX_BACKOFF
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
 
@@ -75,7 +75,7 @@ class Deliveries:
 
     def sends(self, what: str) -> bool:
         """Whether the link, or the passcode, goes to anybody."""
-        return any(delivery.recipient.what == what for delivery in self.items)
+        return any(delivery.recipient.content == what for delivery in self.items)
 
 
 def restore_deliveries(meta: Mapping[str, Any], states: Mapping[int, DeliveryState]) -> Deliveries | None:
@@ -91,24 +91,24 @@ def deliver(session: Session, share: Deliverable, *, resend: bool = False) -> Fl
     """Send what is not sent yet; what failed does not stop the others. Raises DeliveryError where anything is left."""
     if share.deliveries is None:
         return
-    over = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
-    if over and any(delivery.state != "sent" for delivery in share.deliveries.items):
-        raise _delivery_error(
-            share, f"the {share.kind} {share.short_code} expired before all its messages were out", _SHARE_AGAIN
+    is_expired = share.expires_at is not None and share.expires_at <= datetime.now(UTC)
+    if is_expired and any(delivery.state != "sent" for delivery in share.deliveries.items):
+        raise _make_delivery_error(
+            share, f"the {share.kind} {share.short_code} expired before all its messages were out", _SHARE_ANEW_REMEDY
         )
-    left: list[tuple[TrackedDelivery, SealpipeError]] = []
+    failures: list[tuple[TrackedDelivery, SealpipeError]] = []
     for number, delivery in enumerate(share.deliveries.items):
         if delivery.state != "sent":
-            problem = yield from _deliver_one(session, share, number, resend=resend)
+            error = yield from _deliver_one(session, share, number, resend=resend)
             outcome = "unclear" if delivery.state == "sending" else delivery.state
             recipient = str(delivery.recipient)
             share.warnings += yield from policy.report_delivery(
-                session, share.short_code, recipient, delivery.recipient.what, outcome
+                session, share.short_code, recipient, delivery.recipient.content, outcome
             )
-            if problem is not None:
-                left.append((delivery, problem))
-    if left:
-        raise _summarize_failures(share, left)
+            if error is not None:
+                failures.append((delivery, error))
+    if failures:
+        raise _summarize_failures(share, failures)
 
 
 def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: bool) -> Flow[SealpipeError | None]:
@@ -117,16 +117,16 @@ def _deliver_one(session: Session, share: Deliverable, number: int, *, resend: b
     try:
         if delivery.state == "sending" and not resend and not (yield Do(partial(_can_confirm, session, delivery))):
             return UnknownOutcomeError("an earlier attempt was interrupted: the message may have arrived")
-        budget = session.budget()
-        for tries in range(1, TRIES + 1):
+        budget = session.start_budget()
+        for tries in range(1, MAX_TRIES + 1):
             try:
                 yield Do(partial(_send, session, share, number))
                 return None
             except UnavailableError as error:
-                pause = max(budget.back_off(tries), min(LONGEST_WAIT, error.retry_after or 0.0))
-                if tries == TRIES or pause >= budget.left():
+                delay = max(budget.draw_backoff(tries), min(MAX_BACKOFF, error.retry_after or 0.0))
+                if tries == MAX_TRIES or delay >= budget.get_remaining():
                     raise
-            yield Wait(pause)
+            yield Wait(delay)
     except PluginError as error:
         return name_target(error, delivery.recipient.shown)
     except UsageError as error:
@@ -142,13 +142,13 @@ def _send(session: Session, share: Deliverable, number: int) -> None:
     delivery = share.deliveries.items[number]
     registry, recipient = session.registry(), delivery.recipient
     registry.channel(recipient.channel)  # what it lacks is told before the message counts as under way
-    _note(share, number, "sending")
+    _note_state(share, number, "sending")
     try:
         send_message(registry, recipient.channel, _build_message(share, recipient), recipient.to)
     except NOT_TAKEN:
-        _note(share, number, "failed", must=False)
+        _note_state(share, number, "failed", is_required=False)
         raise
-    _note(share, number, "sent", must=False)
+    _note_state(share, number, "sent", is_required=False)
 
 
 def _can_confirm(session: Session, delivery: TrackedDelivery) -> bool:
@@ -157,13 +157,13 @@ def _can_confirm(session: Session, delivery: TrackedDelivery) -> bool:
     return confirms_delivery(session.registry(), delivery.recipient.channel)
 
 
-def _note(share: Deliverable, number: int, state: DeliveryState, *, must: bool = True) -> None:
+def _note_state(share: Deliverable, number: int, state: DeliveryState, *, is_required: bool = True) -> None:
     assert share.deliveries is not None  # noqa: S101 - as above
     try:
         if share.entry is not None:
             share.entry.note_delivery(number, state)
     except StateError as error:
-        if must:
+        if is_required:
             raise
         # The worst that comes of it is a question: after a kill it counts as perhaps sent.
         share.warnings += (error.message,)
@@ -174,7 +174,7 @@ def _build_message(share: Deliverable, recipient: Recipient) -> Any:
     deliveries = share.deliveries
     assert deliveries is not None  # noqa: S101 - as above
     passcode = deliveries.passcode
-    about = MessageContext(
+    message_context = MessageContext(
         deliveries.kind,
         share.title,
         share.short_code,
@@ -184,33 +184,33 @@ def _build_message(share: Deliverable, recipient: Recipient) -> Any:
         deliveries.template,
         share.expiry_known,
     )
-    if recipient.what == "link":
-        return build_link_message(share.link, about)
+    if recipient.content == "link":
+        return build_link_message(share.link, message_context)
     if passcode is None:
-        raise UsageError("the outbox entry holds no passcode", remedy=_SHARE_AGAIN)
-    return build_passcode_message(passcode, about)
+        raise UsageError("the outbox entry holds no passcode", remedy=_SHARE_ANEW_REMEDY)
+    return build_passcode_message(passcode, message_context)
 
 
-_SHARE_AGAIN = "drop what is left with `sealpipe resume ID --discard`, and share again"
+_SHARE_ANEW_REMEDY = "drop what is left with `sealpipe resume ID --discard`, and share again"
 
 
-def _summarize_failures(share: Deliverable, left: Sequence[tuple[TrackedDelivery, SealpipeError]]) -> DeliveryError:
+def _summarize_failures(share: Deliverable, failures: Sequence[tuple[TrackedDelivery, SealpipeError]]) -> DeliveryError:
     """All that did not get out, each with its reason and its next step."""
-    lines, unclear = [], False
-    for delivery, problem in left:
+    lines, is_unclear = [], False
+    for delivery, error in failures:
         recipient = delivery.recipient
-        perhaps = delivery.state == "sending"
-        unclear = unclear or perhaps
-        said = problem.message.removeprefix(f"{recipient.shown}: ")
-        next_step = f" ({problem.remedy})" if problem.remedy else ""
-        did = "may not have reached" if perhaps else "did not reach"
-        lines.append(escape_text(f"the {recipient.what} {did} {recipient.shown}: {said}{next_step}", 600))
-    again = "; ask whether it arrived: `sealpipe resume ID --resend` sends it once more" if unclear else ""
-    rest = f"the {share.kind} exists; `sealpipe resume ID` delivers what is left{again}"
-    return _delivery_error(share, "; ".join(lines), rest)
+        may_have_arrived = delivery.state == "sending"
+        is_unclear = is_unclear or may_have_arrived
+        message = error.message.removeprefix(f"{recipient.shown}: ")
+        next_step = f" ({error.remedy})" if error.remedy else ""
+        verb = "may not have reached" if may_have_arrived else "did not reach"
+        lines.append(escape_text(f"the {recipient.content} {verb} {recipient.shown}: {message}{next_step}", 600))
+    resend_hint = "; ask whether it arrived: `sealpipe resume ID --resend` sends it once more" if is_unclear else ""
+    rest = f"the {share.kind} exists; `sealpipe resume ID` delivers what is left{resend_hint}"
+    return _make_delivery_error(share, "; ".join(lines), rest)
 
 
-def _delivery_error(share: Deliverable, message: str, remedy: str) -> DeliveryError:
+def _make_delivery_error(share: Deliverable, message: str, remedy: str) -> DeliveryError:
     entry = None if share.entry is None else share.entry.id
     remedy = remedy.replace("ID", entry) if entry else f"the {share.kind} exists: its link is in the error's `share`"
     error = DeliveryError(escape_text(message, 4000), remedy=remedy, outbox_id=entry)

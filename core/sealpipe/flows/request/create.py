@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.deliver.recipients import Recipient
     from sealpipe.flows.deliver.send import Deliveries
 
-CANDIDATES: Final = 20
+MAX_CANDIDATES: Final = 20
 """How many requests are listed that may be the one whose answer was lost."""
 
 
@@ -88,7 +88,7 @@ def request(
 ) -> Flow[SecureRequest]:
     """The whole way to a collect link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     session.check_clear(options.heading, options.description, *(each.text for each in options.form))
-    if session.overseers:
+    if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_request, session, options))))
     cache: Cache = {}
     recipients: tuple[Recipient, ...] = ()
@@ -102,51 +102,53 @@ def request(
 
         passcode = yield from resolve_passcode(options.code, session.registry, cache)
     session.check_clear(None if passcode is None else passcode.reveal(), *map(str, recipients))
-    chosen = yield from choose_key(options, session)
-    leaving: OutgoingAction = yield Do(partial(outgoing.describe_request, session, options, recipients))
-    asked = _PreparedRequest(
-        options, chosen, passcode, recipients, outbox, {"overseen": outgoing.to_entry_note(leaving), **notes}
+    key = yield from choose_key(options, session)
+    action: OutgoingAction = yield Do(partial(outgoing.describe_request, session, options, recipients))
+    prepared = _PreparedRequest(
+        options, key, passcode, recipients, outbox, {"overseen": outgoing.to_entry_note(action), **notes}
     )
-    return (yield from policy.run_under_policy(session, leaving, _store_and_post(session, asked), describe_outcome))
+    return (yield from policy.run_under_policy(session, action, _store_and_post(session, prepared), describe_outcome))
 
 
-def describe_outcome(made: SecureRequest) -> Mapping[str, object]:
+def describe_outcome(request: SecureRequest) -> Mapping[str, object]:
     """What observers are told of what was made."""
-    return {"outcome": made.outcome, "short_code": made.short_code}
+    return {"outcome": request.outcome, "short_code": request.short_code}
 
 
 class _PreparedRequest(NamedTuple):
     """Options with everything that they name fetched and checked."""
 
     options: RequestOptions
-    chosen: ChosenKey
+    key: ChosenKey
     passcode: Secret | None
     recipients: tuple[Recipient, ...]
     outbox: Outbox | None
     notes: Mapping[str, object]
 
 
-def _store_and_post(session: Session, asked: _PreparedRequest) -> Flow[SecureRequest]:
+def _store_and_post(session: Session, prepared: _PreparedRequest) -> Flow[SecureRequest]:
     """The seed of a fresh key is in its place before anybody can answer."""
-    options, outbox = asked.options, asked.outbox
+    options, outbox = prepared.options, prepared.outbox
     if outbox is not None:
-        yield Do(outbox.ready)  # where it cannot be written, no seed is stored for nothing
-    chosen = yield from store_seed(options, session, asked.chosen)
+        yield Do(outbox.prepare)  # where it cannot be written, no seed is stored for nothing
+    chosen = yield from store_seed(options, session, prepared.key)
     try:
-        body = _build_body(options, chosen, asked.passcode)
-        meta = _entry_meta(asked, chosen, session)
+        body = _build_body(options, chosen, prepared.passcode)
+        meta = _make_entry_meta(prepared, chosen, session)
         entry: Entry | None = None
         if outbox is not None:
             entry = yield Do(partial(outbox.add, meta, body))
-        made = yield from post(session, meta, body, entry, session.budget())
+        request = yield from post(session, meta, body, entry, session.start_budget())
     except SealpipeError as error:
         if options.seed_target is not None and not (isinstance(error, ServiceError) and error.unclear):
-            place = options.seed_target.shown
-            error.add_note(Note(f"a seed was stored in {place}, and nothing is sealed to its key: remove it there"))
+            location = options.seed_target.text
+            error.add_note(Note(f"a seed was stored in {location}, and nothing is sealed to its key: remove it there"))
         raise
     if options.key_kind == "new":
-        made.access_link = Secret(link.access_link(session.link_base_url, made.short_code, bytes(chosen.pair.seed)))
-    return made
+        request.access_link = Secret(
+            link.access_link(session.link_base_url, request.short_code, bytes(chosen.pair.seed))
+        )
+    return request
 
 
 def post(
@@ -173,15 +175,15 @@ def post(
                 raise
             created = yield from _find_created(session, meta, error)
         if entry is not None:
-            yield Do(partial(_note_answer, entry, created))
-    return request_from_answer(meta, _to_answer(created), entry)
+            yield Do(partial(_note_response, entry, created))
+    return build_request(meta, _describe_answer(created), entry)
 
 
 def resume(session: Session, entry: Entry) -> Flow[SecureRequest]:
     """The request of an open entry: as it was answered before, else by sending the stored bytes once more."""
-    if entry.answered is not None:
-        return request_from_answer(entry.meta, entry.answered, entry)
-    return (yield from post(session, entry.meta, entry.body, entry, session.budget(), unclear=True))
+    if entry.response is not None:
+        return build_request(entry.meta, entry.response, entry)
+    return (yield from post(session, entry.meta, entry.body, entry, session.start_budget(), unclear=True))
 
 
 def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError) -> Flow[CreatedRequest]:
@@ -189,17 +191,17 @@ def _find_created(session: Session, meta: Mapping[str, Any], error: ServiceError
     from sealpipe.flows.paging import PageWalk  # most answers arrive
 
     rows: list[RequestInfo] = []
-    budget = session.budget()
+    budget = session.start_budget()
     with suppress(ServiceError):
         walk: PageWalk[RequestInfo] = PageWalk(
             lambda page: call(api.list_page(page, 100), budget), lambda row: row.short_code
         )
-        while not walk.done:
-            rows += [row for row in (yield from walk.next_page()) if row.public_key == meta["public_key"]]
+        while not walk.is_done:
+            rows += [row for row in (yield from walk.fetch_next()) if row.public_key == meta["public_key"]]
     if meta["key"] == "new" and len(rows) == 1:
         return CreatedRequest(rows[0].short_code, rows[0].expires_at, rows[0].public_key, replayed=True)
     if rows and isinstance(error, OutcomeUnknownError):
-        codes = ", ".join(row.short_code for row in rows[:CANDIDATES])
+        codes = ", ".join(row.short_code for row in rows[:MAX_CANDIDATES])
         error.message += f"; if it was made, it is one of these, newest first: {codes}"
         error.args = (error.message,)
     raise error
@@ -223,9 +225,9 @@ def _build_body(options: RequestOptions, chosen: ChosenKey, passcode: Secret | N
     )
 
 
-def _entry_meta(asked: _PreparedRequest, chosen: ChosenKey, session: Session) -> dict[str, Any]:
+def _make_entry_meta(prepared: _PreparedRequest, chosen: ChosenKey, session: Session) -> dict[str, Any]:
     """What the outbox holds beside the body: the seed is not among it."""
-    options = asked.options
+    options = prepared.options
     return {
         "schema": 1,
         "kind": "request",
@@ -236,31 +238,31 @@ def _entry_meta(asked: _PreparedRequest, chosen: ChosenKey, session: Session) ->
         "key": options.key_kind,
         "seed": chosen.seed,
         "prompts": [list(each) for each in options.form],
-        "passcode": asked.passcode,
+        "passcode": prepared.passcode,
         "title": options.heading,
         "views": None,
-        "recipients": [list(recipient) for recipient in asked.recipients],
+        "recipients": [list(recipient) for recipient in prepared.recipients],
         "message_template": None,
-        **asked.notes,
+        **prepared.notes,
     }
 
 
-def _to_answer(created: CreatedRequest) -> dict[str, Any]:
-    ends = None if created.expires_at is None else format_time(created.expires_at)
+def _describe_answer(created: CreatedRequest) -> dict[str, Any]:
+    expires_at = None if created.expires_at is None else format_time(created.expires_at)
     return {
         "short_code": created.short_code,
-        "expires_at": ends,
+        "expires_at": expires_at,
         "replayed": created.replayed,
         "expiry_known": created.expiry_known,
     }
 
 
-def _note_answer(entry: Entry, created: CreatedRequest) -> None:
+def _note_response(entry: Entry, created: CreatedRequest) -> None:
     with suppress(StateError):  # without the note, `resume` replays the create: no harm
-        entry.note_answer(_to_answer(created))
+        entry.note_response(_describe_answer(created))
 
 
-def request_from_answer(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
+def build_request(meta: Mapping[str, Any], answer: Mapping[str, Any], entry: Entry | None) -> SecureRequest:
     """The request that an answer tells of."""
     code, ends = answer["short_code"], answer["expires_at"]
     return SecureRequest(

@@ -38,7 +38,7 @@ from sealpipe.errors import (
     StateError,
 )
 from sealpipe.flows import Do, Flow, Wait, outgoing, policy
-from sealpipe.flows.retry import TRIES, Budget, call
+from sealpipe.flows.retry import MAX_TRIES, Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
 from sealpipe.times import format_time
@@ -46,15 +46,15 @@ from sealpipe.wire.encoding import encoded
 
 MARGIN = timedelta(seconds=120)
 """A request that ends sooner, by the service's clock, is left to end by itself."""
-MARGIN_BY_OUR_CLOCK = timedelta(hours=1)
+LOCAL_CLOCK_MARGIN = timedelta(hours=1)
 """The same where the service does not tell its clock: ours may be wrong by as much as clocks usually are."""
-DELETE_SECONDS = 60.0
+DELETE_DEADLINE = 60.0
 """After the look that found it active, a DELETE leaves within this time or not at all; what is left of `MARGIN`
 is its time on the way."""
 GRACE = timedelta(hours=1)
 """How long a DELETE may be under way. The longest that a kernel goes on sending what a closed connection left is
 about 15 minutes; nothing is lost by waiting for longer."""
-_POLL = 0.25
+_LOCK_POLL_INTERVAL = 0.25
 
 Clock = Callable[[], datetime]
 Outcome = Literal["expired", "already-expired", "expiring", "deleted"]
@@ -79,12 +79,14 @@ class EndedRequest:
     kept_in: Path | None = None
 
 
-def utc_now() -> datetime:
+def get_utc_now() -> datetime:
     """Our clock."""
     return datetime.now(UTC)
 
 
-def expire_request(session: Session, short_code: str, keep: Path | None, now: Clock = utc_now) -> Flow[EndedRequest]:
+def expire_request(
+    session: Session, short_code: str, keep: Path | None, now: Clock = get_utc_now
+) -> Flow[EndedRequest]:
     """End a request now, and keep what was submitted. See `Client.expire_request`."""
 
     def expire(record: Ledger) -> Flow[EndedRequest]:
@@ -121,22 +123,22 @@ def lock_record(session: Session, short_code: str, keep: Path | None) -> Flow[Le
     """The request's record, once no other command has it. StateError where one has it for too long."""
     api.get(short_code)  # UsageError for what is no short code, before there is a file for it
     session.check_clear(short_code)
-    budget = session.budget()
+    budget = session.start_budget()
     while True:
         record: Ledger | None = yield Do(partial(open_ledger, keep, session.base_url, short_code))
         if record is not None:
             return record
-        if budget.left() <= _POLL:
+        if budget.get_remaining() <= _LOCK_POLL_INTERVAL:
             raise StateError(
                 f"another command is working on request {short_code}", remedy="wait for it; then run this one again"
             )
-        yield Wait(_POLL)
+        yield Wait(_LOCK_POLL_INTERVAL)
 
 
 class RequestExpiry:
     """One command's work on one request. The record is the caller's to close."""
 
-    def __init__(self, session: Session, short_code: str, record: Ledger, now: Clock = utc_now) -> None:
+    def __init__(self, session: Session, short_code: str, record: Ledger, now: Clock = get_utc_now) -> None:
         self._session = session
         self._code = short_code
         self._record = record
@@ -144,36 +146,36 @@ class RequestExpiry:
 
     def run(self) -> Flow[EndedRequest]:
         """From the first look to the last submission kept."""
-        budget = self._session.budget()
-        seen = yield from self._look(budget)
-        before = yield from self._keep(budget)
-        if seen.expires_at is None:
-            return (yield from self._over("already-expired", before, before))
+        budget = self._session.start_budget()
+        info = yield from self._fetch_state(budget)
+        earlier = yield from self._keep_submissions(budget)
+        if info.expires_at is None:
+            return (yield from self._finish("already-expired", earlier, earlier))
         started = self._now()
-        seen = yield from self._look(budget)
-        if seen.expires_at is None:
-            return (yield from self._over("already-expired", (yield from self._keep_late()), before))
-        if self._too_soon(seen.expires_at, seen.answered_at):
-            return self._ended("expiring", before, before, seen.expires_at)
-        yield from self._end(seen.answered_at, started)
-        return (yield from self._over("expired", (yield from self._keep_late()), before))
+        info = yield from self._fetch_state(budget)
+        if info.expires_at is None:
+            return (yield from self._finish("already-expired", (yield from self._keep_last_submissions()), earlier))
+        if self._expires_soon(info.expires_at, info.answered_at):
+            return self._make_result("expiring", earlier, earlier, info.expires_at)
+        yield from self._delete(info.answered_at, started)
+        return (yield from self._finish("expired", (yield from self._keep_last_submissions()), earlier))
 
-    def _look(self, budget: Budget) -> Flow[RequestInfo]:
-        seen = yield from call(api.get(self._code), budget)
-        if (seen.expires_at is None) is not (seen.public_key is None):
+    def _fetch_state(self, budget: Budget) -> Flow[RequestInfo]:
+        info = yield from call(api.get(self._code), budget)
+        if (info.expires_at is None) is not (info.public_key is None):
             raise ProtocolError(
                 f"it is unclear from the service's response whether request {self._code} is active: nothing was changed"
             )
-        return seen
+        return info
 
-    def _keep(self, budget: Budget) -> Flow[Submissions]:
-        found = yield from call(api.submissions(self._code), budget)
-        yield Do(partial(self._record.keep, found.items))
-        return found
+    def _keep_submissions(self, budget: Budget) -> Flow[Submissions]:
+        submissions = yield from call(api.list_submissions(self._code), budget)
+        yield Do(partial(self._record.keep, submissions.items))
+        return submissions
 
-    def _keep_late(self) -> Flow[Submissions]:
+    def _keep_last_submissions(self) -> Flow[Submissions]:
         try:
-            return (yield from self._keep(self._session.budget()))
+            return (yield from self._keep_submissions(self._session.start_budget()))
         except SealpipeError as error:
             raise DeliveryError(
                 f"request {self._code} has expired, but its last submissions could not be stored: {error.message}",
@@ -181,14 +183,20 @@ class RequestExpiry:
                 "the rest",
             ) from None
 
-    def _too_soon(self, ends: datetime, answered_at: datetime | None) -> bool:
+    def _expires_soon(self, expires_at: datetime, answered_at: datetime | None) -> bool:
         """Whether a DELETE might arrive when the request is over already: then it would destroy."""
-        return ends - self._now() <= MARGIN_BY_OUR_CLOCK if answered_at is None else ends - answered_at <= MARGIN
+        return (
+            expires_at - self._now() <= LOCAL_CLOCK_MARGIN
+            if answered_at is None
+            else expires_at - answered_at <= MARGIN
+        )
 
-    def _end(self, answered_at: datetime | None, started: datetime) -> Flow[None]:
-        earlier = self._record.pending
-        if self._record.is_expired or (earlier is not None and self._left_of(earlier, answered_at) > timedelta(0)):
-            yield from self._learn(None)
+    def _delete(self, answered_at: datetime | None, started: datetime) -> Flow[None]:
+        pending = self._record.pending
+        if self._record.is_expired or (
+            pending is not None and self._get_remaining_grace(pending, answered_at) > timedelta(0)
+        ):
+            yield from self._find_outcome(None)
             return
         try:
             yield Do(partial(self._record.note_delete, PendingDelete(self._now(), answered_at)))
@@ -196,84 +204,86 @@ class RequestExpiry:
             with suppress(StateError):
                 self._record.settle("not sent")
             raise
-        passed = max(0.0, (self._now() - started).total_seconds())  # by the wall clock: a machine may have slept
-        budget = self._session.budget()
-        budget.deadline = min(budget.deadline, DELETE_SECONDS - passed)
+        elapsed = max(0.0, (self._now() - started).total_seconds())  # by the wall clock: a machine may have slept
+        budget = self._session.start_budget()
+        budget.deadline = min(budget.deadline, DELETE_DEADLINE - elapsed)
         try:
-            done = yield from call(api.delete(self._code), budget, most=1)
+            deleted = yield from call(api.delete(self._code), budget, max_tries=1)
         except ServiceError as error:
             if error.unclear or (error.status or 0) >= 500:
-                yield from self._learn(error)
+                yield from self._find_outcome(error)
                 return
             yield from self._settle(f"not carried out: {type(error).__name__}")
             raise
-        yield from self._settle(done.outcome)
-        if done.outcome != "expired":
-            kept = f", and stored in {self._record.place}" if self._record.place else ""
+        yield from self._settle(deleted.outcome)
+        if deleted.outcome != "expired":
+            location = f", and stored in {self._record.path}" if self._record.path else ""
             raise NotFoundError(
                 f"another client expired request {self._code} at the same moment, so this DELETE deleted it for good; "
-                f"its submissions were read before{kept}"
+                f"its submissions were read before{location}"
             )
 
     def _settle(self, outcome: str) -> Flow[None]:
         with suppress(StateError):  # then the note of a DELETE stays, and the next command looks for itself
             yield Do(partial(self._record.settle, outcome))
 
-    def _learn(self, error: ServiceError | None) -> Flow[None]:
+    def _find_outcome(self, error: ServiceError | None) -> Flow[None]:
         """Only looks, until one finds it over; OutcomeUnknownError where none does."""
-        budget = self._session.budget()
-        trouble = "it was still active"
-        for tries in range(1, TRIES + 1):
+        budget = self._session.start_budget()
+        detail = "it was still active"
+        for tries in range(1, MAX_TRIES + 1):
             try:
-                seen = yield from self._look(budget)
+                info = yield from self._fetch_state(budget)
             except NotFoundError:
                 yield from self._settle("gone")
                 raise
             except ServiceError as failed:
-                trouble = failed.message
+                detail = failed.message
                 break
-            if seen.expires_at is None:
+            if info.expires_at is None:
                 yield from self._settle("expired")
                 return
-            pause = budget.back_off(tries)
-            if tries == TRIES or pause >= budget.left():
+            delay = budget.draw_backoff(tries)
+            if tries == MAX_TRIES or delay >= budget.get_remaining():
                 break
-            yield Wait(pause)
-        raise self._unknown(error, trouble)
+            yield Wait(delay)
+        raise self._make_unknown_error(error, detail)
 
-    def _unknown(self, error: ServiceError | None, trouble: str) -> OutcomeUnknownError:
-        sent = self._record.pending
-        until = "" if sent is None else f" before {format_time(sent.at + GRACE)}"
-        first = "it is not known whether a DELETE that was sent before has arrived" if error is None else error.message
+    def _make_unknown_error(self, error: ServiceError | None, detail: str) -> OutcomeUnknownError:
+        pending = self._record.pending
+        deadline = "" if pending is None else f" before {format_time(pending.at + GRACE)}"
+        reason = "it is not known whether a DELETE that was sent before has arrived" if error is None else error.message
         if self._record.is_expired:
-            first = "the service told before that it has expired, and now tells otherwise"
-        unknown = OutcomeUnknownError(
-            f"request {self._code}: {first}; at the last look, {trouble}",
+            reason = "the service told before that it has expired, and now tells otherwise"
+        outcome_error = OutcomeUnknownError(
+            f"request {self._code}: {reason}; at the last look, {detail}",
             remedy=f"run `sealpipe requests expire -- {encoded(self._code)}` again, at any time: it checks the state, "
-            f"and sends no second DELETE{until}, because the first may still arrive and the two together would "
+            f"and sends no second DELETE{deadline}, because the first may still arrive and the two together would "
             "destroy the submissions",
             status=None if error is None else error.status,
             error_code=None if error is None else error.error_code,
         )
-        unknown.unclear = True
-        return unknown
+        outcome_error.unclear = True
+        return outcome_error
 
-    def _left_of(self, sent: PendingDelete, answered_at: datetime | None) -> timedelta:
+    def _get_remaining_grace(self, pending: PendingDelete, answered_at: datetime | None) -> timedelta:
         """What is left of the time in which an earlier DELETE may arrive: by one clock, the service's if it told."""
-        if sent.answered_at is not None and answered_at is not None:
-            return GRACE - (answered_at - sent.answered_at)
-        return GRACE - (self._now() - sent.at)
+        if pending.answered_at is not None and answered_at is not None:
+            return GRACE - (answered_at - pending.answered_at)
+        return GRACE - (self._now() - pending.at)
 
-    def _over(self, outcome: Outcome, found: Submissions, before: Submissions) -> Flow[EndedRequest]:
+    def _finish(self, outcome: Outcome, submissions: Submissions, earlier: Submissions) -> Flow[EndedRequest]:
         yield from self._settle("expired")
-        return self._ended(outcome, found, before)
+        return self._make_result(outcome, submissions, earlier)
 
-    def _ended(
-        self, outcome: Outcome, found: Submissions, before: Submissions, expires_at: datetime | None = None
+    def _make_result(
+        self, outcome: Outcome, submissions: Submissions, earlier: Submissions, expires_at: datetime | None = None
     ) -> EndedRequest:
         # Both reads together: what the second leaves out, though the first had it, is not gone for the caller.
-        items = {submission.identity: submission for submission in before.items}
-        early = len(items)
-        items |= {submission.identity: submission for submission in found.items}
-        every, skipped = tuple(items.values()), found.skipped or 0
-        return EndedRequest(self._code, outcome, every, len(every) - early, skipped, expires_at, self._record.place)
+        items = {submission.identity: submission for submission in earlier.items}
+        earlier_count = len(items)
+        items |= {submission.identity: submission for submission in submissions.items}
+        all_items, skipped = tuple(items.values()), submissions.skipped or 0
+        return EndedRequest(
+            self._code, outcome, all_items, len(all_items) - earlier_count, skipped, expires_at, self._record.path
+        )

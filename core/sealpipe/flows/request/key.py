@@ -11,7 +11,7 @@ from sealpipe.flows import Do, Flow
 from sealpipe.flows.request.options import RequestOptions
 from sealpipe.flows.resolve import resolve_value
 from sealpipe.flows.session import Session
-from sealpipe.flows.store.write import SinkWrite, describe_writes, is_blind, write_to_sink
+from sealpipe.flows.store.write import SinkWrite, describe_writes, is_write_only, write_to_sink
 from sealpipe.plugin import SinkField
 from sealpipe.reference import Key, Reference
 from sealpipe.secret import Secret
@@ -53,12 +53,12 @@ def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> 
     if options.seed_target is None:
         return chosen
     seed = Secret(encode_base64url(bytes(chosen.pair.seed)))
-    yield from write_to_sink(session, _seed_write(options, seed, encode_base64url(chosen.pair.public_key)[:40]))
-    reference = _source_reference(options)
+    yield from write_to_sink(session, _make_seed_write(options, seed, encode_base64url(chosen.pair.public_key)[:40]))
+    reference = _make_source_reference(options)
     if not (yield Do(partial(_has_source, session, reference))):
         return chosen
-    found = yield from resolve_value(reference, session.registry)
-    if found != seed:
+    stored = yield from resolve_value(reference, session.registry)
+    if stored != seed:
         raise PluginError(
             f"{reference} does not return the seed that was stored there; no request was created",
             locator=str(reference),
@@ -69,26 +69,26 @@ def store_seed(options: RequestOptions, session: Session, chosen: ChosenKey) -> 
 
 def _check_target(options: RequestOptions, session: Session) -> Flow[None]:
     assert options.seed_target is not None  # noqa: S101 - its caller looked
-    write = _seed_write(options, Secret(""), "")
-    if (yield Do(partial(is_blind, session, write.ref))):
+    write = _make_seed_write(options, Secret(""), "")
+    if (yield Do(partial(is_write_only, session, write.ref))):
         raise UsageError(
-            f"{options.seed_target.shown} cannot be read back, so the seed would be lost",
+            f"{options.seed_target.text} cannot be read back, so the seed would be lost",
             remedy="use a readable target for --seed-to, such as vault:secret/requests/acme#seed",
         )
     yield from describe_writes(session, [write])
 
 
-def _seed_write(options: RequestOptions, seed: Secret, marker: str) -> SinkWrite:
+def _make_seed_write(options: RequestOptions, seed: Secret, marker: str) -> SinkWrite:
     assert options.seed_target is not None  # noqa: S101 - its callers looked
     return SinkWrite(
-        options.seed_target.filled({}), (SinkField(options.seed_key, seed),), options.seed_target.mode, marker
+        options.seed_target.fill({}), (SinkField(options.seed_key, seed),), options.seed_target.mode, marker
     )
 
 
-def _source_reference(options: RequestOptions) -> Reference:
+def _make_source_reference(options: RequestOptions) -> Reference:
     """The same place as a source names it."""
     assert options.seed_target is not None  # noqa: S101 - as above
-    ref, key = options.seed_target.filled({}), options.seed_key
+    ref, key = options.seed_target.fill({}), options.seed_key
     return Reference(ref.name, ref.body, ref.params, (Key(key),) if key else None)
 
 

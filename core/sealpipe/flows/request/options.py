@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from sealpipe.errors import UsageError
-from sealpipe.flows.share.options import plan_delivery_of, resolve_expiry, set_checked
+from sealpipe.flows.share.options import plan_optional_delivery, resolve_expiry, set_checked
 from sealpipe.flows.store.targets import SinkTarget, map_keys, parse_targets
 from sealpipe.prompts import Prompt, check_prompt, check_prompts, parse_prompt
 from sealpipe.reference import Everything, Reference, Target
@@ -103,15 +103,17 @@ class RequestOptions:
             code = parse_passcode(self.passcode, remedy)
             set_checked(self, passcode=code, code=code)
         kind: RequestKey = self.key if isinstance(self.key, str) else "given"
-        target = _seed_target(kind, self.seed_to)
+        target = _parse_seed_target(kind, self.seed_to)
         set_checked(self, key_kind=kind, key_pair=None if isinstance(self.key, str) else self.key)
-        set_checked(self, seed_target=target, seed_key="" if target is None else _seed_key(target))
+        set_checked(self, seed_target=target, seed_key="" if target is None else _read_seed_key(target))
         set_checked(
             self,
             expires_at=resolve_expiry(self.expires_in, self.expires_at, "the request"),
             restricted_domains=tuple(map(parse_domain, self.restricted_domains or ())) or None,
             ip_whitelist=tuple(map(parse_address, self.ip_whitelist or ())) or None,
-            delivery=plan_delivery_of(self.send, (), self.params or (), None, with_passcode=self.passcode is not None),
+            delivery=plan_optional_delivery(
+                self.send, (), self.params or (), None, with_passcode=self.passcode is not None
+            ),
         )
 
 
@@ -136,7 +138,7 @@ def parse_address(text: str) -> str:
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
-def _seed_target(kind: RequestKey, seed_to: Reference | str | None) -> SinkTarget | None:
+def _parse_seed_target(kind: RequestKey, seed_to: Reference | str | None) -> SinkTarget | None:
     if seed_to is None:
         return None
     if kind != "new":
@@ -147,15 +149,15 @@ def _seed_target(kind: RequestKey, seed_to: Reference | str | None) -> SinkTarge
     (target,) = parse_targets([seed_to])
     for name in ("optional", "trim", "decode"):
         if target.ref.param(name) is not None:
-            raise UsageError(f"{target.shown}: {name}= does not apply to a seed", remedy="leave it out")
+            raise UsageError(f"{target.text}: {name}= does not apply to a seed", remedy="leave it out")
     return target
 
 
-def _seed_key(target: SinkTarget) -> str:
+def _read_seed_key(target: SinkTarget) -> str:
     """The KEY of `#KEY`; nothing without a selector."""
     if target.ref.selector is None:
         return ""
     found = [] if any(isinstance(item, Everything) for item in target.ref.selector) else map_keys(target, None)
     if len(found) != 1:
-        raise UsageError(f"{target.shown}: the seed is one value", remedy="write #KEY, or no selector")
+        raise UsageError(f"{target.text}: the seed is one value", remedy="write #KEY, or no selector")
     return found[0].key

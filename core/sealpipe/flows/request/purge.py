@@ -11,7 +11,7 @@ from sealpipe.api import Resend
 from sealpipe.api import requests as api
 from sealpipe.errors import NotFoundError, ProtocolError, RetriesExhaustedError, ServiceError, UsageError
 from sealpipe.flows import Do, Flow
-from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, utc_now
+from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, end_under_policy, get_utc_now
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger
@@ -20,7 +20,7 @@ from sealpipe.wire.encoding import encoded
 
 
 def purge_request(
-    session: Session, short_code: str, confirm: str, keep: Path | None, now: Clock = utc_now
+    session: Session, short_code: str, confirm: str, keep: Path | None, now: Clock = get_utc_now
 ) -> Flow[EndedRequest]:
     """Expire the request by rule D if it is active, keep the ciphertext, and only then remove it for good."""
     if confirm != short_code:
@@ -28,15 +28,19 @@ def purge_request(
             f"purging deletes request {short_code} and its submissions for good, and was not confirmed",
             remedy="repeat the short code: --confirm CODE, in Python confirm=CODE",
         )
-    return (yield from end_under_policy(session, "purge", short_code, keep, partial(_purge, session, short_code, now)))
+    return (
+        yield from end_under_policy(
+            session, "purge", short_code, keep, partial(_purge_expired, session, short_code, now)
+        )
+    )
 
 
-def purge_command(short_code: str) -> str:
+def format_purge_command(short_code: str) -> str:
     """What purges it, for a shell: one of the two words can mean this code alone (`flows.short_codes.confirm_code`)."""
     return f"sealpipe requests purge --confirm {encoded(short_code)} -- {quote(short_code)}"
 
 
-def _purge(session: Session, short_code: str, now: Clock, record: Ledger) -> Flow[EndedRequest]:
+def _purge_expired(session: Session, short_code: str, now: Clock, record: Ledger) -> Flow[EndedRequest]:
     before = record.is_purging
     try:
         ended = yield from RequestExpiry(session, short_code, record, now).run()
@@ -45,7 +49,7 @@ def _purge(session: Session, short_code: str, now: Clock, record: Ledger) -> Flo
             raise
         # "Not there" after a DELETE of an earlier purge that may have got through: that one did it.
         yield Do(record.note_purge_result)
-        return EndedRequest(short_code, "deleted", (), kept_in=record.place)
+        return EndedRequest(short_code, "deleted", (), kept_in=record.path)
     if ended.outcome == "expiring" and ended.expires_at is not None:
         raise RetriesExhaustedError(
             f"request {short_code} expires at {format_time(ended.expires_at)}, too soon to expire it before",
@@ -55,10 +59,10 @@ def _purge(session: Session, short_code: str, now: Clock, record: Ledger) -> Flo
     # It has expired and does not become active again: now a DELETE may be repeated, it ends in the same state.
     operation = replace(api.delete(short_code), name="purge the request", resend=Resend.REPEATABLE)
     try:
-        done = yield from call(operation, session.budget(), unclear=before)
+        done = yield from call(operation, session.start_budget(), unclear=before)
     except ServiceError as error:
         if error.unclear and (error.status, error.error_code) != (404, 70):
-            error.remedy = f"run `{purge_command(short_code)}` again"
+            error.remedy = f"run `{format_purge_command(short_code)}` again"
             raise
         yield Do(record.note_purge_result)
         if not error.unclear:
@@ -68,6 +72,6 @@ def _purge(session: Session, short_code: str, now: Clock, record: Ledger) -> Flo
         if done.outcome != "deleted":
             raise ProtocolError(
                 f"request {short_code} was reported as ended but was active: it has expired only now",
-                remedy=f"run `{purge_command(short_code)}` again",
+                remedy=f"run `{format_purge_command(short_code)}` again",
             )
     return replace(ended, outcome="deleted")

@@ -18,8 +18,8 @@ from sealpipe.secret import Secret
 from sealpipe.wire import jsontext
 from sealpipe.wire.encoding import decode_base64, decode_base64url
 
-_WHITE: Final = " \t\r\n\f\v"
-_SLICE: Final = 64 * 1024
+_WHITESPACE: Final = " \t\r\n\f\v"
+_SLICE_SIZE: Final = 64 * 1024
 
 
 def to_scalar(value: Any, where: str) -> bytes | str:
@@ -43,15 +43,15 @@ def to_scalar(value: Any, where: str) -> bytes | str:
     raise PluginError(f"{where} is a {type(value).__name__}, which has no text", locator=where)
 
 
-def decode_text(value: bytes | str, how: str, where: str) -> bytes:
+def decode_text(value: bytes | str, encoding: str, where: str) -> bytes:
     """The bytes that base64, base64url or hex text stands for. White space between them is not counted."""
     raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    text = raw.translate(None, _WHITE.encode()).decode("latin-1")  # never fails: the alphabet is checked below
+    text = raw.translate(None, _WHITESPACE.encode()).decode("latin-1")  # never fails: the alphabet is checked below
     reason = ""
     try:
-        if how == "hex":
+        if encoding == "hex":
             return bytes.fromhex(text)
-        if how == "base64":
+        if encoding == "base64":
             return decode_base64(text)
         if len(text) % 4 == 0:
             text = text.removesuffix("=").removesuffix("=")  # some write the padding, the RFC lets them
@@ -60,12 +60,12 @@ def decode_text(value: bytes | str, how: str, where: str) -> bytes:
         reason = error.message
     except ValueError:
         reason = "a character that is no hexadecimal digit, or an odd number of them"
-    raise PluginError(f"{where} is not {how}: {reason}", locator=where, remedy="remove decode=, or fix the value")
+    raise PluginError(f"{where} is not {encoding}: {reason}", locator=where, remedy="remove decode=, or fix the value")
 
 
 def trim(value: bytes | str) -> bytes | str:
     """Without white space (ASCII) at both ends."""
-    return value.strip(_WHITE) if isinstance(value, str) else value.strip(_WHITE.encode())
+    return value.strip(_WHITESPACE) if isinstance(value, str) else value.strip(_WHITESPACE.encode())
 
 
 def is_utf8(value: bytes | str) -> bool:
@@ -77,8 +77,8 @@ def is_utf8(value: bytes | str) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(value)
     try:
-        for start in range(0, len(view), _SLICE):
-            decoder.decode(view[start : start + _SLICE])
+        for start in range(0, len(view), _SLICE_SIZE):
+            decoder.decode(view[start : start + _SLICE_SIZE])
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
@@ -110,14 +110,14 @@ def parse_document(content: bytes | str, form: str, where: str) -> Any:
         _refuse(where, form, "it is not UTF-8 text")
     data = content.encode("utf-8") if isinstance(content, str) else content
     data = data.removeprefix(_BOM)  # a mark of the file, not of what is in it
-    return {"json": _json, "yaml": _yaml, "dotenv": _dotenv}[form](data, where)
+    return {"json": _parse_json, "yaml": _parse_yaml, "dotenv": _parse_dotenv}[form](data, where)
 
 
 def _refuse(where: str, form: str, reason: str) -> NoReturn:
     raise PluginError(f"{where} cannot be read as {form}: {reason}", locator=where, remedy="fix it, or change format=")
 
 
-def _json(data: bytes, where: str) -> Any:
+def _parse_json(data: bytes, where: str) -> Any:
     try:
         return jsontext.loads(data)
     except EncodingError as error:
@@ -125,20 +125,20 @@ def _json(data: bytes, where: str) -> Any:
     _refuse(where, "json", reason)
 
 
-def _dotenv(data: bytes, where: str) -> dict[str, str]:
+def _parse_dotenv(data: bytes, where: str) -> dict[str, str]:
     from dotenv.parser import parse_stream  # comes with pydantic-settings; only this needs it
 
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for binding in parse_stream(io.StringIO(data.decode("utf-8"))):
         if binding.error:
             _refuse(where, "dotenv", f"line {binding.original.line} is not NAME=VALUE")
         # A name without = sets nothing. It is no key either: a line of a secret would pass for one.
         if binding.key is not None and binding.value is not None:
-            found[binding.key] = binding.value  # the last one counts, as in a shell
-    return found
+            values[binding.key] = binding.value  # the last one counts, as in a shell
+    return values
 
 
-def _yaml(data: bytes, where: str) -> Any:
+def _parse_yaml(data: bytes, where: str) -> Any:
     try:
         yaml = import_module("yaml")
     except ImportError:
@@ -151,10 +151,10 @@ def _yaml(data: bytes, where: str) -> Any:
         )
     reason = "it is nested too deeply"
     try:
-        return _yaml_value(yaml.compose(data.decode("utf-8"), Loader=yaml.SafeLoader), {})
+        return _convert_yaml(yaml.compose(data.decode("utf-8"), Loader=yaml.SafeLoader), {})
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        reason = "it is not YAML" if mark is None else f"line {mark.line + 1}"
+        problem_mark = getattr(error, "problem_mark", None)
+        reason = "it is not YAML" if problem_mark is None else f"line {problem_mark.line + 1}"
     except _NotAMapError as error:
         reason = f"line {error.line} repeats a key, or has one that is no text"
     except RecursionError:
@@ -167,23 +167,23 @@ class _NotAMapError(Exception):  # never leaves this module
         self.line = node.start_mark.line + 1
 
 
-def _yaml_value(node: Any, done: dict[int, Any]) -> Any:
+def _convert_yaml(node: Any, converted: dict[int, Any]) -> Any:
     """A node as its value. Scalars keep their text (`0123`, `yes`); an alias is the same value, not a copy."""
     if node is None or node.tag == _NULL:
         return None
     if isinstance(node.value, str):
         return node.value
-    if id(node) in done:
-        return done[id(node)]
+    if id(node) in converted:
+        return converted[id(node)]
     if node.id == "sequence":
         items: list[Any] = []
-        done[id(node)] = items
-        items.extend(_yaml_value(item, done) for item in node.value)
+        converted[id(node)] = items
+        items.extend(_convert_yaml(item, converted) for item in node.value)
         return items
     members: dict[str, Any] = {}
-    done[id(node)] = members
+    converted[id(node)] = members
     for key, value in node.value:
         if not isinstance(key.value, str) or key.value in members:
             raise _NotAMapError(key)
-        members[key.value] = _yaml_value(value, done)
+        members[key.value] = _convert_yaml(value, converted)
     return members

@@ -18,7 +18,7 @@ from sealpipe.secret import Secret
 from sealpipe.wire.fields import Field
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
-_KEYS_SHOWN: Final = 20
+_MAX_KEYS_SHOWN: Final = 20
 
 
 class _RawValue(NamedTuple):
@@ -26,7 +26,7 @@ class _RawValue(NamedTuple):
 
     label: str
     value: Any
-    where: str
+    location: str
     key: str = ""
 
 
@@ -36,83 +36,87 @@ def select(document: Document, ref: Reference, *, label: str | None = None, form
     `form` is the source's format where the reference names none. `decode=` applies to the document where one of
     these is read, else to each value; `trim=` applies to each value, last.
     """
-    how = ref.param("decode")
+    encoding = ref.param("decode")
     content: Any = document.content
     form = ref.param("format", form) or ""
     if form:
         if isinstance(content, Mapping):
-            _bad(f"{ref} is a map already", "leave format= out", ref)
-        content = parse_document(decode_text(content, how, str(ref)) if how else content, form, str(ref))
-        how = None
+            _refuse(f"{ref} is a map already", "leave format= out", ref)
+        content = parse_document(decode_text(content, encoding, str(ref)) if encoding else content, form, str(ref))
+        encoding = None
     elif document.format and not isinstance(content, Mapping):
         content = parse_document(content, document.format, str(ref))
     fields = []
-    for taken in _select_raw(content, ref):
-        value = to_scalar(taken.value, taken.where)
-        if how and value:
-            value = decode_text(value, how, taken.where)
+    for raw in _select_raw(content, ref):
+        value = to_scalar(raw.value, raw.location)
+        if encoding and value:
+            value = decode_text(value, encoding, raw.location)
         if ref.flag("trim"):
             value = trim(value)
         if value:
-            secret = to_secret(value, taken.where)
-            hidden = document.secret and taken.key not in document.public
-            fields.append(_field(label or taken.label, secret, value, ref, hidden=hidden))
+            secret = to_secret(value, raw.location)
+            hidden = document.secret and raw.key not in document.public
+            fields.append(_make_field(label or raw.label, secret, value, ref, hidden=hidden))
         elif not ref.flag("optional"):
             raise SecretNotFoundError(
-                f"{taken.where} is empty",
+                f"{raw.location} is empty",
                 locator=str(ref),
                 remedy="give it a value, or add ?optional=1 to leave the field out",
             )
     return fields
 
 
-def missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
+def make_missing_error(ref: Reference, what: str, remedy: str = "") -> SecretNotFoundError:
     """The error for something that is not there, with the way to leave it out."""
     return SecretNotFoundError(what, locator=str(ref), remedy=remedy or "add ?optional=1 to leave the field out")
 
 
-def _field(label: str, secret: Secret, value: bytes | str, ref: Reference, *, hidden: bool) -> Field:
+def _make_field(label: str, secret: Secret, value: bytes | str, ref: Reference, *, hidden: bool) -> Field:
     kind = ref.param("type")
     if kind is None and not hidden:
         kind = "text"
     if kind is None:  # said here: asking the field would copy a large value
-        broken = "\n" in value if isinstance(value, str) else b"\n" in value
-        kind = "multiline" if broken else "password"
-    shown = secret if hidden else secret.reveal()
-    return Field(label, shown, kind, language=ref.param("lang"), filename=ref.param("filename"))
+        has_newline = "\n" in value if isinstance(value, str) else b"\n" in value
+        kind = "multiline" if has_newline else "password"
+    field_value = secret if hidden else secret.reveal()
+    return Field(label, field_value, kind, language=ref.param("lang"), filename=ref.param("filename"))
 
 
 def _select_raw(content: Any, ref: Reference) -> Iterator[_RawValue]:
     if ref.selector is None:
         if isinstance(content, Mapping):
-            _bad(f"{ref} is a map, and no key is selected", f"add #KEY, or #* for all; {_keys(content)}", ref)
+            _refuse(f"{ref} is a map, and no key is selected", f"add #KEY, or #* for all; {_list_keys(content)}", ref)
         if isinstance(content, list):
-            _bad(f"{ref} is a list of {len(content)}", "point into it: #/0", ref)
-        yield _RawValue(_last_part(ref), content, str(ref))
+            _refuse(f"{ref} is a list of {len(content)}", "point into it: #/0", ref)
+        yield _RawValue(_get_default_label(ref), content, str(ref))
         return
     if not isinstance(content, Mapping | list):
-        _bad(f"{ref} is one value, not a map", "leave the selector out, or add format=json, yaml or dotenv", ref)
+        _refuse(f"{ref} is one value, not a map", "leave the selector out, or add format=json, yaml or dotenv", ref)
     for item in ref.selector:
-        yield from _item(content, item, ref)
+        yield from _select_item(content, item, ref)
 
 
-def _item(content: Any, item: Item, ref: Reference) -> Iterator[_RawValue]:
+def _select_item(content: Any, item: Item, ref: Reference) -> Iterator[_RawValue]:
     if isinstance(item, Pointer):
-        yield from _pointer(content, item, ref)
+        yield from _select_pointer(content, item, ref)
     elif not isinstance(content, Mapping):
-        _bad(f"{ref} is a list of {len(content)}, not a map", "point into it: #/0", ref)
+        _refuse(f"{ref} is a list of {len(content)}, not a map", "point into it: #/0", ref)
     elif isinstance(item, Everything):
         if not content and not ref.flag("optional"):
-            raise missing_error(ref, f"{ref} is a map without any key")
+            raise make_missing_error(ref, f"{ref} is a map without any key")
         for key, value in content.items():
-            yield _RawValue(str(key) or _last_part(ref), value, _where(ref, Key(str(key))), str(key))
+            yield _RawValue(str(key) or _get_default_label(ref), value, _format_item(ref, Key(str(key))), str(key))
     elif item.name in content:
-        yield _RawValue(item.label or item.name or _last_part(ref), content[item.name], _where(ref, item), item.name)
+        yield _RawValue(
+            item.label or item.name or _get_default_label(ref), content[item.name], _format_item(ref, item), item.name
+        )
     elif not ref.flag("optional"):
-        raise missing_error(ref, f"there is no key {_shown(item.name)} in {_whole(ref)}", _keys(content))
+        raise make_missing_error(
+            ref, f"there is no key {_quote_key(item.name)} in {_format_document(ref)}", _list_keys(content)
+        )
 
 
-def _pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_RawValue]:
+def _select_pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_RawValue]:
     value = content
     for number, token in enumerate(item.tokens, 1):
         if isinstance(value, Mapping) and token in value:
@@ -122,36 +126,38 @@ def _pointer(content: Any, item: Pointer, ref: Reference) -> Iterator[_RawValue]
         elif ref.flag("optional"):
             return
         else:
-            there = _keys(value) if isinstance(value, Mapping) else ""
-            raise missing_error(ref, f"there is nothing at {Pointer(item.tokens[:number])} in {_whole(ref)}", there)
-    label = item.label or item.tokens[-1] or _last_part(ref)
-    yield _RawValue(label, value, _where(ref, item), item.tokens[0])
+            keys_hint = _list_keys(value) if isinstance(value, Mapping) else ""
+            raise make_missing_error(
+                ref, f"there is nothing at {Pointer(item.tokens[:number])} in {_format_document(ref)}", keys_hint
+            )
+    label = item.label or item.tokens[-1] or _get_default_label(ref)
+    yield _RawValue(label, value, _format_item(ref, item), item.tokens[0])
 
 
-def _last_part(ref: Reference) -> str:
+def _get_default_label(ref: Reference) -> str:
     """The label that a reference gives by itself: the last part of its path, else its source's name."""
     return ref.body.rstrip("/").rpartition("/")[2] or ref.name
 
 
-def _whole(ref: Reference) -> str:
+def _format_document(ref: Reference) -> str:
     return str(Reference(ref.name, ref.body, ref.params))
 
 
-def _where(ref: Reference, item: Item) -> str:
-    return f"{_whole(ref)}#{item}"
+def _format_item(ref: Reference, item: Item) -> str:
+    return f"{_format_document(ref)}#{item}"
 
 
-def _keys(content: Mapping[str, Any]) -> str:
+def _list_keys(content: Mapping[str, Any]) -> str:
     """What keys there are. They come from outside: nothing unprintable, and not without end."""
-    names = [_shown(str(key)) for key in content]
-    more = f" and {len(names) - _KEYS_SHOWN} more" if len(names) > _KEYS_SHOWN else ""
-    return f"its keys: {', '.join(names[:_KEYS_SHOWN])}{more}" if names else "it has no keys"
+    names = [_quote_key(str(key)) for key in content]
+    rest = f" and {len(names) - _MAX_KEYS_SHOWN} more" if len(names) > _MAX_KEYS_SHOWN else ""
+    return f"its keys: {', '.join(names[:_MAX_KEYS_SHOWN])}{rest}" if names else "it has no keys"
 
 
-def _shown(key: str) -> str:
-    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in key[:64])
+def _quote_key(key: str) -> str:
+    text = "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in key[:64])
     return f'"{text}{"..." if len(key) > 64 else ""}"'
 
 
-def _bad(what: str, remedy: str, ref: Reference) -> NoReturn:
+def _refuse(what: str, remedy: str, ref: Reference) -> NoReturn:
     raise ReferenceValueError(what, locator=str(ref), remedy=remedy)

@@ -22,7 +22,7 @@ from sealpipe.flows.session import Session
 from sealpipe.wire.encoding import encoded
 from sealpipe.wire.link import called
 
-PAGES: Final = 5
+MAX_PAGES: Final = 5
 """Pages of 100 of what has ended, the latest first, in which a share is looked for."""
 
 
@@ -41,7 +41,7 @@ def end_share(session: Session, short_code: str, budget: Budget | None = None) -
     had ended before; OutcomeUnknownError where no try was settled.
     """
     try:
-        yield from call(shares.expire(short_code), budget or session.budget())
+        yield from call(shares.expire(short_code), budget or session.start_budget())
     except OutcomeUnknownError as error:
         # "Not there" after a try of ours that may have got through: that try did it (DESIGN 6.4).
         if (error.status, error.error_code) != (404, 1):
@@ -58,7 +58,7 @@ def expire_share(session: Session, short_code: str, keep: Path | None = None) ->
 
 
 def _expire_share(session: Session, short_code: str, keep: Path | None) -> Flow[EndedShare]:
-    budget = session.budget()
+    budget = session.start_budget()
     try:
         yield from end_share(session, short_code, budget)
     except NotFoundError as missing:
@@ -87,7 +87,7 @@ def _was_ours(session: Session, short_code: str, keep: Path | None, budget: Budg
         yield from call(shares.get(short_code), budget)
         return True
     with suppress(ServiceError):
-        for page in range(1, PAGES + 1):
+        for page in range(1, MAX_PAGES + 1):
             found = yield from call(shares.list_page(page, 100, "expired"), budget)
             if any(row.short_code == short_code for row in found.items):
                 return True

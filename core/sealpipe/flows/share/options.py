@@ -92,11 +92,11 @@ class ShareOptions:
             raise UsageError("notify_on has an unknown or repeated event", remedy=", ".join(NOTIFY_ON))
         set_checked(self, notify_on=None if self.notify_on is None else tuple(self.notify_on))
         code = self._check_passcode()
-        delivery = plan_delivery_of(
+        delivery = plan_optional_delivery(
             self.send, self.passcode_to, self.params or (), self.message_template, with_passcode=code is not None
         )
         if delivery is not None and self.views is not None:
-            _check_views(self.views, sum(each.what == "link" for each in delivery.wanted))
+            _check_views(self.views, sum(each.content == "link" for each in delivery.targets))
         specs = tuple(parse_field(each) if isinstance(each, str) else each for each in self.fields)
         set_checked(self, passcode=code, code=code, delivery=delivery, specs=specs)
         if self.also_to:
@@ -107,9 +107,9 @@ class ShareOptions:
     def _check_passcode(self) -> Secret | Reference | None:
         if self.passcode is None and not self.passcode_generate:
             return None
-        from sealpipe.flows.passcode import generate_passcode, parse_passcode  # most shares have none
+        from sealpipe.flows.passcode import make_generator_reference, parse_passcode  # most shares have none
 
-        passcode = generate_passcode(self.passcode) if self.passcode_generate else self.passcode
+        passcode = make_generator_reference(self.passcode) if self.passcode_generate else self.passcode
         # With a name, a field may have the same value.
         known = self.passcode_to or (isinstance(passcode, Reference) and passcode.param("name") is not None)
         return parse_passcode(passcode or "", "" if known else "add --passcode-to CHANNEL")
@@ -118,9 +118,9 @@ class ShareOptions:
 def _check_views(views: int, recipients: int) -> None:
     """UsageError where the last of those who get the link would find it used up."""
     if views < recipients:
-        times = "once" if views == 1 else f"{views} times"
+        count = "once" if views == 1 else f"{views} times"
         raise UsageError(
-            f"the link goes to {recipients} recipients, but can be opened only {times}",
+            f"the link goes to {recipients} recipients, but can be opened only {count}",
             remedy=f"allow --views {recipients} (in Python views={recipients}), or make a share for each of them",
         )
 
@@ -131,14 +131,14 @@ def set_checked(options: object, **values: object) -> None:
         object.__setattr__(options, name, value)
 
 
-def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, what: str) -> datetime | None:
+def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | None, option: str) -> datetime | None:
     """When it is over: `expires_at` stands before `expires_in`; None for never. Raises UsageError."""
     now = datetime.now(UTC)
     if expires_at is None and expires_in is not None:
         try:
             expires_at = now + as_duration(expires_in)
         except OverflowError:
-            raise UsageError(f"{what} would expire after the year 9999", remedy="give a shorter time") from None
+            raise UsageError(f"{option} would expire after the year 9999", remedy="give a shorter time") from None
     if expires_at is not None and (expires_at.tzinfo is None or expires_at.utcoffset() is None):
         raise UsageError("the expiry has no time zone", remedy="give the datetime a tzinfo, such as datetime.UTC")
     if expires_at is not None and expires_at <= now:
@@ -146,10 +146,10 @@ def resolve_expiry(expires_in: timedelta | str | None, expires_at: datetime | No
     return expires_at
 
 
-def plan_delivery_of(*asked: Any, with_passcode: bool) -> DeliveryPlan | None:
+def plan_optional_delivery(*arguments: Any, with_passcode: bool) -> DeliveryPlan | None:
     """Whom it is sent to: `plan_delivery`'s arguments. None for nobody. Raises UsageError."""
-    if not any(asked[:3]) and asked[3] is None:
+    if not any(arguments[:3]) and arguments[3] is None:
         return None
     from sealpipe.flows.deliver.recipients import plan_delivery  # most shares are sent nowhere
 
-    return plan_delivery(*asked, with_passcode=with_passcode)
+    return plan_delivery(*arguments, with_passcode=with_passcode)

@@ -63,37 +63,37 @@ class Share(JournaledLink):
 def share(session: Session, options: ShareOptions, outbox: Outbox | None = None, **notes: object) -> Flow[Share]:
     """The whole way to a link. With an outbox the entry is open until `delivered()`; `notes` go into it."""
     session.check_clear(options.title, options.description)
-    if session.overseers:
+    if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
     session.check_clear(*map(str, sealed.recipients))
-    leaving: OutgoingAction = yield Do(partial(outgoing.describe_share, session, options, sealed))
-    meta = _entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(leaving), **notes})
-    made = yield from policy.run_under_policy(
-        session, leaving, _journal_and_post(session, meta, sealed, outbox), describe_outcome
+    action: OutgoingAction = yield Do(partial(outgoing.describe_share, session, options, sealed))
+    meta = _make_entry_meta(sealed, options, session, {"overseen": outgoing.to_entry_note(action), **notes})
+    created = yield from policy.run_under_policy(
+        session, action, _store_and_post(session, meta, sealed, outbox), describe_outcome
     )
-    made.remarks = (*sealed.remarks, *made.remarks)
-    return made
+    created.remarks = (*sealed.remarks, *created.remarks)
+    return created
 
 
-def rehearse(session: Session, options: ShareOptions) -> Flow[SealedShare]:
+def plan_dry_run(session: Session, options: ShareOptions) -> Flow[SealedShare]:
     """Everything but storing and sending: policies are asked, too. What `share --dry-run` tells of."""
-    if session.overseers:
+    if session.policy_hooks:
         yield from policy.check_policies(session, (yield Do(partial(outgoing.describe_share, session, options))))
     sealed = yield from seal_share(options, session)
-    if session.overseers:
+    if session.policy_hooks:
         yield from policy.check_policies(
             session, (yield Do(partial(outgoing.describe_share, session, options, sealed)))
         )
     return sealed
 
 
-def describe_outcome(made: Share) -> Mapping[str, object]:
+def describe_outcome(share: Share) -> Mapping[str, object]:
     """What observers are told of what was made."""
-    return {"outcome": made.outcome, "short_code": made.short_code}
+    return {"outcome": share.outcome, "short_code": share.short_code}
 
 
-def _journal_and_post(
+def _store_and_post(
     session: Session, meta: Mapping[str, Any], sealed: SealedShare, outbox: Outbox | None
 ) -> Flow[Share]:
     """Journal it, store what is to be stored before anybody gets a link, and post it."""
@@ -133,10 +133,10 @@ def post(session: Session, posting: Posting, *, unclear: bool = False) -> Flow[S
     entry, meta = posting.entry, posting.meta
     with keep_entry_on_error(entry), _note_stored(posting.stored):
         with settle_entry(entry, unclear=unclear):
-            created = yield from _create(posting, session.budget(), unclear=unclear)
+            created = yield from _create(posting, session.start_budget(), unclear=unclear)
             if meta["custody"] == "require" and created.custody != "stored":
                 yield from _expire_without_custody(session, created)
-        yield Do(partial(_note_answer, posting, created))
+        yield Do(partial(_note_response, posting, created))
     return Share(
         build_link(meta, created.short_code),
         created.short_code,
@@ -209,20 +209,22 @@ def _expire_without_custody(session: Session, created: CreatedShare) -> Flow[Non
     except NotFoundError:
         pass  # an earlier try to take it back got through
     except ServiceError as error:
-        kept = OutcomeUnknownError(f"the share {created.short_code} lacks the required custody: {error.message}")
-        kept.unclear = True
-        raise kept from None
+        outcome_error = OutcomeUnknownError(
+            f"the share {created.short_code} lacks the required custody: {error.message}"
+        )
+        outcome_error.unclear = True
+        raise outcome_error from None
     raise CustodyError(
         f"custody was required and the service answered {created.custody!r}: the share {created.short_code} "
         "was expired again, its link was neither printed nor sent"
     )
 
 
-def _note_answer(posting: Posting, created: CreatedShare) -> None:
+def _note_response(posting: Posting, created: CreatedShare) -> None:
     if posting.entry is None:
         return
     expires_at = None if created.expires_at is None else format_time(created.expires_at)
-    answer = {
+    response = {
         "short_code": created.short_code,
         "expires_at": expires_at,
         "custody": created.custody,
@@ -230,13 +232,13 @@ def _note_answer(posting: Posting, created: CreatedShare) -> None:
         "expiry_known": created.expiry_known,
     }
     try:
-        posting.entry.note_answer(answer)
+        posting.entry.note_response(response)
     except StateError as error:
         # The share is there and its link is in hand. Without the note, `resume` replays the create: no harm.
         posting.warnings.append(error.message)
 
 
-def _entry_meta(
+def _make_entry_meta(
     sealed: SealedShare, options: ShareOptions, session: Session, notes: Mapping[str, object]
 ) -> dict[str, Any]:
     """What the outbox holds beside the body (DESIGN 6.1); the journal is sealed, so secrets may stand here."""
@@ -253,7 +255,7 @@ def _entry_meta(
         "title": options.title,
         "views": options.views,
         "recipients": [list(recipient) for recipient in sealed.recipients],
-        "also_to": [target.shown for target in options.targets],
+        "also_to": [target.text for target in options.targets],
         "message_template": options.message_template,
         **notes,
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sealpipe.api import shares
 from sealpipe.errors import PluginError, UsageError
 from sealpipe.flows import Do, Flow
-from sealpipe.flows.resolve import Cache, collect_remarks, earliest_expiry, resolve
+from sealpipe.flows.resolve import Cache, collect_remarks, find_earliest_expiry, resolve
 from sealpipe.flows.session import Session
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.reference import FieldSpec
@@ -41,7 +41,7 @@ class SealedShare:
     """When it ends: as planned, or earlier, with what is in it. None: never."""
     writes: tuple[SinkWrite, ...] = field(default=(), repr=False)
     """What is to be stored, too, before it is posted."""
-    write_notes: tuple[str, ...] = ()
+    planned_writes: tuple[str, ...] = ()
     """What is to be stored where, in the sinks' words."""
     remarks: tuple[str, ...] = ()
     """What sources say of their documents, such as the entropy of a new password; never a value."""
@@ -72,25 +72,25 @@ def seal_share(options: ShareOptions, session: Session) -> Flow[SealedShare]:
         from sealpipe.flows.share import store  # most shares are stored nowhere
 
         yield from store.check_targets(session, options.targets)
-    found = yield from resolve(options.specs, session.registry, cache)
+    fields = yield from resolve(options.specs, session.registry, cache)
     if options.targets:
-        writes = store.plan_writes(options.targets, found)
+        writes = store.plan_writes(options.targets, fields)
         write_notes = yield from store.describe_plan(session, writes)
     passcode: Secret | None = None
     if options.code is not None:
         from sealpipe.flows.passcode import resolve_passcode  # most shares have none
 
         passcode = yield from resolve_passcode(options.code, session.registry, cache)
-    session.check_own(*(each.value for each in found), "" if passcode is None else passcode)
-    expires_at, shorter = bound_expiry(options.expires_at, cache)
-    sealed: SealedShare = yield Do(partial(_seal, options, expires_at, found, passcode, session))
+    session.check_own(*(each.value for each in fields), "" if passcode is None else passcode)
+    expires_at, expiry_notes = bound_expiry(options.expires_at, cache)
+    sealed: SealedShare = yield Do(partial(_seal, options, expires_at, fields, passcode, session))
     return replace(
         sealed,
         recipients=recipients,
         expires_at=expires_at,
-        remarks=(*typed, *collect_remarks(cache), *shorter),
+        remarks=(*typed, *collect_remarks(cache), *expiry_notes),
         writes=writes,
-        write_notes=write_notes,
+        planned_writes=write_notes,
     )
 
 
@@ -139,10 +139,10 @@ def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | 
 
     Raises PluginError where less than a minute would be left.
     """
-    found = earliest_expiry(cache)
-    if found is None:
+    earliest = find_earliest_expiry(cache)
+    if earliest is None:
         return expires_at, ()
-    end, reference = found
+    end, reference = earliest
     if expires_at is not None and expires_at <= end:
         return expires_at, ()
     end = end.astimezone(UTC).replace(microsecond=0)
@@ -152,6 +152,6 @@ def bound_expiry(expires_at: datetime | None, cache: Cache) -> tuple[datetime | 
             locator=reference,
             remedy="extend its lease, and the lifetime of the token that reads it",
         )
-    asked = "without an end" if expires_at is None else f"until {format_time(expires_at)}"
-    note = f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for {asked}"
+    requested = "without an end" if expires_at is None else f"until {format_time(expires_at)}"
+    note = f"the share ends at {format_time(end)}, with what {reference} gives; it was asked for {requested}"
     return end, (note,)

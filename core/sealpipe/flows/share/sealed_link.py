@@ -43,15 +43,15 @@ def seal(
 
     Raises UsageError where the credential has no custody secret, or `bind` is empty.
     """
-    code, kind = read_short_code.encode(), _kind(bind)
+    code, kind = read_short_code.encode(), _choose_kind(bind)
     salt, iv = salt or os.urandom(tokens.SALT_SIZE), iv or os.urandom(tokens.IV_SIZE)
-    sealed = AESGCM(_key(credential, salt)).encrypt(iv, link.reveal().encode(), _associated(kind, code, bind))
+    sealed = AESGCM(_derive_key(credential, salt)).encrypt(iv, link.reveal().encode(), _bind_data(kind, code, bind))
     return f"{PREFIX}.{encode_base64url(code)}.{encode_base64url(kind + salt + iv + sealed)}"
 
 
 def read_short_code(text: str) -> str:
     """The short code that a sealed link says it is of: true only once it opens. Raises UsageError."""
-    return _parts(text)[0].decode()
+    return _split(text)[0].decode()
 
 
 def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secret:
@@ -60,7 +60,7 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
     Raises UsageError for what is no sealed link, and where it is bound and `bind` is None; EnvelopeError (13) where
     it is bound to nothing or to another text, and where no credential opens it.
     """
-    code, data = _parts(text)
+    code, data = _split(text)
     kind = data[:1]
     if kind == _BOUND and bind is None:
         raise UsageError(
@@ -68,16 +68,16 @@ def unseal(text: str, *credentials: Credential, bind: str | None = None) -> Secr
             remedy="give --bind the text that `share --seal-link --bind` had; without one of your own, the actions and "
             "templates bind it to the run that shared: github:OWNER/REPO:RUN_ID, gitlab:PROJECT_PATH:PIPELINE_ID",
         )
-    if kind != _kind(bind):
+    if kind != _choose_kind(bind):
         raise EnvelopeError(
             "not-bound",
             "this sealed link is not bound to a text, but --bind expects one",
             remedy="seal it with the same --bind; if you trust the job that passed it on, unseal it without --bind",
         )
     for credential in credentials:
-        key = _key(credential, data[1:_SALT])
+        key = _derive_key(credential, data[1:_SALT])
         try:
-            return Secret(AESGCM(key).decrypt(data[_SALT:_HEAD], data[_HEAD:], _associated(kind, code, bind)))
+            return Secret(AESGCM(key).decrypt(data[_SALT:_HEAD], data[_HEAD:], _bind_data(kind, code, bind)))
         except InvalidTag:
             continue
     or_bound = ", it is bound to another text," if kind == _BOUND else ""
@@ -98,7 +98,7 @@ def check_custody(credential: Credential) -> None:
         )
 
 
-def _parts(text: str) -> tuple[bytes, bytes]:
+def _split(text: str) -> tuple[bytes, bytes]:
     """Short code and sealed data, of the form that they must have. Raises UsageError."""
     prefix, *parts = text.strip().split(".")
     if prefix == PREFIX and len(parts) == 2:
@@ -114,17 +114,17 @@ def _parts(text: str) -> tuple[bytes, bytes]:
     )
 
 
-def _kind(bind: str | None) -> bytes:
+def _choose_kind(bind: str | None) -> bytes:
     if bind == "":
         raise UsageError("the text for --bind is empty", remedy="name a text, or leave it out")
     return _UNBOUND if bind is None else _BOUND
 
 
-def _associated(kind: bytes, code: bytes, bind: str | None) -> bytes:
+def _bind_data(kind: bytes, code: bytes, bind: str | None) -> bytes:
     return kind + len(code).to_bytes(4) + code + (bind or "").encode()
 
 
-def _key(credential: Credential, salt: bytes) -> bytes:
+def _derive_key(credential: Credential, salt: bytes) -> bytes:
     check_custody(credential)
     assert credential.custody_secret is not None  # noqa: S101 - just checked
     return tokens.hkdf(credential.custody_secret.reveal().encode(), salt, _INFO, 32)

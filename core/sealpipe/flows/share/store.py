@@ -27,44 +27,49 @@ from sealpipe.wire import envelope, fields, jsontext, link
 
 def check_targets(session: Session, targets: Sequence[SinkTarget]) -> Flow[None]:
     """Whether each is one that its sink can mean, before anything is fetched. Raises PluginError, UsageError."""
-    yield from describe_writes(session, [SinkWrite(target.filled({}), (), target.mode, "") for target in targets])
+    yield from describe_writes(session, [SinkWrite(target.fill({}), (), target.mode, "") for target in targets])
 
 
-def plan_writes(targets: Sequence[SinkTarget], found: Sequence[fields.Field]) -> tuple[SinkWrite, ...]:
+def plan_writes(targets: Sequence[SinkTarget], share_fields: Sequence[fields.Field]) -> tuple[SinkWrite, ...]:
     """What goes where, of a share's fields; nothing marks it yet. Raises UsageError, ReferenceValueError."""
-    made = []
+    writes = []
     for target in targets:
         try:
-            stored = select_values(target, map_keys(target, list(_labels(target, found)), SHARE), found, SHARE)
+            sink_fields = select_values(
+                target, map_keys(target, list(_list_labels(target, share_fields)), SHARE), share_fields, SHARE
+            )
         except MisfitError as misfit:
             raise ReferenceValueError(
-                f"{target.shown}: {misfit}", locator=target.shown, remedy="list the fields with --dry-run"
+                f"{target.text}: {misfit}", locator=target.text, remedy="list the fields with --dry-run"
             ) from None
-        if stored:
-            made.append(SinkWrite(target.filled({}), tuple(stored), target.mode, ""))
-    return tuple(merge_writes(made))
+        if sink_fields:
+            writes.append(SinkWrite(target.fill({}), tuple(sink_fields), target.mode, ""))
+    return tuple(merge_writes(writes))
 
 
-def describe_plan(session: Session, wanted: Sequence[SinkWrite]) -> Flow[tuple[str, ...]]:
+def describe_plan(session: Session, writes: Sequence[SinkWrite]) -> Flow[tuple[str, ...]]:
     """What would be done with them, in their sinks' words, with the keys."""
-    words = yield from describe_writes(session, wanted)
-    keys = [", ".join(escape_name(key) for key in write.keys if key) for write in wanted]
-    return tuple(f"{said} ({named})" if named else said for said, named in zip(words, keys, strict=True))
+    words = yield from describe_writes(session, writes)
+    keys = [", ".join(escape_name(key) for key in write.keys if key) for write in writes]
+    return tuple(
+        f"{description} ({key_names})" if key_names else description
+        for description, key_names in zip(words, keys, strict=True)
+    )
 
 
-def write_all(session: Session, wanted: Sequence[SinkWrite], entry: Entry | None) -> Flow[tuple[str, ...]]:
+def write_all(session: Session, writes: Sequence[SinkWrite], entry: Entry | None) -> Flow[tuple[str, ...]]:
     """Put all of them; where they are now, for people. What is noted in the entry is not stored again."""
-    done: list[str] = []
+    report: list[str] = []
     try:
-        for write in wanted:
+        for write in writes:
             receipt = yield from write_to_sink(session, write, entry)
-            done.append(f"{'already' if receipt.already else 'stored'} in {write.ref}")
+            report.append(f"{'already' if receipt.already else 'stored'} in {write.ref}")
         if entry is not None:
             yield Do(entry.note_stored)
     except SealpipeError as error:
-        error.add_note(Note("; ".join(("nothing was shared", *done))))
+        error.add_note(Note("; ".join(("nothing was shared", *report))))
         raise
-    return tuple(done)
+    return tuple(report)
 
 
 def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) -> Flow[tuple[str, ...]]:
@@ -72,29 +77,32 @@ def write_from_entry(session: Session, entry: Entry, *, resend: bool = False) ->
 
     What may be in a place that nobody can read back is stored again only with `resend`. Raises UnknownOutcomeError.
     """
-    found: list[fields.Field] = yield Do(partial(_open_body, entry.meta, entry.body))
-    wanted = mark_writes(plan_writes(parse_targets(entry.meta["also_to"]), found), entry.meta)
+    share_fields: list[fields.Field] = yield Do(partial(_open_body, entry.meta, entry.body))
+    writes = mark_writes(plan_writes(parse_targets(entry.meta["also_to"]), share_fields), entry.meta)
     if resend:
-        unclear = [entry.write_state(write.marker, write.place) == "storing" for write in wanted]
-        wanted = [each._replace(mode="replace") if lost else each for each, lost in zip(wanted, unclear, strict=True)]
+        is_unclear = [entry.write_state(write.marker, write.target) == "storing" for write in writes]
+        writes = [
+            each._replace(mode="replace") if may_be_stored else each
+            for each, may_be_stored in zip(writes, is_unclear, strict=True)
+        ]
     try:
-        return (yield from write_all(session, wanted, entry))
+        return (yield from write_all(session, writes, entry))
     except UnknownOutcomeError as error:
         error.remedy = f"`sealpipe resume {entry.id} --resend` stores it again, whatever is there"
         raise
 
 
-def mark_writes(wanted: Sequence[SinkWrite], meta: Mapping[str, Any]) -> list[SinkWrite]:
+def mark_writes(writes: Sequence[SinkWrite], meta: Mapping[str, Any]) -> list[SinkWrite]:
     """The writes under the mark of their share: what a place has of it already is known by that."""
-    return [write._replace(marker=meta["idempotency_key"]) for write in wanted]
+    return [write._replace(marker=meta["idempotency_key"]) for write in writes]
 
 
-def _labels(target: SinkTarget, found: Sequence[fields.Field]) -> Iterable[Prompt]:
+def _list_labels(target: SinkTarget, share_fields: Sequence[fields.Field]) -> Iterable[Prompt]:
     """The fields by their labels, and for an optional target what it names beside: that may have fallen away."""
-    labels = [field.key for field in found]
+    labels = [field.key for field in share_fields]
     if target.ref.flag("optional"):
         labels += [item.name for item in target.ref.selector or () if isinstance(item, Key)]
-    return (Prompt(label, label) for label in (dict.fromkeys(labels) if len(labels) > len(found) else labels))
+    return (Prompt(label, label) for label in (dict.fromkeys(labels) if len(labels) > len(share_fields) else labels))
 
 
 def _open_body(meta: Mapping[str, Any], body: bytes | bytearray) -> list[fields.Field]:
