@@ -140,6 +140,9 @@ runner that is suspended longer can still be late. Always capture what you print
 One variable is enough, and the first matching row counts. Empty, `0`, `false`, `no` and `off` count as unset.
 `CI=false` turns off only the last row: a system with its own variable is still recognised.
 
+GitHub Actions, Gitea, Forgejo, GitLab CI and Azure Pipelines have plugins of sealpipe's own. In every other system a
+[third-party CI plugin](../how-to/write-a-plugin.md) is used if one is installed and its variable is set.
+
 | system | variables | mask |
 | --- | --- | --- |
 """

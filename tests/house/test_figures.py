@@ -5,7 +5,7 @@ from __future__ import annotations
 from house.figures import measure
 
 AT_MOST = {
-    "files": 153,
+    "files": 154,
     "longest": 300,
     "modules": 74,
     "frames": 11,

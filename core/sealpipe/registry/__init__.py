@@ -15,7 +15,6 @@ from sealpipe.plugin import (
     CI,
     Channel,
     ChannelInfo,
-    CIInfo,
     Context,
     Document,
     Health,
@@ -143,11 +142,8 @@ class Registry:
         system = ci_systems.detect_ci_system(self.environ)
         if system is not None and system.plugin != _PLAIN_CI:
             return cast("CI", self._get_instance("ci", system.plugin))
-        for name in self.catalog.list_names("ci"):
-            sign = cast("CIInfo", self.catalog.get_info("ci", name)).sign
-            if name not in _TABLE_PLUGINS and ci_systems.is_set(self.environ, sign):
-                return cast("CI", self._get_instance("ci", name))
-        return None if system is None else cast("CI", self._get_instance("ci", _PLAIN_CI))
+        name = self.catalog.detect_ci(self.environ, _TABLE_PLUGINS) or (_PLAIN_CI if system is not None else None)
+        return None if name is None else cast("CI", self._get_instance("ci", name))
 
     def identify(self, kind: str, name: str) -> str:
         """What policies know a name by: `plugin/store`. ReferenceSyntaxError where there is none of that kind."""

@@ -7,12 +7,13 @@ only where something is named that no built-in has: looking is dear, and loading
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property, partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sealpipe.ci_systems import is_set
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
 from sealpipe.plugin import API, ChannelInfo, CIInfo, Info, SinkInfo, SourceInfo
 from sealpipe.reference import PARAMETERS
@@ -22,7 +23,6 @@ from sealpipe.registry.calls import call_plugin, suggest
 if TYPE_CHECKING:
     import pluggy
 
-GROUP: Final = "sealpipe"
 _BUILT_IN: Final[Mapping[str, str]] = {
     "source": "sealpipe_plugins.sources",
     "sink": "sealpipe_plugins.sinks",
@@ -132,6 +132,22 @@ class Catalog:
             self._load(kind)
             return sorted(name for other_kind, name in self._plugins if other_kind == kind)
 
+    def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
+        """The first CI plugin by name whose sign is set, of those not in `excluded`; None for none.
+
+        Third parties' are looked up for it, where any is installed.
+        """
+        from sealpipe.registry.entry_points import are_declared  # no share in a CI of ours, or outside, needs it
+
+        with self._lock:
+            if not self._has_loaded and are_declared():
+                self._load_entry_points()
+            for name in self.list_names("ci"):
+                info = self._plugins["ci", name].info
+                if name not in excluded and isinstance(info, CIInfo) and is_set(environ, info.sign):
+                    return name
+            return None
+
     def list_reference_names(self) -> set[str]:
         """The names that references may begin with, as far as they are known without looking any further."""
         with self._lock:
@@ -196,9 +212,9 @@ class Catalog:
     def _load_entry_points(self) -> None:
         self._has_loaded = True
         self._load(*KINDS)  # first, so that no other takes the place of a built-in one
-        from importlib.metadata import entry_points  # 160 million instructions: only where it is needed
+        from sealpipe.registry.entry_points import find_entry_points
 
-        for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        for point in find_entry_points():
             if self._allowed is not None and point.name not in self._allowed:
                 self.problems[point.name] = "is not listed in allow_plugins"
                 continue

@@ -1,0 +1,105 @@
+"""CI systems of third parties: found by their sign, whatever was looked up before, and never in place of ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from plugins.test_ci import GITHUB, GITLAB
+from sealpipe.registry import Registry
+from support.distributions import Site
+
+HOOKS = """
+from sealpipe.plugin import CIInfo, hookimpl
+
+@hookimpl
+def sealpipe_ci(register):
+    register(CIInfo({name!r}, "a test", "MODULE_it:It", sign={sign!r}))
+"""
+IT = """
+from sealpipe.plugin import *
+
+class It(CI):
+    def run(self):
+        return Run(self.context.store, "77")
+    def mask(self, values):
+        import sys
+        sys.stderr.write("the third party saw it\\n")
+    def set_output(self, name, value): ...
+    def summary(self, markdown): ...
+    def oidc_token(self, audience=None):
+        return Secret("its token")
+"""
+
+JENKINS = {"JENKINS_URL": "https://ci.example/"}
+
+
+def install(site: Site, name: str, sign: str, point: str = "") -> str:
+    return site.install(point or name, HOOKS.format(name=name, sign=sign), IT)
+
+
+def ci_name(environ: dict[str, str], registry: Registry | None = None) -> str:
+    found = (registry or Registry(environ=environ)).ci()
+    assert found is not None
+    return found.run().ci
+
+
+@pytest.mark.parametrize("around", [{}, {"CI": "true"}, JENKINS], ids=["nothing else", "CI", "Jenkins"])
+def test_it_is_found_without_any_other_look_up(site: Site, around: dict[str, str]) -> None:
+    install(site, "buildfarm", "ACME_FARM")
+    environ = {"ACME_FARM": "1", **around}
+    assert ci_name(environ) == "buildfarm"
+    assert Registry(environ=environ).oidc_token().reveal() == "its token"
+
+
+def test_it_is_the_same_one_after_any_look_up(site: Site) -> None:
+    install(site, "second", "ACME_FARM", "one")
+    install(site, "first", "ACME_FARM", "two")
+    looked = Registry(environ={"ACME_FARM": "1"})
+    looked.list_plugins()
+    assert ci_name({}, looked) == ci_name({"ACME_FARM": "1"}) == "first"
+
+
+def test_one_for_a_system_that_we_only_recognise_is_found(site: Site) -> None:
+    install(site, "leeroy", "JENKINS_URL")
+    assert ci_name(JENKINS) == "leeroy"
+    assert ci_name({"CIRCLECI": "true"}) == "plain"
+
+
+@pytest.mark.parametrize("environ", [GITHUB, GITLAB, {"TF_BUILD": "True"}], ids=["github", "gitlab", "azure"])
+def test_none_is_loaded_where_the_system_has_a_plugin_of_ours(site: Site, environ: dict[str, str]) -> None:
+    (sign,) = {"GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD"} & set(environ)
+    module = install(site, "usurper", sign)
+    assert ci_name(environ) in ("github", "gitlab", "azure")
+    assert module not in sys.modules
+
+
+def test_one_that_may_not_be_loaded_is_not_found(site: Site) -> None:
+    module = install(site, "buildfarm", "ACME_FARM")
+    environ = {"ACME_FARM": "1", "CI": "true"}
+    found = Registry(environ=environ, config=lambda: {"allow_plugins": []})
+    assert ci_name(environ, found) == "plain"
+    assert module not in sys.modules
+
+
+def test_metadata_is_not_imported_where_no_third_party_is_installed() -> None:
+    code = (
+        "import sys\nfrom sealpipe.registry import Registry\n"
+        "for environ in ({}, {'CI': '1'}, {'JENKINS_URL': 'x'}): Registry(environ=environ).ci()\n"
+        "print('importlib.metadata' in sys.modules, 'pluggy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "False False\n"
+
+
+def test_one_in_a_zip_file_is_found(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(site, "buildfarm", "ACME_FARM")
+    with zipfile.ZipFile(tmp_path / "site.zip", "w") as packed:
+        for file in site.folder.rglob("*"):
+            packed.write(file, file.relative_to(site.folder))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site.zip"), *(p for p in sys.path if p != str(site.folder))])
+    assert ci_name({"ACME_FARM": "1"}) == "buildfarm"
