@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property, partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from sealpipe.ci_systems import is_set
 from sealpipe.errors import NotConfiguredError, PayloadTooLargeError, PluginError, ReferenceSyntaxError
@@ -133,18 +133,15 @@ class Catalog:
             return sorted(name for other_kind, name in self._plugins if other_kind == kind)
 
     def detect_ci(self, environ: Mapping[str, str], excluded: Set[str]) -> str | None:
-        """The first CI plugin by name whose sign is set, of those not in `excluded`; None for none.
-
-        Third parties' are looked up for it, where any is installed.
-        """
+        """The first CI plugin by name whose sign is set, third parties' too; None for none outside `excluded`."""
         from sealpipe.registry.entry_points import are_declared  # no share in a CI of ours, or outside, needs it
 
         with self._lock:
             if not self._has_loaded and are_declared():
                 self._load_entry_points()
             for name in self.list_names("ci"):
-                info = self._plugins["ci", name].info
-                if name not in excluded and isinstance(info, CIInfo) and is_set(environ, info.sign):
+                info = cast("CIInfo", self._plugins["ci", name].info)
+                if name not in excluded and is_set(environ, info.sign):
                     return name
             return None
 
