@@ -95,6 +95,9 @@ CI_SYSTEMS: Final = (
     CISystem("other", "a CI system (CI is set)", ("CI",)),
 )
 
+PLUGINS: Final = frozenset(row.plugin for row in CI_SYSTEMS)
+"""Our own CI plugins. No other takes the place of one."""
+
 
 def is_set(environ: Mapping[str, str], indicator: str) -> bool:
     """Whether a sign, NAME or NAME=VALUE, is set."""

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from plugins.test_ci import GITHUB, GITLAB
+from sealpipe.errors import SettingError
 from sealpipe.registry import Registry
+from sealpipe_rehearsal.running_service import RunningService
 from support.distributions import Site
+from support.machines import ALLOWS_ALL, Machine
+from support.terminal import Terminal
 
 HOOKS = """
 from sealpipe.plugin import CIInfo, hookimpl
@@ -103,3 +107,32 @@ def test_one_in_a_zip_file_is_found(site: Site, tmp_path: Path, monkeypatch: pyt
             packed.write(file, file.relative_to(site.folder))
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site.zip"), *(p for p in sys.path if p != str(site.folder))])
     assert ci_name({"ACME_FARM": "1"}) == "buildfarm"
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab", "azure", "plain"])
+def test_the_config_cannot_replace_one_of_ours(site: Site, name: str) -> None:
+    module = install(site, name, "GITHUB_ACTIONS", "usurper")
+    found = Registry(environ=GITHUB, config=lambda: {"plugins": {name: {"from": "usurper"}}})
+    with pytest.raises(
+        SettingError, match=rf"plugins\.{name}\.from replaces sealpipe's plugin for a CI system"
+    ) as error:
+        found.ci()
+    assert error.value.remedy == f"remove `from` from [plugins.{name}]"
+    assert module not in sys.modules
+
+
+@pytest.mark.parametrize("machine_has_a_policy", [True, False])
+def test_a_third_party_in_the_config_never_sees_what_is_masked(
+    user: Terminal, service: RunningService, site: Site, *, machine_has_a_policy: bool
+) -> None:
+    install(site, "github", "GITHUB_ACTIONS", "usurper")
+    config = user.file("config.toml", '[plugins.github]\nfrom = "usurper"\n')
+    machine = Machine(user)
+    if machine_has_a_policy:
+        machine.allow(ALLOWS_ALL)
+    around = {"DB": "c4nary-value", "SEALPIPE_CONFIG": str(config), "PYTHONPATH": site.path, **GITHUB}
+    done = machine.sealpipe("share", "-f", "env:DB", "--print", **around)
+    assert (done.code, done.out) == (2, "")
+    assert "remove `from` from [plugins.github]" in done.err
+    assert "third party" not in done.err
+    assert service.seen() == []

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from sealpipe.registry.catalog import Catalog, InstalledPlugin
 
 _PLAIN_CI = "plain"
-_TABLE_PLUGINS = {row.plugin for row in ci_systems.CI_SYSTEMS}
 _CLASSES: Mapping[str, type[Any]] = {"source": Source, "sink": Sink, "channel": Channel, "ci": CI}
 
 
@@ -142,7 +141,7 @@ class Registry:
         system = ci_systems.detect_ci_system(self.environ)
         if system is not None and system.plugin != _PLAIN_CI:
             return cast("CI", self._get_instance("ci", system.plugin))
-        name = self.catalog.detect_ci(self.environ, _TABLE_PLUGINS) or (_PLAIN_CI if system is not None else None)
+        name = self.catalog.detect_ci(self.environ, ci_systems.PLUGINS) or (_PLAIN_CI if system is not None else None)
         return None if name is None else cast("CI", self._get_instance("ci", name))
 
     def identify(self, kind: str, name: str) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from sealpipe.ci_systems import PLUGINS
 from sealpipe.errors import NotConfiguredError, SettingError
 from sealpipe.reference.text import NAME
 
@@ -147,11 +148,19 @@ def read_allowed_plugins(config: Mapping[str, Any]) -> list[str] | None:
 
 
 def read_preferred_plugins(config: Mapping[str, Any]) -> dict[str, str]:
-    """The entry point whose plugin is taken for a name, by `[plugins.NAME] from = "..."`."""
+    """The entry point whose plugin is taken for a name, by `[plugins.NAME] from = "..."`.
+
+    SettingError where it would replace a CI system of ours: what masks is not the user's to choose (DESIGN 6.7).
+    """
     preferred = {name: table["from"] for name, table in read_tables(config, "plugins").items() if _has_from(table)}
     for name, point in preferred.items():
         if not isinstance(point, str) or not point:
             raise SettingError(f"the config's plugins.{name}.from is not a name", remedy="name a plugin's entry point")
+        if name in PLUGINS:
+            raise SettingError(
+                f"the config's plugins.{name}.from replaces sealpipe's plugin for a CI system, which nothing may",
+                remedy=f"remove `from` from [plugins.{name}]",
+            )
     return preferred
 
 
