@@ -52,7 +52,7 @@ class _Method:
 class Call(_Method, Generic[P, T]):
     """A call that gives one result."""
 
-    maker = "_make_call"
+    factory_name = "_make_call"
 
     def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], Flow[T]]]) -> None:
         super().__init__(find)
@@ -74,7 +74,7 @@ class Call(_Method, Generic[P, T]):
 class ListCall(_Method, Generic[P, T]):
     """A call that goes through a list page by page."""
 
-    maker = "_make_list_call"
+    factory_name = "_make_list_call"
 
     def __init__(self, find: Callable[[], Callable[Concatenate[Session, P], PageIterator[T]]]) -> None:
         super().__init__(find)
