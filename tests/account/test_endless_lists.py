@@ -47,10 +47,10 @@ def test_a_list_without_an_end_is_left_after_many_pages(name: str) -> None:
     walk = WALKS[name]()
     for _ in range(MAX_PAGES):
         with pytest.raises(StopIteration):
-            next(walk.next_page())
+            next(walk.fetch_next())
     assert not walk.done
     with pytest.raises(ProtocolError, match="more than 10000 pages"):
-        next(walk.next_page())
+        next(walk.fetch_next())
 
 
 def test_more_submissions_than_can_be_are_not_taken_for_any() -> None:
