@@ -48,7 +48,7 @@ def test_a_list_without_an_end_is_left_after_many_pages(name: str) -> None:
     for _ in range(MAX_PAGES):
         with pytest.raises(StopIteration):
             next(walk.fetch_next())
-    assert not walk.done
+    assert not walk.is_done
     with pytest.raises(ProtocolError, match="more than 10000 pages"):
         next(walk.fetch_next())
 
