@@ -21,12 +21,17 @@ def main() -> None:
 
         sys.stdout.write(f"sealpipe {__version__}\n")
         return
+    from sealpipe import signals
+
+    signals.exit_on_signals()
     harden()
     block_modules()
     gc.set_threshold(_GC_THRESHOLD)
     from sealpipe.cli import run
 
     code = run(sys.argv[1:])
+    if signals.was_interrupted():
+        signals.exit_without_threads(code)
     gc.freeze()  # the interpreter's last collection has nothing to look through
     sys.exit(code)
 

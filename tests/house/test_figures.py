@@ -5,9 +5,9 @@ from __future__ import annotations
 from house.figures import measure
 
 AT_MOST = {
-    "files": 154,
+    "files": 155,
     "longest": 300,
-    "modules": 74,
+    "modules": 75,
     "frames": 11,
     "frames_with_libraries": 23,
 }

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from sealpipe import signals
 from sealpipe.cli import render
 from sealpipe.errors import Note, SealpipeError, UsageError
 
@@ -111,46 +110,46 @@ def cli(ctx: click.Context) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line to its exit code."""
-    _open_standard_streams()
-    as_json = _wants_json(arguments)
-    _install_signal_handlers()
-    shared: dict[str, Any] = {}  # what commands keep for this run (`context.run_config`)
+    """Run a command line to its exit code. Afterwards, a signal ends the process at once."""
     try:
+        signals.raise_on_signals()
+        _open_standard_streams()
+        as_json = _wants_json(arguments)
+        shared: dict[str, Any] = {}  # what commands keep for this run (`context.run_config`)
         try:
-            code = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
-        finally:
-            _print_audit_heads()
-    except SealpipeError as error:
-        _show_in_ci(error, shared)
-        render.print_error(error, as_json=as_json)
-        return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        render.print_note(error.ctx.get_help() if error.ctx else "")
-        return 2
-    except click.UsageError as error:
-        hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
-        # A missing choice is told on several lines, of which one is made.
-        wrong = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
-        _show_in_ci(wrong, shared)
-        render.print_error(wrong, as_json=as_json)
-        return 2
-    except Interrupted as interruption:
+            try:
+                result = cli.main(list(arguments), prog_name="sealpipe", standalone_mode=False, obj=shared)
+            finally:
+                _print_audit_heads()
+            code = result if isinstance(result, int) else 0  # what Context.exit() was given
+        except Exception as error:  # noqa: BLE001 - what is no error of ours or click's is a bug
+            code = _report_error(error, shared, as_json=as_json)
+        signals.exit_on_signals()
+    except SystemExit:  # a plugin's command
+        signals.exit_on_signals()
+        raise
+    except signals.Interrupted as interruption:
         for line in ["sealpipe: interrupted", *Note.on(interruption)]:
             render.print_note(line)
         return 128 + interruption.number
-    except Exception as error:  # noqa: BLE001 - whatever is left is a bug of ours
-        _print_bug(error, as_json=as_json)
-        return 1
-    return code if isinstance(code, int) else 0  # what Context.exit() was given
+    return code
 
 
-class Interrupted(BaseException):
-    """SIGINT or SIGTERM: what is on disk is whole at every moment, so the place where it strikes does not matter."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+def _report_error(error: Exception, shared: Mapping[str, Any], *, as_json: bool) -> int:
+    """Print what ended a command, and return its exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        render.print_note(error.ctx.get_help() if error.ctx else "")
+        return 2
+    if isinstance(error, click.UsageError):
+        hint = f"see `{error.ctx.command_path if error.ctx else 'sealpipe COMMAND'} --help`"
+        # A missing choice is told on several lines, of which one is made.
+        error = UsageError(render.escape(re.sub(r"\s*\n\s*", " ", error.format_message())), remedy=hint)
+    if isinstance(error, SealpipeError):
+        _show_in_ci(error, shared)
+        render.print_error(error, as_json=as_json)
+        return error.exit_code
+    _print_bug(error, as_json=as_json)
+    return 1
 
 
 def _print_audit_heads() -> None:
@@ -171,17 +170,6 @@ def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
 
         config = shared.get("config")
         disclosure.annotate_error(lambda: registry(config=(lambda: config.user) if config else None), error)
-
-
-def _install_signal_handlers() -> None:
-    """Raise an exception of ours: click would replace KeyboardInterrupt, and lose the notes on it."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _raise_interrupted)
-
-
-def _raise_interrupted(number: int, _frame: FrameType | None) -> NoReturn:
-    raise Interrupted(number)
 
 
 def _load_config(ctx: click.Context) -> None:
