@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from actions.fake_runner import FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_runner import FakeRunner
 from support.parts import ROOT
 from support.services import one_service, service
 from support.terminal import addresses

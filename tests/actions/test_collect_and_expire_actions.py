@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from actions.fake_runner import Ended, FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_runner import Ended, FakeRunner
 
 Start = Callable[..., FakeRunner]
 

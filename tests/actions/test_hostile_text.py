@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from actions.fake_runner import Ended, FakeRunner
 from sealpipe.wire import encoding, fields, sealed_box
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_runner import Ended, FakeRunner
 from support.terminal import opened
 
 Start = Callable[..., FakeRunner]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from actions.fake_runner import FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
 from support import front
 from support.fake_commands import pairs
-from support.fake_runner import FakeRunner
 from support.front import Front
 from support.intercepting import Intercepting
 from support.parts import ROOT, missing

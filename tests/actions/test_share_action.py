@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from actions.fake_runner import FakeRunner
 from sealpipe.credential import Credential
 from sealpipe.errors import EnvelopeError, UsageError
 from sealpipe.flows.share.sealed_link import unseal
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_runner import FakeRunner
 from support.parts import ROOT
 from support.terminal import opened
 

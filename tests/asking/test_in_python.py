@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from asking.seen import ANSWERS, answer, codes, creates, custody_pair, read
 from sealpipe import AsyncClient, DeliveryError, Secret, UsageError
 from sealpipe.credential import Credential
 from sealpipe.prompts import Prompt
@@ -19,7 +20,6 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
-from support.asking import ANSWERS, answer, codes, creates, custody_pair, read
 from support.faulty import Faulty
 from support.job import Job
 from support.receiver import Receiver

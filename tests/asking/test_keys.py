@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpipe.state import receipt as receipts
-from sealpipe.wire import keys
-from sealpipe.wire.encoding import decode_base64url, encode_base64url
-from support import fake_github
-from support.asking import (
+from asking.seen import (
     ANSWERS,
     ASK,
     answer,
@@ -25,6 +21,10 @@ from support.asking import (
     read,
     swaps,
 )  # fmt: skip
+from sealpipe.state import receipt as receipts
+from sealpipe.wire import keys
+from sealpipe.wire.encoding import decode_base64url, encode_base64url
+from support import fake_github
 from support.distributions import Site
 from support.fake_github import FakeGitHub
 from support.faulty import Exchange, Faulty, envelope, passes, rewrites, unauthorized

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from asking.sweep import KEYS, Asking
 from sealpipe_rehearsal.running_service import RunningService
-from support.asking_sweep import KEYS, Asking
 from support.sweep import spread
 
 SHORT = 14

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.asking import ASK, codes
+from asking.seen import ASK, codes
 from support.job import Job
 
 CODE = "c4nary-passcode"

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from asking.seen import ANSWERS, ASK, answer, codes, creates, custody_pair, custody_seeds, nothing_shown, read
 from sealpipe.state import receipt as receipts
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
-from support.asking import ANSWERS, ASK, answer, codes, creates, custody_pair, custody_seeds, nothing_shown, read
 from support.faulty import Faulty, envelope
 from support.job import Job
 from support.receiver import Receiver

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from asking.seen import ANSWERS, ASK, answer, codes, creates, custody_pair, lost, read, swaps
 from sealpipe.errors import OutcomeUnknownError, PublicKeyMismatchError
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from support import faulty
-from support.asking import ANSWERS, ASK, answer, codes, creates, custody_pair, lost, read, swaps
 from support.faulty import Faulty, envelope
 from support.job import Job
 from support.requesting import PAIR, Caller, made

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collecting.submitter import ask, hands_out
 from collecting.test_unreadable import kept
 from sealpipe.errors import (
     DeliveryError,
@@ -32,7 +33,6 @@ from sealpipe.flows.collect.result import choose_worst_error
 from sealpipe.flows.store.targets import make_plain_name
 from secure_requests.test_expiring import Proxied
 from support.ci_logs import commands
-from support.collecting import ask, hands_out
 from support.job import Job, ended
 from support.requesting import PAIR, deletes
 from support.terminal import PATIENCE, SEALPIPE

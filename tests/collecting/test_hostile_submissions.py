@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from collecting.hostile_commands import WAYS as COMMANDS
+from collecting.hostile_commands import Commands
+from collecting.hostile_expected import WAYS, Batch, batches
+from collecting.hostile_output import harmless, keeps_to_itself
+from collecting.hostile_stores import stores
+from collecting.hostile_world import World, memory
 from sealpipe_rehearsal.running_service import RunningService
 from support.hostile import CANARY, LABEL, PASSWORD, USER, Hostile, Row, submissions
-from support.hostile_commands import WAYS as COMMANDS
-from support.hostile_commands import Commands
-from support.hostile_expected import WAYS, Batch, batches
-from support.hostile_output import harmless, keeps_to_itself
-from support.hostile_stores import stores
-from support.hostile_world import World, memory
 from support.job import Job
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from collecting.submitter import ask, values
 from leaks.exposing import shown
 from sealpipe import AsyncClient, Client, Secret, StateError, UsageError
 from sealpipe.errors import NotConfiguredError, WriteConflictError
@@ -22,7 +23,6 @@ from sealpipe.flows.collect.result import Progress
 from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from support.collecting import ask, values
 from support.gate import Gate
 from support.job import Job
 from support.requesting import Caller, client_of

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collecting.submitter import Asked, ask, on, values
 from sealpipe import Client, Secret, UsageError
 from sealpipe.errors import PublicKeyMismatchError, WrongKeyError
 from sealpipe.flows.collect.key import key_pair
 from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
 from secure_requests.test_expiring import Proxied
-from support.collecting import Asked, ask, on, values
 from support.faulty import rewrites
 from support.job import Job
 from support.requesting import PAIR, Caller, deletes

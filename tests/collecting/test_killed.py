@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from collecting.sweep import Killed, Step, Sweep
 from sealpipe_rehearsal.running_service import RunningService
-from support.collect_sweep import Killed, Step, Sweep
 from support.fake_github import FakeGitHub
 from support.fake_web import drop_after
 from support.job import Job

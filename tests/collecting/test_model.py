@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from collecting.playing import played
+from collecting.world import WORLDS, World
 from sealpipe.flows.collect import collection, poll
-from support.collect_playing import played
-from support.collect_world import WORLDS, World
 
 
 def run(worlds: int) -> Counter[str]:

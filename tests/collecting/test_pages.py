@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 import pytest
 
+from collecting.submitter import ask
 from sealpipe.flows.collect.result import Event
 from sealpipe.settings import COMMANDS
-from support.collecting import ask
 from support.job import Job
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

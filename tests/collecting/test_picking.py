@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collecting.submitter import ask, values
 from sealpipe import UsageError
 from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError, TooManySubmissionsError
 from sealpipe.flows.collect.options import PICK_RULES, check_pick, has_match, pick
 from sealpipe.flows.collect.result import OpenedSubmission
 from sealpipe.flows.store.targets import make_plain_name
-from support.collecting import ask, values
 from support.job import Job
 from support.requesting import Caller
 

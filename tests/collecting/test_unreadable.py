@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from collecting.submitter import Asked, ask, hands_out, hours, values
 from sealpipe.errors import UnreadableSubmissionError
 from sealpipe.flows.collect.options import CollectEachOptions
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64
 from sealpipe.wire.fields import Field
 from secure_requests.test_expiring import Proxied
-from support.collecting import Asked, ask, hands_out, hours, values
 from support.job import Job
 from support.requesting import PAIR, Caller
 

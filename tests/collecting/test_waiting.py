@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from collecting.submitter import Asked, Hours, ask, hours, on, values
 from sealpipe.errors import NoSubmissionError, PendingError, RetriesExhaustedError
 from sealpipe.flows.collect.options import CollectEachOptions, CollectOptions
 from sealpipe.flows.collect.result import Progress
@@ -16,7 +17,6 @@ from sealpipe_rehearsal.server import start
 from sealpipe_rehearsal.service.plans import PLANS, RateLimiter
 from secure_requests.test_expiring import Proxied
 from support import faulty
-from support.collecting import Asked, Hours, ask, hours, on, values
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, says
 from support.job import Job
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from delivery.sweep import Delivering
 from sealpipe_rehearsal.running_service import RunningService
-from support.delivery_sweep import Delivering
 from support.sweep import spread
 
 SHORT = 16

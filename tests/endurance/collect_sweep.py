@@ -8,7 +8,7 @@ a table of figures; ends with 1 where the promise broke.
 
     python tests/endurance/collect_sweep.py [--into file,vault] [--every-call | --requests]
 
-Of system calls those that read or change something (support/collect_sweep.py), with --every-call all, with --requests
+Of system calls those that read or change something (collecting/sweep.py), with --every-call all, with --requests
 none. Wants strace.
 """
 
@@ -27,11 +27,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from collecting.sweep import MATTER, Killed, Makes, Step, Sweep
 from plugins.aws.moto import moto
 from plugins.k8s.cluster import Cluster, emulator
 from sealpipe_rehearsal.server import start
 from support import places
-from support.collect_sweep import MATTER, Killed, Makes, Step, Sweep
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.openbao import dev_server

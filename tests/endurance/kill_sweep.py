@@ -25,8 +25,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from sealpipe_rehearsal.server import start
+from storing.rotating import Rotating
 from support.job import Job
-from support.rotating import Rotating
 from support.straced import Point, only
 from support.sweep import MATTER, Killed, Sweep
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from asking.sweep import KEYS, Asking
+from delivery.sweep import Delivering
 from sealpipe_rehearsal.server import start
-from support.asking_sweep import KEYS, Asking
-from support.delivery_sweep import Delivering
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.mutating import CHOSEN, CLIENT, DISCOVER, PACKAGE, RESULTS, TESTS, Mutant, mutants
+from rehearsal.mutating import CHOSEN, CLIENT, DISCOVER, PACKAGE, RESULTS, TESTS, Mutant, mutants
 
 
 def run(
@@ -41,7 +41,7 @@ def run(
         }
         named = {test.partition("::")[0] for mutant in chosen for test in mutant.tests(client=client)}
         paths = list(files) or sorted(str(TESTS / path) for path in named)
-        options = ["-n0", "-q", "-p", "support.mutating", "-p", "no:cacheprovider"]
+        options = ["-n0", "-q", "-p", "rehearsal.mutating", "-p", "no:cacheprovider"]
         words = [sys.executable, "-m", "pytest", *options, *paths]
         done = subprocess.run(words, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False)
         if not results.exists():

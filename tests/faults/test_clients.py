@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from faults.ahead import selected
 from faults.table import FINER, ROWS, Row
 from sealpipe import AsyncClient, Client, Field, errors
 from sealpipe.credential import Credential
@@ -21,7 +22,6 @@ from sealpipe.state.entry import Entry
 from sealpipe.state.outbox import Outbox
 from sealpipe_rehearsal.running_service import RunningService
 from support import front
-from support.ahead import selected
 from support.front import Front, Received
 from support.job import Job
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from faults.ahead import selected
 from faults.table import HTML, JSON, LASTING, LIMIT, PAGE
 from sealpipe import AsyncClient, Client, errors
 from sealpipe_rehearsal.running_service import RunningService
 from support import front
-from support.ahead import selected
 from support.front import Fault, Front, Received, envelope, passes, replaces, rewrites, says
 from support.job import Job
 from support.terminal import Done

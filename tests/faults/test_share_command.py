@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from faults.ahead import selected
 from faults.conftest import Lost
 from faults.table import ROWS, Row
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support import faulty, front
-from support.ahead import selected
 from support.faulty import Faulty
 from support.front import Front, Received, says
 from support.job import Job

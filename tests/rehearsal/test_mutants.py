@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from endurance.mutants import run, unnoticed
+from rehearsal.mutating import PACKAGE, Mutant, mutants
 from sealpipe_rehearsal.service import listing, openapi, plans, shares
-from support.mutating import PACKAGE, Mutant, mutants
 
 MUTANTS = mutants()
 

@@ -11,7 +11,7 @@ import pytest
 from sealpipe.api.models import Submissions
 from sealpipe.flows import Flow, Wait
 from sealpipe.flows.request import expire
-from support.rule_d import Schedule, played
+from secure_requests.rule_d import Schedule, played
 
 BLOCKS = 10
 A_BLOCK = 50

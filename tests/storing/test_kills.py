@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.rotating import FILE, Rotating
+from storing.rotating import FILE, Rotating
 from support.straced import HASH_SEED, Point, first, killing, only
 from support.sweep import MATTER, Sweep, spread
 

@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from plugins.test_ci import endpoint
 from sealpipe_rehearsal.running_service import RunningService
-from support.act import Repository
 from support.mailbox import PASSWORD, USER, Mailbox
 from support.openbao import Bao, dev_server
 from support.parts import ROOT
 from support.services import extended, one_service, service
+from workflows.act import Repository
 
 __all__ = ["endpoint", "extended", "one_service", "service"]
 

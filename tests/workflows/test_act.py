@@ -15,11 +15,11 @@ import pytest
 from sealpipe import Client
 from sealpipe_rehearsal.people import LinkRefusedError
 from sealpipe_rehearsal.running_service import RunningService
-from support.act import Ran, Repository
 from support.mailbox import Mailbox
 from support.openbao import Bao
 from support.parts import ROOT
 from support.terminal import addresses, opened
+from workflows.act import Ran, Repository
 
 Mail = tuple[dict[str, str], dict[str, str], dict[str, str]]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from support.act import OURS
 from support.parts import ROOT
+from workflows.act import OURS
 
 CI = ROOT / "docs/how-to/ci"
 COPIES = sorted((CI / "workflows").glob("*.yml"))

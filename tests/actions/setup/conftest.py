@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from actions.setup.setting_up import PARTS, SetUp, own_tool
 from support.parts import ROOT, missing
-from support.setting_up import PARTS, SetUp, own_tool
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from actions.setup.setting_up import SetUp, uv
 from support.parts import ROOT, missing, program
-from support.setting_up import SetUp, uv
 
 HERE = ROOT / "actions" / "_setup"
 LOCKS = sorted((HERE / "locks").glob("*.txt"))

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import sealpipe
+from actions.setup.setting_up import SetUp, uv
 from support.ready import readable
-from support.setting_up import SetUp, uv
 
 Make = Callable[..., SetUp]
 

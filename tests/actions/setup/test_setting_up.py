@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import sealpipe
+from actions.setup.setting_up import PARTS, Done, SetUp, uv
 from support.mounts import make_read_only, tmpfs
-from support.setting_up import PARTS, Done, SetUp, uv
 
 Make = Callable[..., SetUp]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from plugins.local import env_readers
 from sealpipe.testing import SinkContract
-from support import env_readers
 
 
 class TestFileSink(SinkContract):

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from plugins.fake_op_connect import fake_connect, made_id
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.source import Content
-from support.fake_op_connect import fake_connect, made_id
 
 TOKEN = "Canary-token-90aa"
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plugins.local import env_readers
+from plugins.local.putting import put
 from sealpipe.errors import UnsupportedError, WriteConflictError
-from support import env_readers
-from support.putting import put
 
 ORDINARY = """\
 # settings, don't touch

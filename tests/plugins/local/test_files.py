@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from plugins.local.putting import Putting, put
 from sealpipe.errors import (
     PluginError,
     ReferenceValueError,
@@ -28,7 +29,6 @@ from sealpipe.setup import create_file, replace_file
 from sealpipe.state import files
 from sealpipe_plugins.local.file_sinks import FileSink
 from support.mounts import fill, make_read_only, make_writable, tmpfs
-from support.putting import Putting, put
 
 MODES: tuple[Mode, ...] = ("create", "replace", "merge")
 BYTES = b"\x00\xff\r\n" * 3 + "ü '\"$(id)".encode()

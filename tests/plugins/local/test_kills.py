@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
+from plugins.local.putting import Putting, put
 from sealpipe.plugin import Mode
 from sealpipe.state.files import make_temporary_path
 from support.parts import ROOT
-from support.putting import Putting, put
 from support.straced import Point, failing, first, killing, only, points, tracing
 
 MATTER = (

@@ -203,7 +203,7 @@ class Cabinet(Sink):
 
 @hookimpl
 def sealpipe_sinks(register: Callable[[SinkInfo], None]) -> None:
-    register(SinkInfo("cabinet", "a cabinet", "support.collect_world:Cabinet"))
+    register(SinkInfo("cabinet", "a cabinet", "collecting.world:Cabinet"))
 
 
 def session() -> Session:

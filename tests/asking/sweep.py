@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from asking.seen import ASK, codes
 from sealpipe.state import receipt as receipts
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.running_service import RunningService
-from support.asking import ASK, codes
 from support.job import Job
 from support.straced import HASH_SEED, Point, killing, only, points, tracing
 from support.terminal import Done

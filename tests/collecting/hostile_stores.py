@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from collecting.hostile_expected import Batch
+from collecting.hostile_output import keeps_to_itself
+from collecting.hostile_world import World
 from plugins.aws.moto import moto
 from plugins.k8s.cluster import Cluster, emulator
 from sealpipe.errors import UnsupportedError
@@ -18,9 +21,6 @@ from support import places
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
 from support.hostile import PASSWORD, USER, Hostile, Row
-from support.hostile_expected import Batch
-from support.hostile_output import keeps_to_itself
-from support.hostile_world import World
 from support.openbao import dev_server
 from support.secret_service import secret_service
 

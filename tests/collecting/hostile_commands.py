@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from collecting.hostile_files import files_in
+from collecting.hostile_output import as_json, fields_in, harmless, keeps_to_itself
+from collecting.submitter import Asked, ask
 from sealpipe import ci_systems
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
-from support.collecting import Asked, ask
 from support.fake_commands import command, read_lines
 from support.fake_masker import Masker
 from support.hostile import CANARY, USER, Hostile, sealed
-from support.hostile_files import files_in
-from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself
 from support.job import Job
 from support.terminal import PATIENCE, SEALPIPE
 

@@ -16,6 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from collecting.hostile_expected import PROMPTS, WAYS, Batch, Take, anybodys, folder_of, taken
+from collecting.hostile_files import Watch, dotenv_says, files_in
+from collecting.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
 from sealpipe import Client
 from sealpipe.api import Operation, Response
 from sealpipe.cli import collect_report, render
@@ -27,9 +30,6 @@ from sealpipe.flows.collect.result import CollectResult, choose_worst_error
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import encoding, keys
 from support.hostile import CANARY, LABEL, Hostile, Row, sealed
-from support.hostile_expected import PROMPTS, WAYS, Batch, Take, anybodys, folder_of, taken
-from support.hostile_files import Watch, dotenv_says, files_in
-from support.hostile_output import as_json, fields_in, harmless, keeps_to_itself, shows, stream, umask
 
 _MARKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\.[0-9a-f]{12}|x\.[0-9a-f]{32}")
 _OUTSIDE_CI = Disclosure(None, is_allowed=True, is_print_given=False)

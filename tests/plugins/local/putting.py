@@ -1,4 +1,4 @@
-"""A process that stores something in a sink of this machine: `python -m support.putting SINK MODE`.
+"""A process that stores something in a sink of this machine: `python -m plugins.local.putting SINK MODE`.
 
 It stores once in the folder WARM, so that nothing is imported later; then it reads a line of JSON from stdin,
 `{"body": ..., "values": {...}}`, stores that, and says on stdout how it went.
@@ -23,7 +23,7 @@ from sealpipe.setup import create_file, replace_file
 from support.straced import HASH_SEED
 from support.terminal import PATIENCE
 
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parents[2]
 
 
 def put(name: str, body: str, values: Mapping[str, str | bytes], mode: Mode, **params: str) -> WriteResult:
@@ -46,7 +46,7 @@ class Putting:
     ) -> None:
         (place / warm).mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
-            [*under, sys.executable, "-m", "support.putting", name, mode],
+            [*under, sys.executable, "-m", "plugins.local.putting", name, mode],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

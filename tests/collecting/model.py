@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from collecting.world import GOOD, OURS, Item, World
 from sealpipe.wire.encoding import encode_base64url
-from support.collect_world import GOOD, OURS, Item, World
 
 TRIES = 5
 AT_ONCE = {"404": 6, "401": 3}

@@ -6,11 +6,11 @@ from collections import Counter
 from copy import copy
 from datetime import timedelta
 
+from collecting.model import Expected, expected
+from collecting.world import TARGET, World, open_cabinet, session
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectEachOptions
 from sealpipe.flows.collect.result import CollectResult, Progress
-from support.collect_model import Expected, expected
-from support.collect_world import TARGET, World, open_cabinet, session
 
 
 def played(world: World) -> Counter[str]:
