@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.starting import SEALPIPE, command
+from support.starting import SEALPIPE, must_be_whole, run
 from support.terminal import PATIENCE, Done, Terminal
 
 
@@ -26,10 +26,9 @@ def test_a_command_does_not_import_what_it_has_no_use_for(bare: Terminal, name: 
 
 def both(user: Terminal, *words: str, stdin: bytes = b"", **environ: str) -> Done:
     """What came of a command, the same whether it was started or forked."""
-    ways = (SEALPIPE, command(user.with_environ(environ)))
-    assert ways[0] != ways[1]
-    started, forked = (user.run([*way, *words], stdin=stdin, environ=environ) for way in ways)
-    assert forked == started
+    assert not must_be_whole(user.with_environ(environ))
+    started = user.run([*SEALPIPE, *words], stdin=stdin, environ=environ)
+    assert user.sealpipe(*words, stdin=stdin, **environ) == started
     return started
 
 
@@ -56,11 +55,9 @@ def test_a_forked_command_ends_by_the_signal_that_ends_it(bare: Terminal) -> Non
 
 def test_a_forked_command_is_killed_with_whoever_waits_for_it(bare: Terminal) -> None:
     begun = bare.here / "begun"
-    words = [*command(bare.environ), "rehearse", "sh", "-c", 'echo "$PPID" > begun.new; mv begun.new begun; sleep 5']
-    nothing = subprocess.DEVNULL
-    with subprocess.Popen(words, env=bare.environ, cwd=bare.here, stdout=nothing, stderr=nothing) as waiting:
-        until(begun.exists)
-        waiting.kill()
+    words = ["rehearse", "sh", "-c", 'echo "$PPID" > begun.new; mv begun.new begun; exec sleep 9']
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(words, stdin=b"", environ=bare.environ, cwd=bare.here, timeout=5)
     until(lambda: not Path(f"/proc/{begun.read_text().strip()}").exists())
 
 

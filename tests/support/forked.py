@@ -3,9 +3,8 @@
 A start costs 0.2 s of CPU, nearly all of it for imports, and the tests make thousands of commands. Whoever tests a
 start, watches it from outside or sends it signals starts it whole (`support.starting.SEALPIPE`).
 
-Three processes take part. `serve` imports, listens and forks; for each command it forks a keeper, whose one child is
-the command, and which kills it where nobody waits for it any longer. `call` is what a test starts in the command's
-stead: it hands over its streams, folder, environment and words, and ends as the command ended.
+Two processes take part beside the test's own: `serve` imports, listens, forks, and kills a command where nobody waits
+for it any longer. The test hands over streams, folder, environment and words itself (`support.starting.run`).
 """
 
 from __future__ import annotations
@@ -17,80 +16,78 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 
 UNLIKE = ("PYTHON", "LC_", "LD_", "OPENSSL")
 """Variables that count before a process can change them: with one of these it has to be a whole start."""
-
-
-def call(door: str, words: list[str]) -> None:
-    """Have it done, with all that is ours; end in its way."""
-    here = os.open(".", os.O_RDONLY)
-    umask = os.umask(0)
-    environ = [name + b"=" + value for name, value in os.environb.items()]
-    told = b"\0".join([b"%d" % umask, b"%d" % len(words), *map(os.fsencode, words), *environ])
-    with socket.socket(socket.AF_UNIX) as line:
-        line.connect(door)
-        socket.send_fds(line, [len(told).to_bytes(8, "big")], [0, 1, 2, here])
-        line.sendall(told)
-        # Ours would keep a pipe open that the command closes.
-        for stream in (0, 1, 2):
-            os.close(stream)
-        code = int.from_bytes(_exactly(line, 4), "big", signed=True)
-    if code < 0:
-        if -code != signal.SIGKILL:
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(code)
 
 
 def serve(door: str) -> None:
     """Listen until standard input ends. Returns in the process of a command, when everything is as it was called."""
     _import()
     gc.freeze()  # what is imported is not looked through again, in every process, until its very end
+    running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor that is readable when the process has ended
+    waiting: dict[socket.socket, int] = {}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{door}.new")
         listener.listen(64)
         os.rename(f"{door}.new", door)  # noqa: PTH104 - nothing is imported that no command imports
         while True:
-            ready, _, _ = select.select([listener, 0], [], [])
-            if listener not in ready:
+            ready, _, _ = select.select([listener, 0, *running, *waiting], [], [])
+            for ended in running.keys() & set(ready):
+                waiting.pop(running[ended][1], None)
+                _tell(ended, *running.pop(ended))
+            for line in waiting.keys() & set(ready):
+                os.kill(waiting.pop(line), signal.SIGKILL)  # whoever called is gone
+            if 0 in ready:
+                for process, _ in running.values():
+                    os.kill(process, signal.SIGKILL)
                 os._exit(0)
+            if listener not in ready:
+                continue
             line, _ = listener.accept()
-            if os.fork() == 0:
-                listener.close()
-                return _keep(line)
-            line.close()
-            _reap()
+            told, streams = _receive(line)
+            command = os.fork()
+            if command == 0:
+                for end in (line, *(each for _, each in running.values())):
+                    end.close()
+                for descriptor in running:
+                    os.close(descriptor)
+                break
+            for stream in streams:
+                os.close(stream)
+            running[os.pidfd_open(command)] = (command, line)
+            waiting[line] = command
+    _become(told, streams)
 
 
 def _import() -> None:
+    """Whatever of ours a command may import, which it does at different moments, and what that imports first."""
     from importlib import import_module
+    from pkgutil import walk_packages
 
+    import sealpipe
     from sealpipe.__main__ import block_modules
-    from sealpipe.cli import COMMANDS
 
     block_modules()
-    for place, _ in COMMANDS.values():
-        import_module(place.partition(":")[0])
-    import_module("sealpipe.client")
+    for module in walk_packages(sealpipe.__path__, "sealpipe."):
+        if not module.name.startswith(("sealpipe.testing", "sealpipe.__main__")):
+            import_module(module.name)
+    for name in ("cryptography.hazmat.primitives.ciphers.aead", "encodings.utf_8_sig", "importlib.metadata"):
+        import_module(name)
 
 
-def _keep(line: socket.socket) -> None:
-    """Fork the command and see to its end; returns in the command."""
+def _receive(line: socket.socket) -> tuple[list[bytes], list[int]]:
     head, streams, _, _ = socket.recv_fds(line, 8, 4)
     told = _exactly(line, int.from_bytes(head, "big")).split(b"\0")
-    command = os.fork()
-    if command == 0:
-        line.close()
-        return _become(told, streams)
-    for stream in (0, 1, 2, *streams):
-        os.close(stream)
-    ended = os.pidfd_open(command)
-    if ended not in select.select([ended, line], [], [])[0]:
-        os.kill(command, signal.SIGKILL)  # whoever called was killed
-    code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-    line.sendall(code.to_bytes(4, "big", signed=True))
-    os._exit(0)
+    return told, streams
+
+
+def _tell(ended: int, process: int, line: socket.socket) -> None:
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    os.close(ended)
+    with line, suppress(OSError):
+        line.sendall(code.to_bytes(4, "big", signed=True))
 
 
 def _become(told: list[bytes], streams: list[int]) -> None:
@@ -112,14 +109,6 @@ def _become(told: list[bytes], streams: list[int]) -> None:
     sys.path[0] = os.getcwd()  # noqa: PTH109 - as `python -m` has it
 
 
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
-    except ChildProcessError:
-        return
-
-
 def _exactly(line: socket.socket, length: int) -> bytes:
     found = b""
     while len(found) < length:
@@ -130,10 +119,28 @@ def _exactly(line: socket.socket, length: int) -> bytes:
     return found
 
 
+def _leave(code: object) -> None:
+    """End as Python ends, but for what it clears of its own memory, which takes longer than most commands."""
+    import atexit
+    import threading
+
+    threading._shutdown()  # type: ignore[attr-defined]  # it waits for threads
+    atexit._run_exitfuncs()
+    if isinstance(code, int) or code is None:
+        with suppress(OSError, ValueError):  # Python itself has more to say of a stream that takes nothing
+            for stream in (sys.stdout, sys.stderr):
+                if stream:
+                    stream.flush()
+            os._exit((code or 0) & 0xFF)
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "call":
-        call(sys.argv[2], sys.argv[3:])
-    serve(sys.argv[2])
+    serve(sys.argv[1])
     from sealpipe.__main__ import main
 
-    main()
+    try:
+        main()
+        _leave(0)
+    except SystemExit as end:
+        _leave(end.code)
+        raise

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.starting import LANG, SEALPIPE, command
+from support import starting
+from support.starting import LANG, SEALPIPE
 
 ABROAD = {"SEALPIPE_LINK_BASE_URL": "https://share.example"}
 """Links that are no rehearsal's."""
@@ -27,6 +28,10 @@ class Done:
     code: int
     out: str
     err: str
+
+    @classmethod
+    def of(cls, process: subprocess.CompletedProcess[bytes]) -> Done:
+        return cls(process.returncode, process.stdout.decode(), process.stderr.decode())
 
     @property
     def json(self) -> Any:
@@ -89,7 +94,7 @@ class Terminal:
             timeout=PATIENCE,
             check=False,
         )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Done.of(done)
 
     def start(self, *words: str, environ: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
         """Start `sealpipe WORDS`, its streams to be read as it runs."""
@@ -105,7 +110,10 @@ class Terminal:
 
     def sealpipe(self, *words: str, stdin: str | bytes = b"", **environ: str | None) -> Done:
         """Run `sealpipe WORDS` to its end; keyword arguments change the environment, None takes a name away."""
-        return self.run([*command(self.with_environ(environ)), *words], stdin=stdin, environ=environ)
+        typed = stdin.encode() if isinstance(stdin, str) else stdin
+        return Done.of(
+            starting.run(words, stdin=typed, environ=self.with_environ(environ), cwd=self.here, timeout=PATIENCE)
+        )
 
     def file(self, name: str, content: str | bytes, mode: int = 0o600) -> Path:
         """A file in the working directory (or wherever an absolute name says)."""
