@@ -12,7 +12,7 @@ from sealpipe.errors import UsageError
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
-from sealpipe.http.network import ServiceNetwork
+from sealpipe.http import ServiceNetwork
 
 T = TypeVar("T")
 

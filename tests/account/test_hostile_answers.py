@@ -11,8 +11,8 @@ import pytest
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.api.refusals import make_service_error
 from sealpipe.credential import Credential
+from sealpipe.http import Redactor
 from sealpipe.http.exchange import ResponseBuffer
-from sealpipe.http.network import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.ci_logs import commands
 from support.faulty import Fault, Faulty, envelope, says

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sealpipe import Client, SealpipeError
 from sealpipe.api import Failure, Response
 from sealpipe.credential import Credential
-from sealpipe.http.network import Redactor
+from sealpipe.http import Redactor
 from sealpipe_rehearsal.control_client import mint
 from support.faulty import Exchange, Fault, Faulty, echoes, message
 from support.terminal import Terminal

@@ -15,7 +15,7 @@ from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.collect.result import CollectResult, OnProgress
 from sealpipe.flows.session import Session
-from sealpipe.http.network import ServiceNetwork
+from sealpipe.http import ServiceNetwork
 from sealpipe.state.receipt import Receipt
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url

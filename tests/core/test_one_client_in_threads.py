@@ -9,7 +9,7 @@ import pytest
 
 import sealpipe.driver
 from sealpipe import Client, SealpipeError
-from sealpipe.http.network import ServiceNetwork
+from sealpipe.http import ServiceNetwork
 from sealpipe_rehearsal.control_client import mint
 
 THREADS = 4

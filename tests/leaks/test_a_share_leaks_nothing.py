@@ -317,19 +317,19 @@ LEAKING = {
     "a part of the passcode in a file": 'open("log", "w").write(open("passcode").read()[4:14])',
     "the environment, handed to a program": 'os.spawnlp(os.P_WAIT, "true", "true")',
     "the auth part, in another header": """
-wrapped = sealpipe.http.network.build_request
+wrapped = sealpipe.http.build_request
 def request(session, *rest):
     made = wrapped(session, *rest)
     made.headers.append((b"x-debug", session.credential.auth_secret.reveal_bytes()))
     return made
-sealpipe.http.network.build_request = request""",
+sealpipe.http.build_request = request""",
     "the custody part, in the URL": """
-wrapped = sealpipe.http.network.build_request
+wrapped = sealpipe.http.build_request
 def request(session, operation, *rest):
     made = wrapped(session, operation, *rest)
     made.url.target += b"?k=" + session.credential.custody_secret.reveal_bytes()
     return made
-sealpipe.http.network.build_request = request""",
+sealpipe.http.build_request = request""",
     "the content key, in a header": """
 wrapped = sealpipe.api.shares.create
 def create(body, key):
@@ -349,7 +349,7 @@ def told(share):
     print(share.link.reveal(), file=sys.stderr)
 sealpipe.cli.deliver.announce = told""",
 }
-IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.render, sealpipe.http.network\n"
+IMPORTS = "import base64, sys, sealpipe.api.shares, sealpipe.cli.deliver, sealpipe.cli.render, sealpipe.http\n"
 
 
 @pytest.mark.parametrize("name", LEAKING)

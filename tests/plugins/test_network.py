@@ -17,7 +17,7 @@ import pytest
 import trustme
 
 from sealpipe.errors import NotConfiguredError
-from sealpipe.http.addresses import make_pool_proxy
+from sealpipe.http import make_pool_proxy
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.http.tls import make_tls_context
 from sealpipe.registry import Registry

@@ -1,4 +1,4 @@
-"""The network for asyncio: as its twin in `network`, with awaits."""
+"""The network for asyncio: `sealpipe.http.ServiceNetwork` with awaits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 
 from sealpipe.api import Failure, Operation, Response
-from sealpipe.http.addresses import describe_not_loopback
-from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure, make_pool_options
-from sealpipe.http.network import Redactor, silence_httpcore
+from sealpipe.http import Redactor, make_pool_options, silence_httpcore
+from sealpipe.http.connections import describe_not_loopback
+from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
 from sealpipe.loopback import is_loopback
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
 REFUSAL_DELAY = 0.2
-"""Seconds that the whole has more than each phase: where a phase times out first, httpcore closes its socket."""
+"""Seconds that the whole call gets beyond each phase: if a phase times out first, httpcore closes its socket."""
 
 
 class AsyncServiceNetwork:
@@ -33,7 +33,7 @@ class AsyncServiceNetwork:
         self._pool = self._new_pool()
 
     async def send(self, operation: Operation[Any], timeout: float) -> Response | Failure:
-        """Send once, and return what came back within `timeout` seconds."""
+        """Send the operation once, and return what came back within `timeout` seconds."""
         end = time.monotonic() + timeout
         ticket = Ticket()
         for seconds in self._limiter.iterate_delays(ticket, end):
@@ -86,7 +86,7 @@ class AsyncServiceNetwork:
 
 
 class _LoopbackBackend(httpcore.AnyIOBackend):
-    """Connects to this machine only, whatever address a name has."""
+    """Connects to this machine only, whatever address a name resolves to."""
 
     async def connect_tcp(self, host: str, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
         stream = await super().connect_tcp(host, *args, **options)

@@ -1,8 +1,7 @@
-"""One operation on the network, for code that blocks and for asyncio. Nothing here knows the service's meaning."""
+"""One HTTP exchange: its request, its response and its failures, for blocking code and asyncio alike."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,42 +13,30 @@ from sealpipe import __version__
 from sealpipe.api import Failure, Operation, Response
 from sealpipe.api.refusals import escape_text
 from sealpipe.errors import UsageError
-from sealpipe.http.addresses import find_proxy, make_pool_proxy
 from sealpipe.secret_scan import CustodyGate, credential_leak_error
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session
 
 CHUNK_SIZE = 256 * 1024
-"""Bytes of a body that are handed to the socket at a time: each send copies what is left of its piece."""
+"""Bytes of a body that are passed to the socket at a time: each send copies the rest of its piece."""
 MAX_TARGET_LENGTH = 64 * 1024
-"""Bytes of an address."""
+"""Bytes of a request's path and query."""
 
 _HEADER = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?")
-"""A header's value as RFC 9110 has it (5.5): h11 and servers refuse anything else."""
+"""A header's value (RFC 9110, 5.5): h11 and servers refuse anything else."""
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
-
-
-def make_pool_options(session: Session) -> dict[str, Any]:
-    """Options of a connection pool to the service. Certificates are read only where TLS is spoken."""
-    options: dict[str, Any] = {"max_connections": 10, "http1": True, "http2": False}
-    if session.base_url.startswith("https://"):
-        from sealpipe.http.tls import make_tls_context
-
-        options["ssl_context"] = make_tls_context(os.environ, session.ca_file)
-    options["proxy"] = make_pool_proxy(find_proxy(session.base_url), options.get("ssl_context"))
-    return options
 
 
 def build_request(session: Session, operation: Operation[Any], timeout: float, trace: Any) -> httpcore.Request:
     """Build the request of an operation. httpcore calls `trace` at every step.
 
-    Raises UsageError where HTTP cannot carry it, or where it holds the custody secret.
+    Raises UsageError if HTTP cannot carry the request, or if it contains the custody secret.
     """
     try:
         request = _make_request(session, operation, timeout, trace)
     except (ValueError, TypeError):
-        request = None  # the error's text may hold anything, and must not become a context
+        request = None  # the error's text may contain a secret, and must not become our error's context
     if (
         request is None
         or len(request.url.target) > MAX_TARGET_LENGTH
@@ -111,7 +98,7 @@ def _make_host_header(url: httpcore.URL) -> str:
 
 
 class _HiddenBytes(bytes):
-    """A header's value that no repr shows: httpcore keeps headers as a plain list."""
+    """A header's value that no repr shows: httpcore stores headers in a plain list."""
 
     def __repr__(self) -> str:
         return "b'[hidden]'"
@@ -120,7 +107,7 @@ class _HiddenBytes(bytes):
 
 
 class Body:
-    """A request's body in pieces, each copied once."""
+    """A request's body in pieces, each copied once: httpx and httpcore would copy it whole at every send."""
 
     def __init__(self, content: bytes | bytearray) -> None:
         self._content = content
@@ -143,10 +130,10 @@ def check_request(
     body: bytes | bytearray | None,
     login_header: bytes = b"",
 ) -> None:
-    """Check a finished request before any of it leaves; `login` names the header that may hold the auth secret.
+    """Check a finished request before any of it is sent. `login_header` names the one that may hold the auth secret.
 
-    Raises UsageError where it holds a secret of our credential. Every request passes here: the body as a whole, even
-    where it is sent in pieces.
+    Raises UsageError if it contains another secret of our credential. Every request passes this check, with its body
+    as a whole, even if the body is sent in pieces.
     """
     gate.check("the address", host, target)
     for name, value in headers:
@@ -157,20 +144,20 @@ def check_request(
 
 
 class SendWatch:
-    """Notes whether any byte of our request may have left: before that, a failure is provably harmless."""
+    """Records whether any byte of our request may have been sent: before that, a failure provably changed nothing."""
 
     def __init__(self) -> None:
         self.has_sent = False
 
     def note(self, event: str, info: dict[str, Any]) -> None:
-        """Take note of a step of httpcore's."""
+        """Record a step of httpcore's."""
         sending = event.endswith("send_request_headers.started")
         if sending and getattr(info.get("request"), "method", b"") != b"CONNECT":
             self.has_sent = True
 
 
 class ResponseBuffer:
-    """Collects an answer, up to the operation's limit, or until it is complete."""
+    """Collects a response up to the operation's limit, or until it is complete."""
 
     def __init__(self, response: httpcore.Response, operation: Operation[Any]) -> None:
         self._status = response.status
@@ -183,7 +170,7 @@ class ResponseBuffer:
         self._flaw = "" if encoding == "identity" else "is encoded, though that was not asked for"
 
     def add(self, piece: bytes) -> bool:
-        """Add a piece; True where nothing more is wanted."""
+        """Add a piece of the body. Returns True if no more is needed."""
         self._body += piece
         if len(self._body) > self._limit:
             self._flaw = f"has more than {self._limit} bytes"
@@ -192,11 +179,11 @@ class ResponseBuffer:
         )
 
     def to_response(self) -> Response:
-        """Return what came back, as a value."""
+        """Return the collected response."""
         return self._make_response(b"" if self._flaw else bytes(self._body))
 
     def _ends_response(self, is_complete: Callable[[Response], bool], added: int) -> bool:
-        """Whether an event that has just ended completes it. Each is checked once, however small the pieces are."""
+        """Whether an event that just ended completes the response. Each is checked once, however small the pieces."""
         begin = max(self._checked_length, len(self._body) - added - 3)
         ends = [blank.end() for blank in _BLANK_LINE.finditer(self._body, begin)]
         if not ends:
@@ -210,7 +197,7 @@ class ResponseBuffer:
 
 
 def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by name in lower case; one that is repeated is joined by commas (RFC 9110, 5.3)."""
+    """Return headers by lower-case name; the values of a repeated one are joined by commas (RFC 9110, 5.3)."""
     headers: dict[str, str] = {}
     for name, value in raw:
         key = name.decode("latin-1").lower()
@@ -223,7 +210,7 @@ def _decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def describe_failure(error: Exception, watch: SendWatch) -> Failure | None:
-    """Return what an exception of the transport means; None for one that does not come from the network."""
+    """Return the failure that an exception of the transport means; None if it does not come from the network."""
     for kinds, describe in _DESCRIPTIONS:
         if isinstance(error, kinds):
             return Failure(watch.has_sent, describe(error))

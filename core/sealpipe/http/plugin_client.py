@@ -15,10 +15,9 @@ import httpx
 
 from sealpipe import __version__
 from sealpipe.errors import UsageError
-from sealpipe.http.addresses import make_pool_proxy, refuse_cleartext
-from sealpipe.http.deadline import EXCHANGE_DEADLINE, DeadlineBackend
+from sealpipe.http import make_pool_proxy, silence_httpcore
+from sealpipe.http.connections import EXCHANGE_DEADLINE, DeadlineBackend, refuse_cleartext
 from sealpipe.http.exchange import check_request
-from sealpipe.http.network import silence_httpcore
 from sealpipe.http.sockets import make_access_denied_error
 from sealpipe.secret_scan import CustodyGate
 
@@ -31,11 +30,11 @@ def make_plugin_client(
     deadline: float,
     gate: CustodyGate,
 ) -> httpx.Client:
-    """Make a client; `context` is called when a connection is first made, `proxy` for every address.
+    """Make a client. `context` is called for the first connection, `proxy` for every URL.
 
-    `proxy_context` is for the way to an https:// proxy, which gets no backend's certificate and is not trusted by one.
-    `timeout` is in seconds, for each step of a call; `deadline` for a request and all of its answer. A request that
-    `gate` stops ends with AccessDeniedError, and is not sent.
+    `proxy_context` is for TLS to an https:// proxy: that gets no backend's client certificate, and no backend's CA is
+    trusted for it. `timeout` is in seconds for each step of a call, `deadline` in seconds for a request with its whole
+    response. A request that `gate` stops raises AccessDeniedError and is not sent.
     """
     transport = _Transport(context, proxy_context, proxy, deadline, gate)
     client = httpx.Client(
@@ -45,7 +44,7 @@ def make_plugin_client(
         timeout=timeout,
         headers={"user-agent": f"sealpipe/{__version__}"},
     )
-    weakref.finalize(client, transport.close)  # plugins have no end of their own
+    weakref.finalize(client, transport.close)  # plugins need not close it
     return client
 
 
@@ -82,7 +81,7 @@ class _Transport(httpx.BaseTransport):
             response.status,
             headers=response.headers,
             stream=_ResponseBody(response, request, end),
-            # httpx logs the reason, which may be anything; without one it has the status's usual one.
+            # httpx logs the reason phrase, which may be anything; without it, it uses the status's standard one.
             extensions={name: value for name, value in response.extensions.items() if name != "reason_phrase"},
         )
 
@@ -117,7 +116,7 @@ class _Transport(httpx.BaseTransport):
         with self._lock:
             if proxy not in self._pools:
                 self._pools[proxy] = httpcore.ConnectionPool(
-                    # On the way to a proxy there is no TLS yet; all else without it has to be this machine.
+                    # A connection to a proxy begins without TLS; any other without TLS must be to this machine.
                     network_backend=DeadlineBackend(EXCHANGE_DEADLINE, None if proxy else _check_plain),
                     ssl_context=self._context(),
                     proxy=make_pool_proxy(proxy, self._proxy_context() if _is_tls_proxy(proxy) else None),
@@ -137,7 +136,7 @@ def _check_plain(address: str) -> None:
 
 
 class _ResponseBody(httpx.SyncByteStream):
-    """The body of a response: it has the same deadline as its head."""
+    """The body of a response, under the same deadline as its headers."""
 
     def __init__(self, response: httpcore.Response, request: httpx.Request, end: float) -> None:
         self._response = response
@@ -169,7 +168,7 @@ _ERRORS: Final = {
 
 @contextmanager
 def _translate_errors(request: httpx.Request) -> Iterator[None]:
-    """httpcore's exceptions as httpx's, which plugins know: they have the same names."""
+    """Raise httpcore's exceptions as httpx's of the same name, which plugins know."""
     try:
         yield
     except tuple(_ERRORS) as error:

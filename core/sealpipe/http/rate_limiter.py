@@ -1,8 +1,8 @@
-"""The rate limiter: a 429 makes the whole client wait; afterwards its requests leave one by one.
+"""The rate limiter: a 429 makes the whole client wait; afterwards its requests are sent one by one.
 
-The service does not tell its rate. Until the first 429 nothing is delayed. From then on a token bucket with room for
-one token lets requests go: slower at every further 429, a little faster after every other answer, until it no longer
-limits anything.
+The service does not announce its rate limit. Until the first 429 nothing is delayed. From then on a token bucket of
+size one spaces the requests: further apart after every 429, slightly closer after every other response, until it no
+longer limits anything.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from sealpipe.api import Failure, Response
 from sealpipe.api.refusals import parse_retry_after
 
 MAX_RETRY_AFTER = 300.0
-"""Seconds that a Retry-After holds at most: an absurd one must not end a client for good."""
+"""Upper bound for a Retry-After, in seconds: an absurd value must not block a client for good."""
 MINUTE = 60.0
 MIN_RATE, MIN_FIRST_RATE, MAX_RATE = 0.5, 1.0, 100.0
-"""Requests a second: the rate never falls below the first, begins with the second or more, ends above the third."""
+"""Requests per second: the lowest rate, the lowest rate to start with, the rate above which nothing is limited."""
 SLOWDOWN, SPEEDUP = 0.7, 1.02
 IDLE_RESET = 120.0
-"""Seconds after which a bucket of the service is full again: its burst is twice what a minute fills in."""
+"""Seconds after which the service's own bucket is full again: its burst is two minutes' worth of requests."""
 
 MAX_SLEEP = 1.0
-"""Seconds to sleep at most before asking again: others may have gone, or got faster, meanwhile."""
+"""Seconds to sleep at most before checking again: requests ahead may have left, or the rate gone up, meanwhile."""
 
 RESERVED_SECONDS = 2.0
-"""Seconds that a request keeps for itself, or a quarter of its time: one that left at the very end would have no
-answer, and what had provably not happened would be unknown."""
+"""Seconds reserved for the request itself (or a quarter of its time): sent at the very end it would get no response,
+and a call that had provably not happened would have an unknown outcome."""
 
 
 def refuse_delay(delay: float, remaining: float) -> Failure | None:
-    """Return the failure of a call that may not leave in time: `delay` of the `remaining` seconds. None: it may."""
+    """Return the failure of a call whose `delay` leaves too few of the `remaining` seconds; None if it fits."""
     if delay < remaining - min(RESERVED_SECONDS, remaining / 4):
         return None
     return Failure(
@@ -43,19 +43,22 @@ def refuse_delay(delay: float, remaining: float) -> Failure | None:
 
 
 class Ticket:
-    """A request that wants to leave."""
+    """A request that waits to be sent."""
 
     __slots__ = ("refusal", "sent_at")
 
     def __init__(self) -> None:
         self.sent_at = 0.0
-        """When it left."""
+        """When it was sent, in seconds of the limiter's clock."""
         self.refusal: Failure | None = None
-        """Why it does not leave at all."""
+        """Why it is not sent at all; None otherwise."""
 
 
 class RateLimiter:
-    """Who may leave when, shared by every call of one client: first come, first served. Seconds, monotonic clock."""
+    """Decides when a request may be sent, for all calls of one client: first come, first served.
+
+    `clock` returns seconds that never go backwards.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -64,10 +67,10 @@ class RateLimiter:
         self._not_before = 0.0
         self._rate: float | None = None
         self._last_sent_at = self._slowed_at = clock()
-        self._recent_count = 0.0  # how many left lately: each counts a little less with every second
+        self._recent_count = 0.0  # requests sent lately: each counts a little less with every second
 
     def iterate_delays(self, ticket: Ticket, end: float) -> Iterator[float]:
-        """Yield the seconds to sleep before a request leaves; its `refusal` says that it cannot leave before `end`."""
+        """Yield the seconds to sleep before a request is sent. Sets its `refusal` if that cannot be before `end`."""
         try:
             while delay := self.reserve(ticket):
                 ticket.refusal = refuse_delay(delay, end - self._clock())
@@ -78,7 +81,7 @@ class RateLimiter:
             self.cancel(ticket)
 
     def reserve(self, ticket: Ticket) -> float:
-        """Return 0.0 where the request leaves now; else the seconds after which to ask again."""
+        """Return 0.0 if the request may be sent now, else the seconds after which to check again."""
         with self._lock:
             now = self._clock()
             delay = self._compute_delay(ticket, now)
@@ -90,13 +93,13 @@ class RateLimiter:
             return delay
 
     def cancel(self, ticket: Ticket) -> None:
-        """Take a request back that does not want to leave any more."""
+        """Take back a request that is no longer to be sent."""
         if self._waiting:
             with self._lock:
                 self._remove(ticket)
 
     def record(self, ticket: Ticket, result: Response | Failure) -> None:
-        """Learn from what came back for a request that left."""
+        """Adjust the rate to the result of a request that was sent."""
         if not isinstance(result, Response) or (result.status != 429 and self._rate is None):
             return
         with self._lock:
@@ -123,9 +126,9 @@ class RateLimiter:
         if seconds is not None:
             self._not_before = max(self._not_before, now + min(seconds, MAX_RETRY_AFTER))
         if self._rate is None:
-            # What left in the last minute is about the burst, and that is twice the rate a minute (Limits).
+            # The requests of the last minute are about the burst: twice the rate a minute (specification: Limits).
             self._rate = max(MIN_FIRST_RATE, self._recent_count / 2.0 / MINUTE)
-        elif ticket.sent_at > self._slowed_at:  # one that left before we slowed down tells nothing new
+        elif ticket.sent_at > self._slowed_at:  # a request sent before we slowed down says nothing new
             self._rate = max(MIN_RATE, self._rate * SLOWDOWN)
         else:
             return

@@ -1,22 +1,25 @@
 """Sockets that keep a wall-clock deadline and send no credential, for plugins that speak a protocol themselves.
 
-An exchange begins with the connection, and again with what is written after something was read: a peer that drips is
-late, and a connection that is kept for the next call is not. Where the plugin says how long the whole may take
-(`Network.exchange`), that holds.
+An exchange begins with the connection, and again with the first write after a read: a peer that drips runs into the
+deadline, a connection that is kept for the next call does not. The deadline of `Network.exchange` applies as well.
 
-What leaves passes the custody gate before it is written, together with the end of what was written before it.
+Data passes the custody gate before it is written, together with the end of the data written before it.
 """
 
 from __future__ import annotations
 
+import base64
 import math
+import re
 import socket
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from sealpipe.errors import AccessDeniedError, UsageError
-from sealpipe.http.deadline import EXCHANGE_DEADLINE
+from sealpipe.errors import AccessDeniedError, SettingError, UsageError
+from sealpipe.http.connections import EXCHANGE_DEADLINE, refuse_cleartext, resolve_host
 from sealpipe.secret_scan import OVERLAP, CustodyGate
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ else:
 
 class _Bounded(_Base):
     gate: CustodyGate | None = None
-    """What is written has to pass it. None: nothing is looked at."""
+    """Checks what is written; None for no check."""
 
     _tail = b""
     _is_checked = False
@@ -37,7 +40,7 @@ class _Bounded(_Base):
     _has_received = False
 
     def set_deadline(self, seconds: float, step: float | None) -> None:
-        """From now on: `seconds` for an exchange, `step` for each read and write of it."""
+        """Allow `seconds` for each exchange from now on, and `step` seconds for each read and write."""
         self._seconds, self._step, self._end, self._has_received = (
             seconds,
             step,
@@ -73,14 +76,14 @@ class _Bounded(_Base):
     def sendall(self, *args: Any) -> None:
         self._check_outgoing(args[0])
         self._apply_deadline(writes=True)
-        self._is_checked = True  # with TLS it is `send` that writes, piece by piece
+        self._is_checked = True  # with TLS, `sendall` calls `send` for each piece
         try:
             super().sendall(*args)
         finally:
             self._is_checked = False
 
     def _check_outgoing(self, data: Any) -> None:
-        """Let the gate see what is about to be written: AccessDeniedError, and nothing of it is."""
+        """Have the gate check data before it is written. Raises AccessDeniedError."""
         if self.gate is None:
             return
         piece = bytes(data) if self._has_received else self._tail + bytes(data)
@@ -97,7 +100,7 @@ class _Bounded(_Base):
         return str(getattr(self, "server_hostname", None) or self.getpeername()[0])
 
     def _apply_deadline(self, *, writes: bool = False) -> None:
-        """Let the next step take what is left. Raises TimeoutError."""
+        """Set the next step's timeout to the time that is left. Raises TimeoutError."""
         now = time.monotonic()
         if writes and self._has_received and self._seconds is not None:
             self._has_received, self._end = False, now + self._seconds
@@ -111,20 +114,20 @@ class _Bounded(_Base):
 
 
 class BoundedSocket(_Bounded, socket.socket):
-    """Without TLS."""
+    """A socket without TLS."""
 
 
 class BoundedTls(_Bounded, ssl.SSLSocket):
-    """With TLS. A context makes it where it is named as its `sslsocket_class`."""
+    """A socket with TLS. Contexts make it if it is their `sslsocket_class`."""
 
     def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 - its signature
-        """As one step, however many reads it has."""
+        """Do the handshake as one step, however many reads it takes."""
         self._apply_deadline()
         super().do_handshake(block)
 
 
 def make_guarded_tls(custody_gate: CustodyGate) -> type[BoundedTls]:
-    """The class of sockets for a context that somebody else turns TLS on with."""
+    """Return a socket class for a context that a library uses to start TLS itself."""
 
     class Guarded(BoundedTls):
         gate = custody_gate
@@ -133,16 +136,147 @@ def make_guarded_tls(custody_gate: CustodyGate) -> type[BoundedTls]:
 
 
 def make_access_denied_error(host: str, error: UsageError) -> AccessDeniedError:
-    """What the gate says, in a plugin's own words: any other error is told by its type only."""
+    """Return the gate's error as a plugin's: of any other error, users see only the type."""
     return AccessDeniedError(f"the data for {host}: {error.message}", remedy=error.remedy)
 
 
 def bound_socket(plain: socket.socket) -> BoundedSocket:
-    """The same connection, bound."""
+    """Return the connection as a BoundedSocket; `plain` is detached."""
     return BoundedSocket(plain.family, plain.type, plain.proto, plain.detach())
 
 
 def wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
-    """TLS over a connection."""
+    """Start TLS over a connection."""
     context.sslsocket_class = BoundedTls
     return context.wrap_socket(plain, server_hostname=host)
+
+
+def connect_host(host: str, port: int, get_remaining: Callable[[], float]) -> socket.socket:
+    """Connect over TCP to the first address that accepts. `get_remaining` returns the seconds left for the next step.
+
+    Raises OSError, and TimeoutError if `get_remaining` does.
+    """
+    first_error = OSError("the name has no address")
+    for family, kind, protocol, _, address in resolve_host(host, port, get_remaining()):
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(get_remaining())
+            connection.connect(address)
+            return connection
+        except OSError as error:
+            connection.close()
+            first_error = error
+        except BaseException:
+            connection.close()
+            raise
+    raise first_error
+
+
+_PORTS: Final = {"https": 443, "http": 80}
+_OTHER_PROTOCOLS: Final = ("tcp", "tls")
+"""Schemes of protocols that no HTTP proxy takes."""
+_MAX_PROXY_RESPONSE: Final = 64 * 1024
+"""Bytes."""
+
+
+class ProxyError(OSError):
+    """The proxy refused to connect. The text is the status of its response."""
+
+
+def connect(
+    url: str,
+    context: Callable[[], ssl.SSLContext],
+    proxy: str | None,
+    timeout: float,
+    deadline: float,
+    gate: CustodyGate | None = None,
+) -> socket.socket:
+    """Return a socket to a URL's host, with TLS for https:// and tls://.
+
+    `timeout` is in seconds for each step, `deadline` in seconds for each exchange. `context` is called only for TLS.
+    http:// is for this machine only; tcp:// is for protocols that start TLS themselves. Writing what `gate` stops
+    raises AccessDeniedError. Raises OSError, SettingError for an https:// proxy, and NotConfiguredError for http:// to
+    another machine.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in _OTHER_PROTOCOLS:
+        refuse_cleartext(parts.scheme, parts.hostname or "")
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    with EXCHANGE_DEADLINE.hold_until(EXCHANGE_DEADLINE.compute_end(deadline)):
+        proxy_url = urlsplit(proxy) if proxy is not None and parts.scheme not in _OTHER_PROTOCOLS else None
+        connection = (
+            _connect_directly(host, port, timeout, deadline)
+            if proxy_url is None
+            else _connect_through_proxy(proxy_url, host, port, timeout, deadline)
+        )
+        connection.gate = gate
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if parts.scheme not in ("https", "tls"):
+                if parts.scheme == "http":
+                    refuse_cleartext("http", connection.getpeername()[0])  # a name may resolve to another machine
+                return connection
+            secure = wrap_tls(connection, context(), host)
+            if isinstance(secure, BoundedTls):
+                secure.set_deadline(deadline, timeout)
+                secure.gate = gate
+            return secure
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _connect_directly(host: str, port: int, timeout: float, deadline: float) -> BoundedSocket:
+    connection = bound_socket(connect_host(host, port, lambda: _get_remaining(timeout)))
+    connection.set_deadline(deadline, timeout)
+    return connection
+
+
+def _get_remaining(timeout: float) -> float:
+    remaining = timeout if EXCHANGE_DEADLINE.at is None else min(timeout, EXCHANGE_DEADLINE.at - time.monotonic())
+    if remaining <= 0:
+        raise TimeoutError("the exchange took longer than its deadline")
+    return remaining
+
+
+def _connect_through_proxy(
+    proxy_url: SplitResult, host: str, port: int, timeout: float, deadline: float
+) -> BoundedSocket:
+    if proxy_url.scheme != "http" or proxy_url.hostname is None:
+        raise SettingError(
+            "this backend's connection does not support a proxy over TLS",
+            remedy="set HTTPS_PROXY to http://..., or add the backend's host to NO_PROXY",
+        )
+    connection = _connect_directly(proxy_url.hostname, proxy_url.port or 80, timeout, deadline)
+    try:
+        authority = f"[{host}]:{port}" if ":" in host else f"{host.encode('idna').decode('ascii')}:{port}"
+        head = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}", *_make_login_header(proxy_url)]
+        connection.sendall("\r\n".join([*head, "", ""]).encode("ascii"))
+        status = _read_status(connection)
+        if not 200 <= status < 300:
+            raise ProxyError(str(status))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _read_status(connection: socket.socket) -> int:
+    """Read a proxy's response to the end of its headers and no further, and return its status."""
+    head = bytearray()
+    while not head.endswith((b"\r\n\r\n", b"\n\n")):
+        byte = connection.recv(1)
+        if not byte or len(head) > _MAX_PROXY_RESPONSE:
+            raise OSError("the proxy closed the connection")
+        head += byte
+    match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\n)", head)
+    if match is None:
+        raise OSError("the proxy's response is not HTTP")
+    return int(match[1])
+
+
+def _make_login_header(proxy_url: SplitResult) -> list[str]:
+    if proxy_url.username is None:
+        return []
+    credentials = f"{unquote(proxy_url.username)}:{unquote(proxy_url.password or '')}"
+    return ["Proxy-Authorization: Basic " + base64.b64encode(credentials.encode()).decode()]

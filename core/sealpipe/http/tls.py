@@ -1,4 +1,4 @@
-"""What TLS trusts: the system's certificates, those of the CA file, and what a backend sets."""
+"""TLS contexts: they trust the system's certificates, those of the CA file, and what a backend's settings name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sealpipe.errors import SettingError
 
 
 def make_tls_context(environ: Mapping[str, str], *ca_files: Path | None) -> ssl.SSLContext:
-    """Make a context that checks certificates and names: trusts the system's and those of some files.
+    """Make a context that checks certificates and host names, and trusts the system's CAs and those in `ca_files`.
 
-    SSLKEYLOGFILE is ignored: it would write the session keys.
+    SSLKEYLOGFILE is ignored: it would write the session keys to a file. Raises SettingError.
     """
     context = _make_empty_context()
     try:
@@ -36,7 +36,11 @@ def make_backend_context(
     authorities: str | None,
     certificate: tuple[Path, Path] | None,
 ) -> ssl.SSLContext:
-    """Make a context for one backend: `authorities` in place of the system's (None: those), a client certificate."""
+    """Make a context for one backend. Raises SettingError.
+
+    `authorities` is PEM text that is trusted instead of the system's CAs; `certificate` names the files of the client
+    certificate and its key.
+    """
     if authorities is None:
         context = make_tls_context(environ, ca_file)
     else:
@@ -71,7 +75,7 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
         return
     default_paths = ssl.get_default_verify_paths()
     if default_paths.capath and _is_hashed_folder(default_paths.capath):
-        # Looked up one by one when needed: a bundle is read whole, 24 to 36 ms in every process.
+        # OpenSSL looks up each CA here when needed; it reads a bundle whole, which takes 24 to 36 ms.
         context.load_verify_locations(capath=default_paths.capath)
     elif default_paths.cafile:
         context.load_verify_locations(cafile=default_paths.cafile)
@@ -82,14 +86,14 @@ def _load_system(context: ssl.SSLContext, environ: Mapping[str, str]) -> None:
 
 
 def list_certificates(environ: Mapping[str, str]) -> list[Path]:
-    """List the files of certificates that the environment names, a folder's one by one; empty where it names none."""
+    """List the certificate files that SSL_CERT_FILE and SSL_CERT_DIR name, those of a directory one by one."""
     file, folders = environ.get("SSL_CERT_FILE"), (environ.get("SSL_CERT_DIR") or "").split(os.pathsep)
     hashed = [each for folder in folders if folder for each in sorted(Path(folder).glob("*.[0-9]"))]
     return [*([Path(file)] if file else []), *hashed]
 
 
 def _is_hashed_folder(folder: str) -> bool:
-    """Whether OpenSSL would find certificates there: by names such as 5ed36f99.0."""
+    """Whether OpenSSL would find certificates there: they have names such as 5ed36f99.0."""
     try:
         with os.scandir(folder) as entries:
             return any(entry.name.endswith(".0") for entry in entries)

@@ -20,7 +20,7 @@ from sealpipe.errors import SealpipeError
 from sealpipe.flows import Do, Notify, Send, Wait
 from sealpipe.flows.collect import poll
 from sealpipe.flows.collect.options import CollectEachOptions
-from sealpipe.http.network import ServiceNetwork
+from sealpipe.http import ServiceNetwork
 
 SETTINGS = {name: os.environ[f"SEALPIPE_{name.upper()}"] for name in ("api_key", "base_url", "link_base_url")}
 PLAN = 100 / 60

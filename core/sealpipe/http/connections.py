@@ -1,11 +1,12 @@
-"""One wall-clock deadline for an exchange, whatever it is made of: a drip outlives the timeouts of single reads.
+"""Connections that keep one wall-clock deadline: a peer that drips outlives the timeouts of single reads.
 
-The service's client and the client that plugins share set it for the thread that makes a call; every step on the
-network (the name, each address, TLS, a proxy's answer, each read and write) gets what is left of it.
+The service's client and the client that plugins share set the deadline for the thread that makes a call. Every network
+step (the name lookup, each address, TLS, a proxy's response, each read and write) gets the time that is left.
 """
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import time
@@ -16,23 +17,25 @@ from typing import Any
 
 import httpcore
 
-from sealpipe.http.addresses import describe_not_loopback, resolve_host
-from sealpipe.loopback import is_loopback
+from sealpipe.errors import NotConfiguredError
+from sealpipe.loopback import is_cleartext, is_loopback
+
+Addresses = list[tuple[Any, ...]]
 
 
 class Deadline(threading.local):
-    """When the current thread's exchange must be over, by the monotonic clock in seconds; None: there is none."""
+    """The end of the current thread's exchange, in seconds of the monotonic clock; None if there is no deadline."""
 
     at: float | None = None
 
     def compute_end(self, seconds: float) -> float:
-        """When an exchange is over that begins now and may take so long, inside of one that is under way."""
+        """Return the end of an exchange that begins now and may take `seconds`, within one that is under way."""
         own_end = time.monotonic() + seconds
         return own_end if self.at is None else min(own_end, self.at)
 
     @contextmanager
     def hold_until(self, end: float) -> Iterator[None]:
-        """Hold whatever this thread does on the network meanwhile to that end."""
+        """Apply this end to whatever the thread does on the network in the block."""
         previous, self.at = self.at, end
         try:
             yield
@@ -40,7 +43,7 @@ class Deadline(threading.local):
             self.at = previous
 
     def cut_timeout(self, timeout: float | None, error: type[Exception]) -> float | None:
-        """The timeout, cut to what is left; raises `error` where nothing is."""
+        """Return the timeout in seconds, cut to what is left. Raises `error` if nothing is left."""
         if self.at is None:
             return timeout
         remaining = self.at - time.monotonic()
@@ -50,14 +53,58 @@ class Deadline(threading.local):
 
 
 EXCHANGE_DEADLINE = Deadline()
-"""The exchange of a plugin that is under way in this thread."""
+"""The deadline of the plugin's exchange that is under way in this thread."""
+
+
+def resolve_host(host: str, port: int, timeout: float | None) -> Addresses:
+    """Look up a name, as `socket.getaddrinfo` does. Raises OSError, and TimeoutError after `timeout` seconds."""
+    if timeout is None or host == "localhost" or ":" in host or host.replace(".", "").isdigit():
+        return _look_up(host, port)  # needs no network
+    results: list[Addresses | BaseException] = []
+
+    def resolve() -> None:
+        try:
+            results.append(_look_up(host, port))
+        except BaseException as error:  # noqa: BLE001 - it is raised below, in the caller's thread
+            results.append(error)
+
+    # A separate thread, abandoned on timeout: the system's lookup takes no timeout and cannot be interrupted.
+    thread = threading.Thread(target=resolve, name="sealpipe-name", daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if not results:
+        raise TimeoutError("the name could not be looked up in time")
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]
+
+
+def _look_up(host: str, port: int) -> Addresses:
+    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+
+def refuse_cleartext(scheme: str, host: str) -> None:
+    """Refuse an unencrypted connection of a plugin to another machine. Raises NotConfiguredError.
+
+    This is the last check before the first byte. Backends check earlier, and name the setting.
+    """
+    if is_cleartext(scheme, host):
+        raise NotConfiguredError(
+            f"the address {scheme}://{host} would send secrets to another machine unencrypted: nothing was sent",
+            remedy="use https://; http:// is only for loopback",
+        )
+
+
+def describe_not_loopback(host: str, address: str) -> str:
+    """Say why a host name that was allowed for http:// gets no connection."""
+    return f"the name {host} resolves to another machine ({address}), and http:// is for this machine only"
 
 
 class DeadlineBackend(httpcore.NetworkBackend):
     """Makes connections that keep the thread's deadline.
 
-    `check_plain` is called with the address of a connection without TLS, before its first byte, and may refuse.
-    `loopback_only`: no connection at all to another machine.
+    `check_plain` is called with the peer's address before the first byte without TLS, and may raise. With
+    `loopback_only`, connections to other machines are refused.
     """
 
     def __init__(
@@ -90,12 +137,12 @@ class DeadlineBackend(httpcore.NetworkBackend):
         raise failure
 
     def _bind_check(self, stream: httpcore.NetworkStream) -> Callable[[], object] | None:
-        """What has to be called before anything is written without TLS."""
+        """Return what must be called before anything is written without TLS."""
         if self._check_plain is None:
             return None
         try:
             peer = stream.get_extra_info("server_addr")
-        except OSError as error:  # it was reset at once
+        except OSError as error:  # the peer reset the connection at once
             stream.close()
             raise httpcore.ConnectError(str(error)) from error
         return partial(self._check_plain, str(peer[0]))
@@ -128,7 +175,7 @@ class _DeadlineStream(httpcore.NetworkStream):
         if self._stream.get_extra_info("ssl_object") is not None:
             self._stream.write(buffer, self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
             return
-        # Without TLS each send is a step of its own, and who reads slowly makes it many: the deadline is for them all.
+        # Without TLS a peer that reads slowly makes many sends of one: the deadline applies to all of them.
         view = memoryview(buffer)
         while view:
             self._stream.write(bytes(view[:_WRITE_SIZE]), self._deadline.cut_timeout(timeout, httpcore.WriteTimeout))
@@ -149,7 +196,7 @@ class _DeadlineStream(httpcore.NetworkStream):
                 made.deadline = self._deadline
             return _DeadlineStream(secure, self._deadline)
         except BaseException:
-            self._stream.close()  # whoever asked for TLS forgets the plain stream
+            self._stream.close()  # the caller keeps no reference to the plain stream
             raise
 
     def get_extra_info(self, info: str) -> Any:
@@ -160,7 +207,7 @@ _WRITE_SIZE = 64 * 1024
 
 
 class _DeadlineTlsSocket(ssl.SSLSocket):
-    """TLS inside of it, behind a proxy, is many reads and writes: each gets what is left."""
+    """TLS to a proxy. A second TLS inside it makes many reads and writes: each gets the time that is left."""
 
     deadline: Deadline | None = None
 
