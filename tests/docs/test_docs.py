@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import sealpipe
-from sealpipe.errors import SealpipeError
+from sealpipe.api.refusals import BY_CODE
+from sealpipe.errors import PermissionDeniedError, SealpipeError
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 TEXTS = sorted([ROOT / "README.md", *DOCS.glob("**/*.md")])
+WALK_THROUGHS = [
+    DOCS / "contributing" / name for name in ("add-a-source.md", "add-an-option.md", "trace-exit-code-4.md")
+]
 
 
 def pages() -> ModuleType:
@@ -88,11 +93,86 @@ def test_the_map_of_core_has_every_module_in_one_line() -> None:
     assert sorted(rows) == sorted(str(file.relative_to(core)) for file in core.glob("**/*.py"))
 
 
-def test_contributing_names_files_that_exist() -> None:
-    text = (DOCS / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(?:python )?((?:core|plugins|tests|actions|containers|docs)/[\w/.-]+)", text))
-    assert len(named) > 20
-    assert [name for name in sorted(named) if "shelf" not in name and not (ROOT / name).exists()] == []
+TREE = ("actions", "containers", "core", "docs", "plugins", "tests")
+"""The folders of the repository: a path in the docs that starts with one of them is one of ours."""
+SHORT = {
+    "sealpipe/": "core",
+    "sealpipe_plugins/": "plugins",
+    "sealpipe_rehearsal/": "plugins",
+    "pass_store/": "plugins/sealpipe_plugins",
+    "vault/": "plugins/sealpipe_plugins",
+    "page/": "plugins/sealpipe_rehearsal",
+}
+"""How paths in the docs are shortened, and where they lead."""
+MADE_UP = re.compile(r"shelf|[*<{]")
+
+
+def paths_in(text: str) -> set[str]:
+    """Return the paths of this repository that a page names in code, in blocks too."""
+    shown = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    shown += re.findall(r"^(?:python|pytest|node) .*$", text, re.MULTILINE)
+    found = set()
+    for words in shown:
+        for word in words.split():
+            path = word.partition("::")[0].rstrip(".,:")
+            if path.startswith(tuple(f"{folder}/" for folder in TREE)):
+                found.add(path)
+            for start, folder in SHORT.items():
+                if path.startswith(start) and path.endswith(".py"):
+                    found.add(f"{folder}/{path}")
+    return {path for path in found if not MADE_UP.search(path)}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_every_path_in_the_docs_exists(text: Path) -> None:
+    named = paths_in(text.read_text(encoding="utf-8"))
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_every_test_in_the_docs_exists(text: Path) -> None:
+    for file, name in re.findall(r"`?(tests/[\w/]+\.py)::(\w+)", text.read_text(encoding="utf-8")):
+        assert re.search(rf"def {name}\b", (ROOT / file).read_text(encoding="utf-8")), f"{file}::{name}"
+
+
+def test_paths_are_found_on_the_pages() -> None:
+    assert len(set().union(*(paths_in(text.read_text(encoding="utf-8")) for text in TEXTS))) > 60
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING", *sorted(f"contributing/{path.stem}" for path in WALK_THROUGHS)])
+def test_every_name_in_the_walk_throughs_is_in_the_code(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (DOCS / f"{page}.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    named = {
+        part for name in re.findall(r"`([A-Za-z_][\w.]+)(?:\(.*?\))?`", text) for part in name.split(".") if "_" in part
+    }
+    named |= set(re.findall(r"`([A-Z]\w+)`", text))
+    assert [name for name in sorted(named) if name not in words_of_code() and not MADE_UP.search(name.lower())] == []
+
+
+@cache
+def words_of_code() -> frozenset[str]:
+    """Return every word of our Python files, of their names, and of the CI files and the project file."""
+    files = [file for folder in TREE for file in (ROOT / folder).rglob("*.py")]
+    others = [ROOT / "pyproject.toml", *(ROOT / "actions").rglob("*.yml"), *(ROOT / "containers").rglob("*.yml")]
+    texts = [file.read_text(encoding="utf-8") for file in [*files, *others]]
+    parts = [part for file in files for part in (*file.parts, file.stem)]
+    return frozenset(re.findall(r"\w+", " ".join([*texts, *parts])))
+
+
+def test_the_page_lists_every_exception_of_exit_code_4() -> None:
+    part = (DOCS / "reference/exit-codes.md").read_text(encoding="utf-8").partition("## Causes of exit code 4")[2]
+    listed = re.findall(r"^\| `(\w+)`", part.partition("\n## ")[0], re.MULTILINE)
+    kinds = {kind for kind in vars(sealpipe.errors).values() if isinstance(kind, type)}
+    assert sorted(listed) == sorted(kind.__name__ for kind in kinds if issubclass(kind, PermissionDeniedError))
+
+
+def test_the_page_lists_every_error_code_with_its_exit_code() -> None:
+    part = (DOCS / "reference/exit-codes.md").read_text(encoding="utf-8").partition("## The service's error codes")[2]
+    rows = re.findall(r"^\| (\d+) \| (\d+) \| .+ \| (.+) \|$", part, re.MULTILINE)
+    listed = {(int(status), int(code)): exits for status, code, exits in rows}
+    assert listed.keys() == {*BY_CODE, (429, 107)}
+    for row, kind in BY_CODE.items():
+        assert str(kind.exit_code) in re.findall(r"\d+", listed[row]), row
 
 
 def test_the_changelog_starts_with_this_version() -> None:

@@ -36,13 +36,13 @@ BREAKS = {
     "values are logged": (
         "source.py",
         "        is_map =",
-        "        self.context.logger.debug('got %s', answer.text)\n        is_map =",
+        "        self.context.logger.debug('got %s', response.text)\n        is_map =",
         {"test_a_value_shows_in_no_repr_error_or_log"},
     ),
     "bytes are read as text": (
         "source.py",
-        "else answer.content)",
-        "else answer.text)",
+        "else response.content)",
+        "else response.text)",
         {"test_bytes_come_back_exactly_up_to_64_kib"},
     ),
     "denied reads as missing": (

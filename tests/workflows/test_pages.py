@@ -87,4 +87,4 @@ def test_every_fact_is_held_by_tests_that_there_are(row: list[str]) -> None:
     assert held
     assert len(held) == row[2].count("`") // 2
     for file, test in held:
-        assert test in named_in(ROOT / "tests" / file), f"{file}::{test}"
+        assert test in named_in(ROOT / file), f"{file}::{test}"

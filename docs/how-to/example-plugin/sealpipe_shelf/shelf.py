@@ -47,18 +47,18 @@ class Shelf:
         headers = {"authorization": f"Bearer {self._settings.token.reveal()}"}
         try:
             http = self._context.network.http()  # with the user's proxy and certificates
-            answer = http.request(method, self._settings.url + path, headers=headers, json=json)
+            response = http.request(method, self._settings.url + path, headers=headers, json=json)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError):
             raise UnavailableError("Shelf cannot be reached", remedy="check its address") from None
         except httpx.TransportError:
             lost = UnavailableError if method == "GET" else UnknownOutcomeError
             raise lost("Shelf did not respond completely") from None
-        if answer.status_code in REFUSALS:
-            error, reason, remedy = REFUSALS[answer.status_code]
+        if response.status_code in REFUSALS:
+            error, reason, remedy = REFUSALS[response.status_code]
             raise error(reason, remedy=remedy)
-        if answer.status_code in (429, 503):
-            wait = answer.headers.get("retry-after", "")
+        if response.status_code in (429, 503):
+            wait = response.headers.get("retry-after", "")
             raise UnavailableError("Shelf is busy", retry_after=float(wait) if wait.isdecimal() else None)
-        if not answer.is_success:
-            raise PluginError(f"Shelf responded with status {answer.status_code}")
-        return answer
+        if not response.is_success:
+            raise PluginError(f"Shelf responded with status {response.status_code}")
+        return response

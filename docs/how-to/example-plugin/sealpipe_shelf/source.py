@@ -22,9 +22,9 @@ class ShelfSource(Source):
     def fetch(self, locator: Locator) -> Document:
         if locator.body in ("", ".", ".."):
             raise ReferenceValueError("the name is missing", remedy="write shelf:NAME")
-        answer = self._shelf.call("GET", "/things/" + quote(locator.body, safe=""))
-        is_map = answer.headers["content-type"] == "application/json"
-        return Document(answer.json() if is_map else answer.content)
+        response = self._shelf.call("GET", "/things/" + quote(locator.body, safe=""))
+        is_map = response.headers["content-type"] == "application/json"
+        return Document(response.json() if is_map else response.content)
 
     def check(self) -> Health:
         self._shelf.call("GET", "/whoami")

@@ -19,22 +19,22 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = unquote(self.path.removeprefix("/things/"))
         if self.headers["authorization"] != f"Bearer {TOKEN}":
-            self.answer(401, b"no")
+            self.respond(401, b"no")
         elif self.path == "/whoami":
-            self.answer(200, b"you")
+            self.respond(200, b"you")
         elif name == PRIVATE:
-            self.answer(403, b"no")
+            self.respond(403, b"no")
         elif name not in self.server.things:
-            self.answer(404, b"no")
+            self.respond(404, b"no")
         else:
-            self.answer(200, *self.server.things[name])
+            self.respond(200, *self.server.things[name])
 
     def do_POST(self) -> None:
         note = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.notes.append((self.path.removeprefix("/notes/"), note["text"]))
-        self.answer(201, str(len(self.server.notes)).encode())
+        self.respond(201, str(len(self.server.notes)).encode())
 
-    def answer(self, status: int, body: bytes, kind: str = "text/plain") -> None:
+    def respond(self, status: int, body: bytes, kind: str = "text/plain") -> None:
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
