@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, T
 
 from sealpipe.api import Failure, Operation, Resend, Response
 from sealpipe.calls.table import Calls, copy_signature, make_method
+from sealpipe.client_base import ClientSetup, checks_arguments, open_fields, registry
 from sealpipe.flows import Do, Flow, Notify, Send, Wait
 from sealpipe.flows.policy import guard
 from sealpipe.flows.session import Session
 from sealpipe.http.aio import AsyncServiceNetwork
 from sealpipe.secret import strip_frames, strips_frames
-from sealpipe.setup import ClientSetup, checks_arguments, open_fields, registry
 from sealpipe.state.entry import JournaledLink
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sealpipe.api import Operation
 from sealpipe.calls.table import Calls, make_method
-from sealpipe.driver import Driver, run
+from sealpipe.client_base import ClientSetup, Driver, checks_arguments, open_fields, registry, run
 from sealpipe.flows import Flow
 from sealpipe.flows.session import Session
 from sealpipe.secret import strips_frames
-from sealpipe.setup import ClientSetup, checks_arguments, open_fields, registry
 
 if TYPE_CHECKING:
     from sealpipe.flows.paging import PageIterator

@@ -10,7 +10,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sealpipe import setting_values
+from sealpipe import values
 from sealpipe.errors import PolicyError, SettingError, UsageError
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 
@@ -155,8 +155,8 @@ def _path(text: str) -> str:
 
 
 _FIXED: Final[Mapping[str, Callable[[str], str]]] = {
-    "base_url": setting_values.parse_base_url,
-    "link_base_url": setting_values.parse_link_base_url,
+    "base_url": values.parse_base_url,
+    "link_base_url": values.parse_link_base_url,
     "ca_file": _path,
 }
 
@@ -219,3 +219,47 @@ def _read_table(machine: Mapping[str, Any]) -> dict[str, str]:
             f"the machine's enforce.service.{name}: {problem}", remedy="ask this machine's administrator to correct it"
         )
     return found
+
+
+FLAG_VALUES: Final = frozenset({"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"})
+"""Values that the environment and the config file may give to an option that takes no value."""
+
+
+def check_value(setting: Setting, value: object, where: str) -> None:
+    """Check a value as its command would. SettingError names `where` it was set; an empty text counts as unset."""
+    for text in _split_texts(setting, value):
+        try:
+            _check_one(setting, text)
+        except UsageError as error:
+            message, remedy = _strip_quotes(text, error.message), error.remedy or f"correct {where}, or unset it"
+        else:
+            continue
+        raise SettingError(f"{where}: {message}", remedy=remedy)
+
+
+def _strip_quotes(text: str, message: str) -> str:
+    """A message without what it quotes of the value: a report is shown to others, and a value may be misplaced."""
+    quoted = text[:20]
+    for form in (repr(quoted), quoted):
+        if message.startswith(form):
+            message = f"the value{message.removeprefix(form)}"
+    return "the value is not valid" if len(quoted) > 3 and quoted in message else message
+
+
+def _split_texts(setting: Setting, value: object) -> list[str]:
+    """One text, or for a setting that may be repeated one a line, or each of a list."""
+    values = value if isinstance(value, list) else [value]
+    texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in values]
+    if setting.multiple and not isinstance(value, list):
+        texts = [line for text in texts for line in text.split("\n") if line.strip()]
+    return [text for text in texts if text]
+
+
+def _check_one(setting: Setting, text: str) -> None:
+    # What is wrong is not repeated: where one of a few words belongs, a secret may stand.
+    if setting.flag and text.strip().lower() not in FLAG_VALUES:
+        raise UsageError("the value is not a boolean", remedy="write true or false")
+    if setting.choices and text not in setting.choices:
+        raise UsageError("the value is not one of the choices", remedy=f"choose from {', '.join(setting.choices)}")
+    if not setting.flag and not setting.choices:
+        setting.parse(text)

@@ -7,12 +7,14 @@ from it. A value comes from the flag, else the environment, else the user's conf
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from sealpipe import setting_values as values
-from sealpipe import times
-from sealpipe.reference import parse, parse_field, parse_target
+from sealpipe import values
+from sealpipe.errors import UsageError
+from sealpipe.reference import Reference, parse, parse_field, parse_target
+from sealpipe.reference.text import PARAMETER_NAME
 
 
 class Setting(NamedTuple):
@@ -39,21 +41,30 @@ class Setting(NamedTuple):
         return "_".join(part for part in ("SEALPIPE", command.replace("-", "_"), self.name) if part).upper()
 
 
+def parse_param(text: str) -> tuple[str, Reference]:
+    """Parse `NAME=REF` into a name and a reference."""
+    name, equals, ref = text.partition("=")
+    if not equals or not re.fullmatch(PARAMETER_NAME, name):
+        raise UsageError("the value is not NAME=REF", remedy="write it as limit=text:5 or code=env:SHORT_CODE")
+    return name, parse(ref, "what follows the first =")
+
+
+def parse_key_choice(text: str) -> str | Reference:
+    """Parse `credential`, or a reference to a key."""
+    return text if text == "credential" else parse(text, "the key")
+
+
+def _repeatable(name: str, summary: str, metavar: str, parser: Callable[[str], Any] = str, short: str = "") -> Setting:
+    return Setting(name, f"{summary}; may be repeated.", parser, metavar=metavar, multiple=True, short=short)
+
+
 def _print_setting(what: str) -> Setting:
     return Setting("print", f"In CI: confirm that you capture stdout, and print the {what}.", flag=True)
 
 
 _DESCRIPTION = Setting("description", "Description. The service can read it.", metavar="TEXT")
-_SEND_SETTING = Setting(
-    "send",
-    "Channel that delivers the link, instead of stdout; may be repeated.",
-    parse_target,
-    multiple=True,
-    metavar="CHANNEL",
-)
-_PARAM = Setting(
-    "param", "Value for {NAME} in a channel; may be repeated.", values.parse_param, multiple=True, metavar="NAME=REF"
-)
+_SEND_SETTING = _repeatable("send", "Channel that delivers the link, instead of stdout", "CHANNEL", parse_target)
+_PARAM = _repeatable("param", "Value for {NAME} in a channel", "NAME=REF", parse_param)
 _PAGES = (
     Setting("page", "Page number, from 1.", values.parse_count, metavar="N"),
     Setting("limit", "Rows per page, at most 100.", values.parse_count, metavar="N"),
@@ -82,18 +93,11 @@ GLOBAL: tuple[Setting, ...] = (
 
 COMMANDS: Mapping[str, tuple[Setting, ...]] = {
     "share": (
-        Setting(
-            "field",
-            "A field to share, by reference; may be repeated.",
-            parse_field,
-            multiple=True,
-            short="-f",
-            metavar="[LABEL=]REF",
-        ),
+        _repeatable("field", "A field to share, by reference", "[LABEL=]REF", parse_field, short="-f"),
         Setting("title", "Title. The service can read it.", metavar="TEXT"),
         _DESCRIPTION,
-        Setting("expires_in", "How long the link works.", times.parse_duration, "72h", "DURATION"),
-        Setting("expires_at", "When the link expires.", times.parse_time, metavar="TIME"),
+        Setting("expires_in", "How long the link works.", values.parse_duration, "72h", "DURATION"),
+        Setting("expires_at", "When the link expires.", values.parse_time, metavar="TIME"),
         Setting("no_expiry", "Never expire; the link works until its views are used up.", flag=True),
         Setting("views", "How many times the link works: a number, or `unlimited`.", values.parse_views, "1", "N"),
         Setting("passcode_from", "Reference to a passcode. The recipient must enter it.", parse, metavar="REF"),
@@ -113,16 +117,10 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             metavar="LIST",
         ),
         Setting("passcode_generate", "Generate a passcode and deliver it to --passcode-to.", flag=True),
-        Setting(
-            "passcode_to",
-            "Channel that delivers the passcode; may be repeated.",
-            parse_target,
-            multiple=True,
-            metavar="CHANNEL",
-        ),
+        _repeatable("passcode_to", "Channel that delivers the passcode", "CHANNEL", parse_target),
         _SEND_SETTING,
         _PARAM,
-        Setting("also_to", "Sink that also stores the fields; may be repeated.", parse, multiple=True, metavar="SINK"),
+        _repeatable("also_to", "Sink that also stores the fields", "SINK", parse),
         Setting("message_template", "File with the message's text; must contain {link}.", metavar="FILE"),
         Setting("link_file", "New file (mode 0600) for the link, instead of stdout.", metavar="FILE"),
         Setting("seal_link", "Print the link sealed: another job opens it with `sealpipe unseal`.", flag=True),
@@ -132,17 +130,10 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("dry_run", "Read the sources and encrypt, but send nothing.", flag=True),
     ),
     "request": (
-        Setting(
-            "ask",
-            "A prompt for the submitter; may be repeated.",
-            values.parse_ask,
-            multiple=True,
-            short="-a",
-            metavar="[ID=]PROMPT[:TYPE]",
-        ),
+        _repeatable("ask", "A prompt for the submitter", "[ID=]PROMPT[:TYPE]", values.parse_ask, short="-a"),
         Setting("title", "Title. The service can read it. Default: the prompts.", metavar="TEXT"),
         _DESCRIPTION,
-        Setting("expires_in", "How long the collect link works.", times.parse_duration, "30d", "DURATION"),
+        Setting("expires_in", "How long the collect link works.", values.parse_duration, "30d", "DURATION"),
         Setting("max_submissions", "How many submissions to accept.", values.parse_count, metavar="N"),
         Setting(
             "passcode_from",
@@ -150,18 +141,8 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
             parse,
             metavar="REF",
         ),
-        Setting(
-            "restrict_domain",
-            "Accept only submitters who sign in with this email domain; may be repeated.",
-            multiple=True,
-            metavar="DOMAIN",
-        ),
-        Setting(
-            "restrict_address",
-            "Accept only submitters from this IP address or range; may be repeated.",
-            multiple=True,
-            metavar="ADDRESS",
-        ),
+        _repeatable("restrict_domain", "Accept only submitters who sign in with this email domain", "DOMAIN"),
+        _repeatable("restrict_address", "Accept only submitters from this IP address or range", "ADDRESS"),
         Setting(
             "key",
             "Seal submissions to the credential's key, or to a new one.",
@@ -177,15 +158,15 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "key",
             "Key that opens submissions: `credential`, or a reference to a seed or an access link.",
-            values.parse_key_choice,
+            parse_key_choice,
             "credential",
             "credential|REF",
         ),
-        Setting("wait", "How long to wait for a submission.", times.parse_duration, metavar="DURATION"),
+        Setting("wait", "How long to wait for a submission.", values.parse_duration, metavar="DURATION"),
         Setting(
             "pick", "Which submission to pick: only, newest, oldest, each, or a code.", default="only", metavar="WHICH"
         ),
-        Setting("to", "Sink that stores the submission; may be repeated.", parse, multiple=True, metavar="SINK"),
+        _repeatable("to", "Sink that stores the submission", "SINK", parse),
         Setting(
             "mode",
             "What to do if the target exists: fail (create), overwrite (replace) or add keys (merge).",
@@ -214,13 +195,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
     ),
     "shares": (*_PAGES,),
     "tools": (
-        Setting(
-            "param",
-            "An argument of the tool, by reference; may be repeated.",
-            values.parse_param,
-            multiple=True,
-            metavar="NAME=REF",
-        ),
+        _repeatable("param", "An argument of the tool, by reference", "NAME=REF", parse_param),
         _print_setting("secret that the tool returns"),
     ),
     "requests": (
@@ -273,13 +248,7 @@ COMMANDS: Mapping[str, tuple[Setting, ...]] = {
         Setting("passcode_from", "Reference to the passcode, if the share has one.", metavar="REF"),
     ),
     "answer": (
-        Setting(
-            "field",
-            "A value for a prompt, by reference; may be repeated.",
-            multiple=True,
-            short="-f",
-            metavar="PROMPT=REF",
-        ),
+        _repeatable("field", "A value for a prompt, by reference", "PROMPT=REF", short="-f"),
         Setting("passcode_from", "Reference to the form's passcode, if it has one.", metavar="REF"),
     ),
     "rehearsal": (

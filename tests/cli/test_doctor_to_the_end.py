@@ -15,8 +15,8 @@ import pytest
 import trustme
 
 from sealpipe.cli.options import OneOf, SettingType
+from sealpipe.config_file import FLAG_VALUES, check_value
 from sealpipe.errors import SettingError, UsageError
-from sealpipe.setting_values import FLAG_VALUES, check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe_rehearsal.running_service import RunningService
 from support.terminal import Done, Terminal

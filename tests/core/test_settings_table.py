@@ -9,8 +9,7 @@ from collections import Counter
 import click
 import pytest
 
-from sealpipe import UsageError
-from sealpipe import setting_values as values
+from sealpipe import UsageError, values
 from sealpipe.cli import cli
 from sealpipe.cli.options import ARGUMENTS
 from sealpipe.config import Config, list_known_variables
@@ -18,7 +17,7 @@ from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.request.options import RequestOptions
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.reference import parse
-from sealpipe.settings import COMMANDS, GLOBAL, Setting
+from sealpipe.settings import COMMANDS, GLOBAL, Setting, parse_param
 from sealpipe.settings_model import build_model
 
 EVERY = [("", setting) for setting in GLOBAL] + [(name, each) for name, table in COMMANDS.items() for each in table]
@@ -115,7 +114,7 @@ def test_the_pydantic_model_has_the_same_names_and_defaults() -> None:
         (values.parse_service_tag, {"svc": "svc", "acme2": "acme2"}),
         (values.parse_seconds, {"60s": 60.0, "2m": 120.0}),
         (values.parse_views, {"1": 1, "unlimited": None, "2147483647": 2_147_483_647}),
-        (values.parse_param, {"limit=text:5": ("limit", parse("text:5")), "a.b=env:A=B": ("a.b", parse("env:A=B"))}),
+        (parse_param, {"limit=text:5": ("limit", parse("text:5")), "a.b=env:A=B": ("a.b", parse("env:A=B"))}),
         (values.parse_events, {"viewed": ("viewed",), "deleted,viewed": ("deleted", "viewed")}),
     ],
 )  # fmt: skip
@@ -138,7 +137,7 @@ def test_good_values_are_taken(parse: object, good: dict[str, object]) -> None:
         (values.parse_service_tag, ["", "S", "1a", "a_b", "a" * 17, "svc\n", "é"]),
         (values.parse_seconds, ["0s", "60", "-1s", "inf"]),
         (values.parse_views, ["0", "-1", "1.0", "1_0", "2147483648", "Unlimited", "", "¹", "1\n"]),
-        (values.parse_param, ["", "limit", "limit=5", "=text:5", "a b=text:5", "1=text:5",
+        (parse_param, ["", "limit", "limit=5", "=text:5", "a b=text:5", "1=text:5",
                           65 * "a" + "=text:5", "é=text:5"]),
         (values.parse_events, ["", "viewed,", "viewed,viewed", "VIEWED", "viewed denied"]),
     ],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sealpipe import setting_values
+from sealpipe import values
 from sealpipe.reference import parse
 from support.gitlab_templates import Template
 from support.mailbox import Mailbox
@@ -52,7 +52,7 @@ def test_its_references_and_prompts_are_ones() -> None:
     inputs = {include["file"]: include["inputs"] for pipeline in PIPELINES for include in pipeline["include"]}
     sink = parse(inputs["containers/gitlab/collect.yml"]["to"])
     assert sink.name == "vault"
-    asked = [setting_values.parse_ask(line) for line in inputs["containers/gitlab/request.yml"]["ask"].splitlines()]
+    asked = [values.parse_ask(line) for line in inputs["containers/gitlab/request.yml"]["ask"].splitlines()]
     assert len(asked) == 2
 
 

@@ -26,7 +26,7 @@ from sealpipe import (
 )
 from sealpipe.flows.request import expire as expiring
 from sealpipe.state.ledger import Ledger, PendingDelete
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says
 from support.job import Job, ended

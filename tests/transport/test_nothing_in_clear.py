@@ -16,9 +16,8 @@ import pytest
 from sealpipe import AsyncClient, Client
 from sealpipe.errors import ConnectError, NotConfiguredError, PluginError, ReferenceValueError, SettingError
 from sealpipe.http.plugin_network import PluginNetwork
-from sealpipe.loopback import is_loopback
 from sealpipe.registry import Registry
-from sealpipe.setting_values import parse_base_url
+from sealpipe.values import is_loopback, parse_base_url
 from support.wires import Wire
 from transport.talkers import TALKERS, post, read
 

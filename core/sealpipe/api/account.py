@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from sealpipe.api import Operation, Resend, Response, codec, is_success
 from sealpipe.api.refusals import read_error_code
 from sealpipe.errors import ProtocolError
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire.link import called
 
 T = TypeVar("T")

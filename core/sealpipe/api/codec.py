@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from sealpipe.api import Response
 from sealpipe.errors import ProtocolError, UsageError
-from sealpipe.times import parse_time
+from sealpipe.values import parse_time
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page

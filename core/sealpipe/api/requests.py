@@ -11,7 +11,7 @@ from sealpipe.api import Operation, Resend, Response, codec
 from sealpipe.api.models import CreatedRequest, DeletedRequest, Page, RequestInfo, Submission, Submissions
 from sealpipe.errors import ProtocolError, PublicKeyMismatchError, UsageError
 from sealpipe.secret import Secret
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.link import called
 

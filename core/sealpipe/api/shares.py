@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sealpipe.api import Operation, Resend, Response, codec
 from sealpipe.errors import ProtocolError
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:

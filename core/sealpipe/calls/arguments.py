@@ -17,8 +17,8 @@ from typing import Any, Final
 from sealpipe.errors import EncodingError, PointError, UsageError
 from sealpipe.reference import FieldSpec, Reference, Target
 from sealpipe.secret import Secret
-from sealpipe.setting_values import NOTIFY_ON
 from sealpipe.state.entry import Entry
+from sealpipe.values import NOTIFY_ON
 from sealpipe.wire.encoding import decode_base64, decode_base64url
 from sealpipe.wire.fields import Field
 from sealpipe.wire.jsontext import dumps, is_text

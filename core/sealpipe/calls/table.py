@@ -19,8 +19,8 @@ from sealpipe.secret import strips_frames
 if TYPE_CHECKING:
     from sealpipe.aio import AsyncClient
     from sealpipe.client import Client
+    from sealpipe.client_base import ClientSetup
     from sealpipe.flows.paging import PageIterator
-    from sealpipe.setup import ClientSetup
 
 P = ParamSpec("P")
 T = TypeVar("T")

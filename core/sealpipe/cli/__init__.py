@@ -166,7 +166,7 @@ def _show_in_ci(error: SealpipeError, shared: Mapping[str, Any]) -> None:
 
     if detect_ci_system(os.environ) is not None:
         from sealpipe.cli import disclosure
-        from sealpipe.setup import registry
+        from sealpipe.client_base import registry
 
         config = shared.get("config")
         disclosure.annotate_error(lambda: registry(config=(lambda: config.user) if config else None), error)

@@ -14,7 +14,7 @@ from sealpipe.flows.collect.options import CollectOptions
 from sealpipe.flows.collect.result import CollectResult, OpenedSubmission, Progress
 from sealpipe.flows.session import Session
 from sealpipe.secret import Secret
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire.fields import revealed
 
 _QUIET_INTERVAL: Final = 300.0

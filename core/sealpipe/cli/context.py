@@ -76,8 +76,8 @@ def make_session(values: Mapping[str, Any]) -> Session:
 
 
 def make_registry(*arguments: Any) -> Registry:
-    """Make a registry of plugins on this run's config file; the arguments are those of `setup.registry`."""
-    from sealpipe.setup import registry
+    """Make a registry of plugins on this run's config file; the arguments are those of `client_base.registry`."""
+    from sealpipe.client_base import registry
 
     config = run_config()
     return registry(*arguments, config=lambda: config.user)

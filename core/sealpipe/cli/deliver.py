@@ -12,11 +12,11 @@ from sealpipe.cli import disclosure, render
 from sealpipe.errors import DeliveryError, StateError, UsageError
 from sealpipe.state import files
 from sealpipe.state.entry import keep_entry_on_error
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from sealpipe.cli.disclosure import Disclosure
-    from sealpipe.driver import Driver
+    from sealpipe.client_base import Driver
     from sealpipe.flows.request.create import SecureRequest
     from sealpipe.flows.session import Session
     from sealpipe.flows.share.post import Share

@@ -144,7 +144,7 @@ def _check(system: CISystem, what: str, alternatives: str, *, allowed: bool, pri
 def _all_loopback(addresses: Sequence[str]) -> bool:
     from urllib.parse import urlsplit
 
-    from sealpipe.loopback import is_loopback
+    from sealpipe.values import is_loopback
 
     return bool(addresses) and all(is_loopback(urlsplit(each).hostname or "") for each in addresses)
 

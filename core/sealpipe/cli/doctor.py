@@ -63,11 +63,11 @@ def _check_all(settings: Settings, *, roundtrip: bool) -> Iterator[Finding]:
     """Run every check. One that fails does not stop the others."""
     from functools import partial
 
+    from sealpipe.client_base import registry
     from sealpipe.doctor import report_failure, run_check
     from sealpipe.doctor.machine import check_credential, check_settings, check_state_directory, check_values
     from sealpipe.doctor.plugins import check_plugins, check_policies, check_stores
     from sealpipe.registry.stores import read_policy_hooks
-    from sealpipe.setup import registry
 
     config = context.run_config()
     plugins = registry(config=lambda: config.usable_user)

@@ -9,7 +9,7 @@ import click
 from sealpipe.cli import context, render
 from sealpipe.cli.options import CodeCommand, SettingsGroup, options
 from sealpipe.cli.requests_list import describe, format_line, list_requests, name_known_keys
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Submission

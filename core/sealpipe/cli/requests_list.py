@@ -11,7 +11,7 @@ import click
 from sealpipe.cli import context, render
 from sealpipe.cli.options import Command, options
 from sealpipe.errors import NotFoundError, PendingError, SettingError, UsageError
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from sealpipe.api.models import Page, RequestInfo

@@ -96,7 +96,7 @@ def _finish(client: Client, outbox: Outbox, name: str, values: dict[str, Any], *
 
 def _print_entries(values: dict[str, Any]) -> None:
     """List the outbox and change nothing. An entry that cannot be opened shows what is stored outside the seal."""
-    from sealpipe.times import format_time
+    from sealpipe.values import format_time
 
     outbox = context.open_outbox(values, _load_credential(values))
     rows: list[dict[str, Any]] = []

@@ -37,7 +37,7 @@ def share(ctx: click.Context, /, **values: Any) -> None:
     sealpipe share -f env:DB_PASSWORD -f 'User=text:deploy' --expires-in 24h
     """
     from sealpipe.cli import deliver, disclosure
-    from sealpipe.driver import Driver
+    from sealpipe.client_base import Driver
     from sealpipe.flows.share import post as sharing
     from sealpipe.flows.share.options import ShareOptions
 
@@ -113,7 +113,7 @@ def _print_plan(options: ShareOptions, sealed: SealedShare, session: Session, to
 
 
 def _describe_plan(options: ShareOptions, sealed: SealedShare, session: Session, to: Targets) -> dict[str, Any]:
-    from sealpipe.times import format_time
+    from sealpipe.values import format_time
 
     return {
         "dry_run": True,

@@ -8,7 +8,7 @@ import click
 
 from sealpipe.cli import context, render
 from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -84,7 +84,7 @@ def _unseal_under_policy(
     registry: Callable[[], Registry], custody_gate: CustodyGate, code: str, unseal: Callable[[], Secret]
 ) -> Secret:
     """Open the link if policies allow it; observers learn of it before and after, with its short code."""
-    from sealpipe.driver import run
+    from sealpipe.client_base import run
     from sealpipe.flows import policy
     from sealpipe.plugin import OutgoingAction
     from sealpipe.registry.stores import read_policy_hooks

@@ -18,8 +18,8 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 
 from sealpipe.api import Failure, Operation, Response, shares
 from sealpipe.api.refusals import make_service_error
+from sealpipe.client_base import run
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
-from sealpipe.driver import run
 from sealpipe.errors import ConnectError, InvalidRequestError, OutcomeUnknownError, SealpipeError, SettingError
 from sealpipe.flows import Flow, outgoing, policy
 from sealpipe.flows.session import Session
@@ -29,7 +29,7 @@ from sealpipe.http import ServiceNetwork, find_proxy
 from sealpipe.http.exchange import SendWatch
 from sealpipe.http.sockets import ProxyError, connect
 from sealpipe.http.tls import make_tls_context
-from sealpipe.loopback import is_loopback
+from sealpipe.values import is_loopback
 from sealpipe.wire.fields import Field
 
 CALL_TIMEOUT = 15.0

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 from sealpipe import __version__, permissions
 from sealpipe.config import Config
-from sealpipe.config_file import OWN_TABLES
+from sealpipe.config_file import OWN_TABLES, check_value
 from sealpipe.credential import Credential
 from sealpipe.doctor import Finding, report_failure, report_ok, report_warning
 from sealpipe.errors import SettingError, StateError, UsageError
 from sealpipe.flows.session import open_credential
-from sealpipe.setting_values import check_value
 from sealpipe.settings import COMMANDS, GLOBAL, Setting
 from sealpipe.state import files, find_state_directory, identify_run, make_private_directory
 from sealpipe.state.outbox import Outbox

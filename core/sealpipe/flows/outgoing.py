@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sealpipe.plugin import OutgoingAction
 from sealpipe.plugin.outgoing import CALLER, LITERAL, UNKNOWN
 from sealpipe.reference import FieldSpec, Reference, parse
-from sealpipe.times import format_time, parse_time
+from sealpipe.values import format_time, parse_time
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -19,7 +19,7 @@ from sealpipe.flows import Do, Flow, Send, Step
 from sealpipe.plugin import OutgoingAction
 from sealpipe.secret_scan import REDACTED
 from sealpipe.secret_scan import credential_leak_error as refused_by_gate
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from sealpipe.flows.collect.result import CollectResult

@@ -14,7 +14,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.share.post import Posting, Share, build_link, post, warn_of_custody
 from sealpipe.plugin import OutgoingAction
 from sealpipe.state.entry import Entry, keep_entry_on_error
-from sealpipe.times import parse_time
+from sealpipe.values import parse_time
 
 if TYPE_CHECKING:
     from sealpipe.flows.request.create import SecureRequest

@@ -9,13 +9,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sealpipe import setting_values
 from sealpipe.config import Config
 from sealpipe.credential import Credential
 from sealpipe.errors import CredentialError, PolicyError, SettingError, UsageError
 from sealpipe.flows.retry import Budget
 from sealpipe.secret import Secret
 from sealpipe.secret_scan import CustodyGate
+from sealpipe.values import parse_base_url, parse_link_base_url, parse_service_tag
 
 if TYPE_CHECKING:
     from sealpipe.registry import Registry
@@ -103,7 +103,7 @@ def open_credential(api_key: str | Secret | None, service_tag: str | None = None
     if not api_key:
         raise SettingError("SEALPIPE_API_KEY is not set, or empty", remedy=_REMEDIES["SEALPIPE_API_KEY"])
     credential = Credential.parse(api_key)
-    if service_tag is not None and setting_values.parse_service_tag(service_tag) != credential.tag:
+    if service_tag is not None and parse_service_tag(service_tag) != credential.tag:
         raise SettingError(
             f"the service tag is {service_tag!r}, but the credential belongs to {credential.tag!r}",
             remedy="unset SEALPIPE_SERVICE_TAG: the credential contains the tag",
@@ -157,8 +157,8 @@ def open_session(
     previous_credential = None if not previous else open_previous(previous)
     return Session(
         credential,
-        setting_values.parse_base_url(base_url or ""),
-        setting_values.parse_link_base_url(link_base_url or ""),
+        parse_base_url(base_url or ""),
+        parse_link_base_url(link_base_url or ""),
         # One registry for all calls: what a plugin set up serves the next one, too.
         cache(partial(registry, authorities, CustodyGate(credential, previous_credential), deadline)),
         deadline,

@@ -25,8 +25,8 @@ from sealpipe.errors import SettingError
 from sealpipe.http.connections import Deadline, DeadlineBackend
 from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
-from sealpipe.loopback import is_loopback
 from sealpipe.secret_scan import LARGE, REDACTED, SecretFinder
+from sealpipe.values import is_loopback
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session

@@ -14,7 +14,7 @@ from sealpipe.http import Redactor, make_pool_options, silence_httpcore
 from sealpipe.http.connections import describe_not_loopback
 from sealpipe.http.exchange import ResponseBuffer, SendWatch, build_request, describe_failure
 from sealpipe.http.rate_limiter import RateLimiter, Ticket
-from sealpipe.loopback import is_loopback
+from sealpipe.values import is_loopback
 
 if TYPE_CHECKING:
     from sealpipe.flows.session import Session

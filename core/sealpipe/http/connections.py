@@ -18,7 +18,7 @@ from typing import Any
 import httpcore
 
 from sealpipe.errors import NotConfiguredError
-from sealpipe.loopback import is_cleartext, is_loopback
+from sealpipe.values import is_cleartext, is_loopback
 
 Addresses = list[tuple[Any, ...]]
 

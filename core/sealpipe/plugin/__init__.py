@@ -44,7 +44,6 @@ from sealpipe.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from sealpipe.loopback import is_cleartext, is_loopback
 from sealpipe.permissions import find_file_flaw
 from sealpipe.plugin.context import CI, Context, Level, Network, Run
 from sealpipe.plugin.outgoing import Channel, Delivery, Message, OutgoingAction, VetoError
@@ -62,6 +61,7 @@ from sealpipe.plugin.stores import (
     refuse_process_file,
 )
 from sealpipe.secret import Secret
+from sealpipe.values import is_cleartext, is_loopback
 from sealpipe.wire.encoding import PLAINTEXT_LIMIT
 
 __all__ = [

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from sealpipe.api.models import Submission
 from sealpipe.errors import StateError, UsageError
 from sealpipe.state import files, make_private_directory
-from sealpipe.times import parse_time
+from sealpipe.values import parse_time
 
 _REMEDY = "inspect it, move it away if you do not need it, and run the command again"
 

@@ -19,7 +19,7 @@ from sealpipe.secret import strips_frames
 from sealpipe.state import files, make_private_directory
 from sealpipe.state.entry import Entry, make_records, replay
 from sealpipe.state.journal import Journal, read_header
-from sealpipe.times import format_time, parse_time
+from sealpipe.values import format_time, parse_time
 from sealpipe.wire import tokens
 
 _INFO = b"sealpipe-outbox"

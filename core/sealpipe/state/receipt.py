@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from sealpipe.errors import EncodingError, UsageError
 from sealpipe.prompts import Prompt, check_prompt, check_prompts
-from sealpipe.times import format_time, parse_time
+from sealpipe.values import format_time, parse_time
 from sealpipe.wire.encoding import decode_base64url
 
 MAX_SIZE: Final = 1024 * 1024

@@ -16,12 +16,12 @@ from urllib.parse import quote
 
 import pytest
 
+from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Health, Info
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
-from sealpipe.setup import create_file, replace_file
 
 CANARY = "c4nary-5f1e-\u00e4\u20ac-pass'word\"<&>"
 """Not ASCII, and with characters that JSON, XML, a shell and a URL each treat as theirs."""

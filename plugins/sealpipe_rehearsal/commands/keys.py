@@ -10,7 +10,7 @@ import click
 from sealpipe.cli import render
 from sealpipe.cli.options import CodeCommand, Command, SettingsGroup, options
 from sealpipe.errors import ApiAccessError, KeyAllowanceError, SealpipeError, UsageError
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

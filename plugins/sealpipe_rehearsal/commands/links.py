@@ -92,10 +92,9 @@ def _passcode(reference: str | None) -> str | None:
 
 
 def _resolve(option: str, reference: str) -> str:
-    from sealpipe.driver import run
+    from sealpipe.client_base import registry, run
     from sealpipe.flows.resolve import resolve_value
     from sealpipe.reference import parse
-    from sealpipe.setup import registry
 
     with closing(registry(None)) as plugins:
         value = run(resolve_value(parse(reference), lambda: plugins), _send_nothing)

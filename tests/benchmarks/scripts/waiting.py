@@ -34,7 +34,7 @@ class Jumping:
         self.now, self.asked = 0.0, []
 
     def drive(self, flow, network):
-        """`sealpipe.driver.run`, but for what waiting is."""
+        """`sealpipe.client_base.run`, but for what waiting is."""
         result, error = None, None
         while True:
             try:

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import PluginError
 from sealpipe.plugin import Mode, SinkField, WriteResult
 from sealpipe.reference import Reference
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.setup import create_file, replace_file
 from support.straced import HASH_SEED
 from support.terminal import PATIENCE
 

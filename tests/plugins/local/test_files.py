@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from plugins.local.putting import Putting, put
+from sealpipe.client_base import create_file, replace_file
 from sealpipe.errors import (
     PluginError,
     ReferenceValueError,
@@ -25,7 +26,6 @@ from sealpipe.errors import (
 from sealpipe.plugin import Context, Locator, Mode, SinkField
 from sealpipe.registry import Registry
 from sealpipe.secret import Secret
-from sealpipe.setup import create_file, replace_file
 from sealpipe.state import files
 from sealpipe_plugins.local.file_sinks import FileSink
 from support.mounts import fill, make_read_only, make_writable, tmpfs

@@ -21,7 +21,7 @@ from sealpipe.plugin import SinkField
 from sealpipe.prompts import Prompt
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret, as_secret
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.fields import Field
 

@@ -18,7 +18,7 @@ from sealpipe.flows.store.write import SinkWrite, merge_writes
 from sealpipe.plugin import Mode, SinkField
 from sealpipe.reference import Reference
 from sealpipe.secret import Secret
-from sealpipe.times import as_seconds
+from sealpipe.values import as_seconds
 from sealpipe.wire.link import called
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, JournaledLink, keep_entry_on_error, settle_entry
 from sealpipe.state.outbox import Outbox
 from sealpipe.state.receipt import Receipt, RequestKey
-from sealpipe.times import format_time, parse_time
+from sealpipe.values import format_time, parse_time
 from sealpipe.wire import link
 from sealpipe.wire.encoding import decode_base64url, encode_base64url, encoded
 

@@ -41,7 +41,7 @@ from sealpipe.flows import Do, Flow, Wait, outgoing, policy
 from sealpipe.flows.retry import MAX_TRIES, Budget, call
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger, PendingDelete, open_ledger
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire.encoding import encoded
 
 MARGIN = timedelta(seconds=120)

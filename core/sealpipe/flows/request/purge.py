@@ -15,7 +15,7 @@ from sealpipe.flows.request.expire import Clock, EndedRequest, RequestExpiry, en
 from sealpipe.flows.retry import call
 from sealpipe.flows.session import Session
 from sealpipe.state.ledger import Ledger
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire.encoding import encoded
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sealpipe.errors import UsageError
 from sealpipe.reference import FieldSpec, Reference, Target, parse_field
 from sealpipe.secret import Secret
-from sealpipe.setting_values import NOTIFY_ON
-from sealpipe.times import as_duration
+from sealpipe.values import NOTIFY_ON, as_duration
 from sealpipe.wire.fields import Field
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from sealpipe.plugin import OutgoingAction
 from sealpipe.secret import Secret
 from sealpipe.state.entry import Entry, JournaledLink, discard_entry, keep_entry_on_error, settle_entry
 from sealpipe.state.outbox import Outbox
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire import link
 
 if TYPE_CHECKING:

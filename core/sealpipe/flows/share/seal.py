@@ -17,7 +17,7 @@ from sealpipe.flows.session import Session
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.reference import FieldSpec
 from sealpipe.secret import Secret
-from sealpipe.times import format_time
+from sealpipe.values import format_time
 from sealpipe.wire import envelope, fields, link, tokens
 
 if TYPE_CHECKING:

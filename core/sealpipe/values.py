@@ -1,22 +1,93 @@
-"""Parse and check the text of a setting. UsageError says what is wrong with it."""
+"""Values as people write them, and back: durations, times, URLs and hosts, counts, short codes, events."""
 
 from __future__ import annotations
 
 import re
-from datetime import date, time
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sealpipe import times
 from sealpipe.errors import SettingError, UsageError
-from sealpipe.loopback import is_cleartext
-from sealpipe.reference import Reference, parse
-from sealpipe.reference.text import PARAMETER_NAME
 
-if TYPE_CHECKING:
-    from sealpipe.settings import Setting
+_MAX_COUNT: Final = 2_147_483_647
+_DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
-_MAX_LENGTH: Final = 2_147_483_647
+
+def parse_duration(text: str) -> timedelta:
+    """`N(s|m|h|d|w)` as a timedelta; UsageError where it is not one, or is nothing at all."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"{_shorten(text)} is not a duration",
+            remedy="write a whole number and one of s m h d w, such as 72h",
+        )
+    seconds = int(match[1]) * _SECONDS[match[2]]
+    if seconds == 0:
+        raise UsageError("a duration cannot be zero", remedy="write at least 1s")
+    if seconds > 100 * 366 * 86400:
+        raise UsageError(f"{_shorten(text)} is more than a hundred years", remedy="use --no-expiry for no end")
+    return timedelta(seconds=seconds)
+
+
+def as_duration(value: timedelta | str) -> timedelta:
+    """A duration of a call from Python: a timedelta, or text as `parse_duration` takes it."""
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def as_seconds(value: timedelta | str | float) -> float:
+    """The same in seconds; a number stands for so many."""
+    return as_duration(value).total_seconds() if isinstance(value, timedelta | str) else value
+
+
+def parse_time(text: str) -> datetime:
+    """An RFC 3339 time with its zone, as an aware datetime; UsageError otherwise."""
+    match = _RFC3339.fullmatch(text)
+    remedy = "write it as 2026-12-31T12:00:00Z or 2026-12-31T12:00:00+01:00"
+    if match is None:
+        raise UsageError(f"{_shorten(text)} is not an RFC 3339 time", remedy=remedy)
+    if match["zone"] is None:
+        raise UsageError(f"{_shorten(text)} has no time zone", remedy=remedy)
+    try:
+        moment = datetime.fromisoformat(text.upper())
+        moment.astimezone(UTC)  # at the calendar's two ends, not every zone's time has one in UTC
+    except (ValueError, OverflowError):
+        raise UsageError(f"{_shorten(text)} is not an existing date or time", remedy=remedy) from None
+    return moment
+
+
+def format_time(moment: datetime) -> str:
+    """RFC 3339 in UTC, whole seconds: `2026-12-31T12:00:00Z`. UsageError for a time without a zone."""
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise UsageError(
+            "a time without a time zone could mean any of them",
+            remedy="give the datetime a tzinfo, such as datetime.UTC",
+        )
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def _shorten(text: str) -> str:
+    """What was typed, short and without control characters."""
+    return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+_OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4: Final = re.compile(rf"127(?:\.{_OCTET}){{3}}")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only mean this machine: `localhost`, `::1`, and 127.0.0.1 to 127.255.255.255 in full.
+
+    Other spellings (127.1, 2130706433, 0x7f.1, ::ffff:127.0.0.1, 0.0.0.0, names below localhost) are not taken:
+    resolvers disagree about them. `host` is as a URL parser gives it: in lower case, without brackets.
+    """
+    return host in ("localhost", "::1") or _IPV4.fullmatch(host) is not None
+
+
+def is_cleartext(scheme: str, host: str) -> bool:
+    """Whether what is sent there could be read on the way: anything but https, to any other machine."""
+    return scheme != "https" and not (scheme == "http" and is_loopback(host))
 
 
 def _check_http_url(name: str, text: str, allow_cleartext: str) -> str:
@@ -61,7 +132,7 @@ def parse_service_tag(text: str) -> str:
 
 def parse_seconds(text: str) -> float:
     """Parse a duration (`60s`, `2m`) into seconds."""
-    return times.parse_duration(text).total_seconds()
+    return parse_duration(text).total_seconds()
 
 
 def parse_bind_text(text: str) -> str:
@@ -97,8 +168,8 @@ def parse_count(text: str) -> int:
         raise UsageError(f"{text[:20]!r} is not a whole number", remedy="write a whole number, 1 or more")
     if int(text) < 1:
         raise UsageError(f"{text[:20]} is too small", remedy="use 1 or more")
-    if int(text) > _MAX_LENGTH:
-        raise UsageError(f"{text[:20]} is too large", remedy=f"use at most {_MAX_LENGTH}")
+    if int(text) > _MAX_COUNT:
+        raise UsageError(f"{text[:20]} is too large", remedy=f"use at most {_MAX_COUNT}")
     return int(text)
 
 
@@ -122,24 +193,11 @@ def parse_port(text: str) -> int:
     return number
 
 
-def parse_param(text: str) -> tuple[str, Reference]:
-    """Parse `NAME=REF` into a name and a reference."""
-    name, equals, ref = text.partition("=")
-    if not equals or not re.fullmatch(PARAMETER_NAME, name):
-        raise UsageError("the value is not NAME=REF", remedy="write it as limit=text:5 or code=env:SHORT_CODE")
-    return name, parse(ref, "what follows the first =")
-
-
 def parse_ask(text: str) -> Any:
     """Parse `[ID=]PROMPT[:TYPE]` into a Prompt."""
     from sealpipe.prompts import parse_prompt  # who shares asks for nothing
 
     return parse_prompt(text)
-
-
-def parse_key_choice(text: str) -> str | Reference:
-    """Parse `credential`, or a reference to a key."""
-    return text if text == "credential" else parse(text, "the key")
 
 
 NOTIFY_ON = ("viewed", "denied", "expired", "deleted")
@@ -154,47 +212,3 @@ def parse_events(text: str) -> tuple[str, ...]:
     if len(set(events)) < len(events):
         raise UsageError("the list repeats an event", remedy="list each event once")
     return events
-
-
-FLAG_VALUES: Final = frozenset({"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"})
-"""Values that the environment and the config file may give to an option that takes no value."""
-
-
-def check_value(setting: Setting, value: object, where: str) -> None:
-    """Check a value as its command would. SettingError names `where` it was set; an empty text counts as unset."""
-    for text in _split_texts(setting, value):
-        try:
-            _check_one(setting, text)
-        except UsageError as error:
-            message, remedy = _strip_quotes(text, error.message), error.remedy or f"correct {where}, or unset it"
-        else:
-            continue
-        raise SettingError(f"{where}: {message}", remedy=remedy)
-
-
-def _strip_quotes(text: str, message: str) -> str:
-    """A message without what it quotes of the value: a report is shown to others, and a value may be misplaced."""
-    quoted = text[:20]
-    for form in (repr(quoted), quoted):
-        if message.startswith(form):
-            message = f"the value{message.removeprefix(form)}"
-    return "the value is not valid" if len(quoted) > 3 and quoted in message else message
-
-
-def _split_texts(setting: Setting, value: object) -> list[str]:
-    """One text, or for a setting that may be repeated one a line, or each of a list."""
-    values = value if isinstance(value, list) else [value]
-    texts = [each.isoformat() if isinstance(each, date | time) else str(each) for each in values]
-    if setting.multiple and not isinstance(value, list):
-        texts = [line for text in texts for line in text.split("\n") if line.strip()]
-    return [text for text in texts if text]
-
-
-def _check_one(setting: Setting, text: str) -> None:
-    # What is wrong is not repeated: where one of a few words belongs, a secret may stand.
-    if setting.flag and text.strip().lower() not in FLAG_VALUES:
-        raise UsageError("the value is not a boolean", remedy="write true or false")
-    if setting.choices and text not in setting.choices:
-        raise UsageError("the value is not one of the choices", remedy=f"choose from {', '.join(setting.choices)}")
-    if not setting.flag and not setting.choices:
-        setting.parse(text)
