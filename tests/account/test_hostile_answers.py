@@ -14,8 +14,8 @@ from sealpipe.credential import Credential
 from sealpipe.http import Redactor
 from sealpipe.http.exchange import ResponseBuffer
 from sealpipe_rehearsal.control_client import mint
-from support.ci_logs import commands
 from support.faulty import Fault, Faulty, envelope, says
+from support.outside_text import commands
 from support.terminal import Terminal
 
 COMMAND = "::set-output name=a::b ##[error]c ##vso[task.setvariable variable=d]e ##teamcity[x] ##utp:x section_end:1:x"

@@ -23,8 +23,7 @@ from typing import Any
 
 import yaml
 
-from support.fake_commands import SUMMARY_LIMIT, Command, command, pairs, read_lines
-from support.fake_masker import Masker
+from support.github_log import SUMMARY_LIMIT, Command, Masker, command, pairs, read_lines
 
 FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 PATIENCE = 90

@@ -12,11 +12,11 @@ import pytest
 from actions.fake_runner import FakeRunner
 from sealpipe_rehearsal.running_service import RunningService
 from support import front
-from support.fake_commands import pairs
 from support.front import Front
-from support.intercepting import Intercepting
+from support.github_log import pairs
 from support.parts import ROOT, missing
 from support.terminal import PATIENCE, addresses, opened
+from support.wires import Intercepting
 
 SEALPIPE = str(Path(sys.executable).with_name("sealpipe"))
 Start = Callable[..., FakeRunner]

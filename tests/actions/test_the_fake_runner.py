@@ -10,8 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from actions.fake_runner import FakeRunner, evaluated
-from support.fake_commands import command, pairs, read_lines
-from support.fake_masker import Masker
+from support.github_log import Masker, command, pairs, read_lines
 
 SECRET = 'first <line> of "three"\n  second line 100%\nlast'
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sealpipe import ci_systems
 from sealpipe_action import inputs, runner_output
 from sealpipe_action.inputs import InputError, MapEntry
-from support.fake_commands import command, pairs
+from support.github_log import command, pairs
 from support.outside_text import outside
 from support.parts import ROOT
 

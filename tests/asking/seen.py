@@ -9,8 +9,7 @@ from sealpipe.credential import Credential
 from sealpipe.wire import fields, keys, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from support.faulty import Exchange, Fault, message
-from support.job import Job
-from support.requesting import client_of
+from support.job import Job, client_of
 from support.terminal import Done
 
 ASK = ("request", "-a", "Staging password", "-a", "user=User name:text")

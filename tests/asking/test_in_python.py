@@ -21,9 +21,8 @@ from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
 from support.faulty import Faulty
-from support.job import Job
+from support.job import PAIR, Caller, Job
 from support.receiver import Receiver
-from support.requesting import PAIR, Caller
 
 PROMPTS = ("Staging password", Prompt("user", "User name", "text"))
 

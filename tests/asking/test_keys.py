@@ -28,9 +28,8 @@ from support import fake_github
 from support.distributions import Site
 from support.fake_github import FakeGitHub
 from support.faulty import Exchange, Faulty, envelope, passes, rewrites, unauthorized
-from support.job import Job
+from support.job import PAIR, Caller, Job
 from support.openbao import Bao
-from support.requesting import PAIR, Caller
 from support.terminal import Done
 
 NEW = (*ASK, "--key", "new", "--seed-to")

@@ -16,9 +16,8 @@ from sealpipe.wire.encoding import encode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
 from support import faulty
 from support.faulty import Faulty, envelope
-from support.job import Job
+from support.job import Job, client_of
 from support.receiver import Receiver
-from support.requesting import client_of
 
 CODE = "open sésame"
 

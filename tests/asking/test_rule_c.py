@@ -12,8 +12,7 @@ from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64url, encode_base64url
 from support import faulty
 from support.faulty import Faulty, envelope
-from support.job import Job
-from support.requesting import PAIR, Caller, made
+from support.job import PAIR, Caller, Job, made
 
 NEW = (*ASK, "--key", "new", "--seed-to", "file:seed", "--deadline", "1s")
 

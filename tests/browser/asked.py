@@ -8,8 +8,7 @@ from typing import Any
 
 from sealpipe.wire import fields, keys, link, sealed_box
 from sealpipe.wire.fields import Field
-from support import requesting
-from support.job import Job
+from support.job import Job, client_of
 
 SEED = bytes(range(32))
 FRAGMENT = link.encode_fragment(SEED)
@@ -51,7 +50,7 @@ class Asked:
     def opened(self) -> list[list[Field]]:
         """Every submission, opened by our own client's parts, oldest first."""
         pair = keys.from_seed(SEED, tag=self.tag)
-        with requesting.client_of(self.job) as client:
+        with client_of(self.job) as client:
             found = client.list_submissions(self.code).items
         return [fields.load(sealed_box.open(pair, each.data, tag=self.tag)) for each in found]
 
@@ -61,19 +60,19 @@ class Asked:
 
     def remove(self) -> None:
         """It has expired, and is gone for good."""
-        with requesting.client_of(self.job) as client:
+        with client_of(self.job) as client:
             client.delete_request(self.code)
 
     def end(self) -> None:
         """It expires."""
-        with requesting.client_of(self.job) as client:
+        with client_of(self.job) as client:
             client.expire_request(self.code)
 
 
 def ask(job: Job, tag: str = "svc", **options: Any) -> Asked:
     """A new request, sealed to SEED's key; `options` are those of `Client.create_request`."""
     given = {"title": "Staging access", "public_key": keys.from_seed(SEED, tag=tag).public_key, "fields": PROMPTS}
-    with requesting.client_of(job) as client:
+    with client_of(job) as client:
         return Asked(job, client.create_request(**{**given, **options}).short_code, tag)
 
 

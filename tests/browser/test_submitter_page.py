@@ -15,8 +15,7 @@ from sealpipe_rehearsal.control_client import send_request
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.hostile import NASTY
-from support.job import Job
-from support.requesting import client_of
+from support.job import Job, client_of
 
 SENT = "Sent, and only they can read it"
 TYPED = {

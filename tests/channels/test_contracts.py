@@ -11,11 +11,14 @@ from channels.using import Using
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.registry import Registry
 from sealpipe.testing import ChannelContract
-from support import fake_github, fake_gitlab, fake_slack
+from support import (
+    fake_chat,
+    fake_github,
+    fake_gitlab,
+)
+from support.fake_chat import WORKFLOW, FakeSlack, FakeTeams
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
-from support.fake_slack import FakeSlack
-from support.fake_teams import WORKFLOW, FakeTeams
 from support.mailbox import PASSWORD, USER, Mailbox
 
 TWO = ("a@example.com,b@example.com", "acme/app#7,acme/app#8", "acme/app!4 acme/app!5", "#a,#b", "ops;dev")
@@ -72,7 +75,7 @@ class TestSlack(Kit):
             yield self.at(self.fake.api_url)
 
     def at(self, url: str) -> Mapping[str, str]:
-        return {"SEALPIPE_PLUGIN_SLACK__API_URL": url, "SLACK_BOT_TOKEN": fake_slack.TOKEN}
+        return {"SEALPIPE_PLUGIN_SLACK__API_URL": url, "SLACK_BOT_TOKEN": fake_chat.TOKEN}
 
     def recipient(self) -> str:
         return "#ops"
@@ -81,7 +84,7 @@ class TestSlack(Kit):
         return [message["text"] for message in self.fake.messages]
 
     def secrets(self) -> Sequence[str]:
-        return [fake_slack.TOKEN]
+        return [fake_chat.TOKEN]
 
 
 class TestTeams(Kit):

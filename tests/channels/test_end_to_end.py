@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support import fake_github, fake_slack
+from support import (
+    fake_chat,
+    fake_github,
+)
+from support.fake_chat import FakeSlack
 from support.fake_github import FakeGitHub
-from support.fake_slack import FakeSlack
 from support.fake_web import drop_after
 from support.mailbox import USER, Mailbox
 from support.terminal import Done, Terminal, created, opened
@@ -133,7 +136,7 @@ def test_link_and_passcode_go_two_ways_and_never_one(
         "--passcode-to",
     )
     with FakeSlack() as slack:
-        mailing.environ |= {"SLACK_BOT_TOKEN": fake_slack.TOKEN, "SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url}
+        mailing.environ |= {"SLACK_BOT_TOKEN": fake_chat.TOKEN, "SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url}
         done = mailing.sealpipe(*words, "slack:@U024BE7LH")
         assert (done.code, done.out) == (0, ""), done
         elements = slack.messages[0]["blocks"][0]["elements"][0]["elements"]

@@ -23,11 +23,14 @@ from sealpipe.flows.deliver.messages import MessageContext, build_link_message, 
 from sealpipe.plugin import Message, ReferenceValueError, Secret
 from sealpipe_plugins.email.address import parse_address
 from sealpipe_plugins.wording import as_html, as_markdown, split_lines
-from support import fake_github, fake_gitlab, fake_slack
+from support import (
+    fake_chat,
+    fake_github,
+    fake_gitlab,
+)
+from support.fake_chat import WORKFLOW, FakeSlack, FakeTeams
 from support.fake_github import FakeGitHub
 from support.fake_gitlab import FakeGitLab
-from support.fake_slack import FakeSlack
-from support.fake_teams import WORKFLOW, FakeTeams
 from support.fake_web import Asked, FakeWeb, Reply
 from support.outside_text import COMMANDS, MAIL, MARKUP, outside
 
@@ -192,7 +195,7 @@ class TestSlack:
     @settings(SEEN)
     def test_nothing_but_the_link_is_anything(self, world: dict[str, Any], to: str, message: Message) -> None:
         slack = world["slack"]
-        environ = {"SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url, "SLACK_BOT_TOKEN": fake_slack.TOKEN}
+        environ = {"SEALPIPE_PLUGIN_SLACK__API_URL": slack.api_url, "SLACK_BOT_TOKEN": fake_chat.TOKEN}
         Using("slack", {**environ, "SLACK_WEBHOOK_URL": slack.webhook_url}).send(to, message)
         sent = slack.asked[-1].json
         assert set(sent) == {"text", "blocks", "mrkdwn", "unfurl_links", "unfurl_media"} | (

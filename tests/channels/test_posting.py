@@ -15,7 +15,7 @@ from sealpipe.errors import NotConfiguredError, UnavailableError, UnknownOutcome
 from sealpipe.http.plugin_network import PluginNetwork
 from sealpipe.plugin import Context
 from sealpipe_plugins.http_api import Endpoint
-from support.fake_slack import FakeSlack
+from support.fake_chat import FakeSlack
 from support.fake_web import Reply, hang, hang_after
 
 

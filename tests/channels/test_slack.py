@@ -22,7 +22,7 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from support.fake_slack import HOOK, TOKEN, FakeSlack
+from support.fake_chat import HOOK, TOKEN, FakeSlack
 from support.fake_web import Reply, drop, drop_after
 
 

@@ -18,7 +18,7 @@ from sealpipe.errors import (
     UnknownOutcomeError,
     UnsupportedError,
 )
-from support.fake_teams import CONNECTOR, WORKFLOW, FakeTeams
+from support.fake_chat import CONNECTOR, WORKFLOW, FakeTeams
 from support.fake_web import Reply, drop
 
 

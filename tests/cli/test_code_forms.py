@@ -14,7 +14,7 @@ from sealpipe.flows.request.purge import format_purge_command
 from sealpipe.flows.short_codes import confirm_code
 from sealpipe.wire.encoding import decoded, encoded, names
 from sealpipe_rehearsal.running_service import RunningService
-from support.odd_codes import ODD, ended, renamed
+from support.outside_text import ODD, ended, renamed
 from support.terminal import Terminal
 
 CODES = st.text(st.characters(codec="utf-8"), min_size=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_commands import command, pairs
+from support.github_log import command, pairs
 from support.terminal import Terminal, opened
 
 GITHUB = {"GITHUB_ACTIONS": "true", "CI": "true"}

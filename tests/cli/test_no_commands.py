@@ -17,8 +17,7 @@ from sealpipe.ci_systems import MARKS
 from sealpipe.cli import render
 from sealpipe.errors import UsageError
 from sealpipe_plugins.precommit import main as hook
-from support.ci_logs import commands
-from support.outside_text import COMMANDS, outside
+from support.outside_text import COMMANDS, commands, outside
 
 
 @pytest.mark.parametrize("text", COMMANDS)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.starting import SEALPIPE, must_be_whole, run
-from support.terminal import PATIENCE, Done, Terminal
+from support.terminal import PATIENCE, SEALPIPE, Done, Terminal, must_be_whole, run
 
 
 @pytest.mark.parametrize(("name", "importer"), [("trio", "httpcore"), ("rich", "httpx")])

@@ -17,8 +17,7 @@ from collecting.submitter import Asked, ask
 from sealpipe import ci_systems
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe_rehearsal.people import LinkRefusedError
-from support.fake_commands import command, read_lines
-from support.fake_masker import Masker
+from support.github_log import Masker, command, read_lines
 from support.hostile import CANARY, USER, Hostile, sealed
 from support.job import Job
 from support.terminal import PATIENCE, SEALPIPE

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from support.ci_logs import commands
 from support.hostile import CANARY, LABEL
+from support.outside_text import commands
 
 Fields = Sequence[tuple[str, str, str]]
 _EXACT = re.compile(r"(?!\s*(?:---|\+\+\+))[A-Za-z0-9 ._/=@+-]*")

@@ -21,8 +21,7 @@ from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url
 from sealpipe.wire.fields import Field
 from support.faulty import Exchange, Fault, passes, rewrites
-from support.job import Job
-from support.requesting import client_of
+from support.job import Job, client_of
 
 PROMPTS = "Staging password", "user=User name:text"
 

@@ -32,9 +32,8 @@ from sealpipe.errors import (
 from sealpipe.flows.collect.result import choose_worst_error
 from sealpipe.flows.store.targets import make_plain_name
 from secure_requests.test_expiring import Proxied
-from support.ci_logs import commands
-from support.job import Job, ended
-from support.requesting import PAIR, deletes
+from support.job import PAIR, Job, deletes, ended
+from support.outside_text import commands
 from support.terminal import PATIENCE, SEALPIPE
 
 HOSTILE = "\x1b[31m\x07\x9b2J\r\n::add-mask::x\n##[error]y\n##vso[task.x]z\u202e\u2028"

@@ -17,8 +17,7 @@ from sealpipe.flows.collect.options import CollectEachOptions
 from secure_requests.test_expiring import Proxied, once
 from support import faulty
 from support.faulty import Exchange, Fault, passes, rewrites, says
-from support.job import Job
-from support.requesting import Caller, deletes
+from support.job import Caller, Job, deletes
 
 CallAt = Callable[[str], Caller]
 

@@ -24,8 +24,7 @@ from sealpipe.flows.session import Session
 from sealpipe.registry import Registry
 from sealpipe.registry.catalog import BUILT_IN
 from support.gate import Gate
-from support.job import Job
-from support.requesting import Caller, client_of
+from support.job import Caller, Job, client_of
 
 TARGET = "gate:place#staging_password"
 PATIENCE = 20

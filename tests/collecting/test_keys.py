@@ -18,8 +18,7 @@ from sealpipe.wire import keys, link
 from sealpipe.wire.encoding import encode_base64url
 from secure_requests.test_expiring import Proxied
 from support.faulty import rewrites
-from support.job import Job
-from support.requesting import PAIR, Caller, deletes
+from support.job import PAIR, Caller, Job, deletes
 
 SEED = encode_base64url(bytes(PAIR.seed))
 FRAGMENT = link.encode_fragment(bytes(PAIR.seed))

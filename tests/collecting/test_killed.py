@@ -16,11 +16,10 @@ from collecting.sweep import Killed, Step, Sweep
 from sealpipe_rehearsal.running_service import RunningService
 from support.fake_github import FakeGitHub
 from support.fake_web import drop_after
-from support.job import Job
+from support.job import Caller, Job
 from support.openbao import Bao
 from support.place_fixtures import bao, group, hub
 from support.places import InDotenv, InFile, InGitHub, InVault
-from support.requesting import Caller
 from support.storing import Asked, another_machine, asked_at_once
 from support.straced import failing, only
 from support.sweep import spread

@@ -15,8 +15,7 @@ from sealpipe.errors import PendingError, SealpipeError, SubmissionNotFoundError
 from sealpipe.flows.collect.options import PICK_RULES, check_pick, has_match, pick
 from sealpipe.flows.collect.result import OpenedSubmission
 from sealpipe.flows.store.targets import make_plain_name
-from support.job import Job
-from support.requesting import Caller
+from support.job import Caller, Job
 
 THEN = datetime(2026, 11, 21, tzinfo=UTC)
 RECEIVED = st.builds(

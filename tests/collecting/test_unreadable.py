@@ -17,8 +17,7 @@ from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import decode_base64url, encode_base64
 from sealpipe.wire.fields import Field
 from secure_requests.test_expiring import Proxied
-from support.job import Job
-from support.requesting import PAIR, Caller
+from support.job import PAIR, Caller, Job
 
 ANSWER = Field("Staging password", "x"), Field("User name", "y", "text")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.gitlab_pipeline import Pipeline
+from support.gitlab_ci import Pipeline
 from support.openbao import Bao, dev_server
 from support.services import bare, one_service, service, user
 from support.terminal import addresses

@@ -19,9 +19,7 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from support import engine as engines
 from support.engine import CANARY, Engine
-from support.gitlab_pipeline import BASE, IMAGE, Pipeline
-from support.gitlab_templates import BOUND, read_dotenv
-from support.gitlab_vendor import ANSWERED, SUBMITS, log_in
+from support.gitlab_ci import ANSWERED, BASE, BOUND, IMAGE, SUBMITS, Pipeline, log_in, read_dotenv
 from support.openbao import Bao
 from support.parts import ROOT, missing
 from support.terminal import addresses, opened

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from sealpipe_rehearsal.running_service import RunningService
-from support.fake_slack import FakeSlack
+from support.fake_chat import FakeSlack
 from support.fake_web import Reply
-from support.gitlab_pipeline import Pipeline
-from support.gitlab_templates import BOUND, Template, read_dotenv
-from support.gitlab_vendor import ANSWERED, SUBMITS, log_in
-from support.odd_codes import ended, renamed
+from support.gitlab_ci import ANSWERED, BOUND, SUBMITS, Pipeline, Template, log_in, read_dotenv
 from support.openbao import Bao
+from support.outside_text import ended, renamed
 from support.terminal import Terminal, created, opened
 
 CANARY = "canary-7f3a91"

@@ -14,7 +14,7 @@ import yaml
 
 from sealpipe import values
 from sealpipe.reference import parse
-from support.gitlab_templates import Template
+from support.gitlab_ci import Template
 from support.mailbox import Mailbox
 from support.parts import ROOT, missing
 from support.terminal import Terminal

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sealpipe.settings import COMMANDS, Setting
-from support.gitlab_templates import INPUT, NAMES, Template, texts
+from support.gitlab_ci import INPUT, NAMES, Template, texts
 from support.parts import ROOT, missing, program
 
 IMAGE = {"image": "registry.example/sealpipe:1"}

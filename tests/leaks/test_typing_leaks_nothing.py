@@ -9,8 +9,7 @@ import pytest
 from leaks.needles import Detector
 from sealpipe_rehearsal.running_service import RunningService
 from support.services import bare, one_service, service, user
-from support.starting import SEALPIPE
-from support.terminal import Terminal
+from support.terminal import SEALPIPE, Terminal
 from support.typing_person import Person
 
 __all__ = ["bare", "one_service", "service", "user"]

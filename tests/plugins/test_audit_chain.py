@@ -19,7 +19,7 @@ from sealpipe.registry.stores import PolicyHook
 from sealpipe_plugins.audit import chain
 from sealpipe_plugins.audit.verify import verify
 from sealpipe_rehearsal.running_service import RunningService
-from support.machines import ALLOWS_ALL, Machine, lists
+from support.distributions import ALLOWS_ALL, Machine, lists
 from support.terminal import Terminal
 
 KEY = "0123456789abcdef-key"

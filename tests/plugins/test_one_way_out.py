@@ -9,10 +9,10 @@ import pytest
 
 from plugins.aws.moto import ENVIRON, Moto, moto
 from sealpipe_rehearsal.running_service import RunningService
-from support.intercepting import Intercepting
 from support.openbao import Bao, dev_server
 from support.receiver import Receiver
 from support.terminal import Done, Terminal, created, opened
+from support.wires import Intercepting
 
 VAULT, AWS, HOOKS = "vault.example", "aws.example", "hooks.example"
 """Hosts that only the proxy knows: loopback is never reached through one."""

@@ -16,8 +16,7 @@ from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook, read_policy_hooks
 from sealpipe_rehearsal.running_service import RunningService
-from support.distributions import Site
-from support.machines import ALLOWS_ALL
+from support.distributions import ALLOWS_ALL, Site
 from support.terminal import Done, Terminal
 
 PLAN = OutgoingAction(

@@ -13,7 +13,7 @@ import pytest
 from sealpipe.errors import SettingError
 from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
-from support.mounts import tmpfs
+from support.parts import tmpfs
 from support.terminal import Done, Terminal
 
 LOCKED = "is in /proc, which exposes processes"

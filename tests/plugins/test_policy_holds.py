@@ -17,8 +17,7 @@ from sealpipe.plugin import OutgoingAction
 from sealpipe.registry import Registry
 from sealpipe.registry.stores import PolicyHook
 from sealpipe_rehearsal.running_service import RunningService
-from support.distributions import Site
-from support.machines import ALLOWS_ALL, Machine, lists
+from support.distributions import ALLOWS_ALL, Machine, Site, lists
 from support.terminal import Done, Terminal, addresses, created
 
 VALUE = "c4nary-value"

@@ -13,8 +13,7 @@ from plugins.test_ci import GITHUB, GITLAB
 from sealpipe.errors import SettingError
 from sealpipe.registry import Registry
 from sealpipe_rehearsal.running_service import RunningService
-from support.distributions import Site
-from support.machines import ALLOWS_ALL, Machine
+from support.distributions import ALLOWS_ALL, Machine, Site
 from support.terminal import Terminal
 
 HOOKS = """

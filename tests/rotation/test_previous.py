@@ -13,8 +13,7 @@ from sealpipe import AsyncClient, Client, CredentialError
 from sealpipe.credential import Credential
 from sealpipe.wire import keys, link
 from support.faulty import Faulty
-from support.job import Job
-from support.requesting import made
+from support.job import Job, made
 
 
 class Rotation:

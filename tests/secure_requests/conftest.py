@@ -12,8 +12,7 @@ import pytest
 from sealpipe_rehearsal.running_service import RunningService
 from sealpipe_rehearsal.server import start
 from support.faulty import Fault, Faulty
-from support.job import Job
-from support.requesting import Caller
+from support.job import Caller, Job
 from support.services import extended
 
 __all__ = ["extended"]

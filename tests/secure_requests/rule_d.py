@@ -107,7 +107,7 @@ class Clocked:
     clock: Callable[[], float]
     chance: Callable[[], float]
     base_url: str = BASE_URL
-    overseers: tuple[()] = ()
+    policy_hooks: tuple[()] = ()
     deadline: float = 60.0
 
     def budget(self) -> Budget:

@@ -14,8 +14,7 @@ from sealpipe.wire import fields, sealed_box
 from sealpipe.wire.encoding import encode_base64url
 from sealpipe.wire.keys import from_seed
 from support.faulty import Faulty, rewrites
-from support.job import Job
-from support.requesting import FIELDS, PAIR, Caller, made, submitted
+from support.job import FIELDS, PAIR, Caller, Job, made, submitted
 
 PUBLIC_KEY = encode_base64url(PAIR.public_key)
 REQUEST = {"title": "Staging login", "public_key": PAIR.public_key, "fields": FIELDS}

@@ -29,8 +29,7 @@ from sealpipe.state.ledger import Ledger, PendingDelete
 from sealpipe.values import format_time
 from support import faulty
 from support.faulty import Exchange, Fault, Faulty, envelope, passes, rewrites, says
-from support.job import Job, ended
-from support.requesting import Caller, client_of, deletes, made, submitted
+from support.job import Caller, Job, client_of, deletes, ended, made, submitted
 
 Proxied = Callable[..., Faulty]
 CallAt = Callable[[str], Caller]

@@ -10,8 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from support.faulty import Exchange, Fault, Faulty, message
-from support.job import Job
-from support.requesting import Caller, made
+from support.job import Caller, Job, made
 
 Serving = Callable[[int, int], dict[str, Any]]
 

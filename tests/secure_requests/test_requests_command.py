@@ -10,8 +10,7 @@ import pytest
 from sealpipe.credential import Credential
 from sealpipe.wire import keys
 from sealpipe.wire.encoding import decode_base64, encode_base64url
-from support.job import Job
-from support.requesting import PAIR, client_of, made, submitted
+from support.job import PAIR, Job, client_of, made, submitted
 
 ENDS = datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)
 ENDS_TEXT = "2099-01-02T03:04:05Z"

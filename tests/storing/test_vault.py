@@ -17,9 +17,8 @@ from sealpipe.flows.share import post as sharing
 from sealpipe.flows.share.options import ShareOptions
 from sealpipe.state.entry import Entry
 from sealpipe_rehearsal.running_service import RunningService
-from support.job import Job
+from support.job import Caller, Job
 from support.openbao import Bao, dev_server
-from support.requesting import Caller
 from support.terminal import opened
 
 FIELD = "Password=gen:password?symbols=0"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sealpipe.ci_systems import CI_SYSTEMS, CISystem
-from support.starting import SEALPIPE
-from support.terminal import ABROAD, Done, Terminal
+from support.terminal import ABROAD, SEALPIPE, Done, Terminal
 
 SHARE = ("share", "-f", "Note=text:canary-of-the-gate")
 ROWS = {row.name: row for row in CI_SYSTEMS}

@@ -1,9 +1,15 @@
-"""What a test needs beyond Python: skipped with its reason, or failed where a run must be whole."""
+"""What a test needs beyond Python: skipped with its reason, or failed where a run must be whole.
+
+The small and read-only file systems are mounted where the user may mount.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,3 +36,41 @@ def shared(path: str) -> Path:
     if not file.exists():
         pytest.skip(f"../shared/{path} is not beside this checkout")
     return file
+
+
+@contextmanager
+def tmpfs(place: Path, *, size: str = "1m") -> Iterator[Path]:
+    """A file system in memory of that size. Skips the test where this user may not mount."""
+    place.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() != 0 or _mount("-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(place)) != 0:
+        pytest.skip("this user may not mount a file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def make_read_only(place: Path) -> None:
+    """Nothing in a mounted file system can be written any more."""
+    assert _mount("-o", "remount,ro", str(place)) == 0
+
+
+def make_writable(place: Path) -> None:
+    assert _mount("-o", "remount,rw", str(place)) == 0
+
+
+def fill(place: Path) -> Path:
+    """Take all the room there is; the file that takes it."""
+    file = place / "filler"
+    with file.open("wb", buffering=0) as filler:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    filler.write(b"\0" * size)
+            except OSError:
+                pass
+    return file
+
+
+def _mount(*words: str) -> int:
+    return subprocess.run(["mount", *words], capture_output=True, check=False).returncode

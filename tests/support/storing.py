@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.job import Job
-from support.requesting import client_of
+from support.job import Job, client_of
 from support.terminal import Done
 
 PROMPTS = ("Staging password", "user=User name:text")

@@ -12,8 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from support.ready import readable
-from support.terminal import PATIENCE, Done
+from support.terminal import PATIENCE, Done, readable
 
 SHELL = """\
 import fcntl, os, signal, sys, termios

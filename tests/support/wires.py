@@ -1,15 +1,23 @@
-"""Servers that sit on the wire: one that speaks TLS before the rehearsal, and a proxy that keeps what it is told."""
+"""Servers that sit on the wire: TLS before the rehearsal, a proxy that keeps what it is told, and a company's proxy.
+
+The company's wants a login, and reads what goes through it, under a certificate of its own authority. What it stands
+in for is `mitmproxy`, which cannot be installed beside the newest cryptography and h11.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Self
 
-from support.ready import readable
+import trustme
+
+from support.terminal import readable
 
 LOOPBACK = "127.0.0.1"
 _SECONDS = 30.0
@@ -111,3 +119,88 @@ def _ready(ends: list[socket.socket]) -> list[socket.socket]:
     """Those with something to read; a TLS connection may have it in store already."""
     pending = [end for end in ends if isinstance(end, ssl.SSLSocket) and end.pending()]
     return pending or readable(ends)
+
+
+PATIENCE = 30
+
+
+class Intercepting:
+    """The proxy. `routes`: the port on this machine behind each host. `asked` is whom it was to connect to.
+
+    `read` is what it read of each connection; `user` and `password` are its login.
+    """
+
+    user, password = "us@er", "pass:word"
+
+    def __init__(self, folder: Path, routes: Mapping[str, int]) -> None:
+        self._authority = trustme.CA()
+        self.ca_file = folder / "proxy-ca.pem"
+        self._authority.cert_pem.write_to_path(self.ca_file)
+        self._routes = routes
+        self.asked: list[str] = []
+        self.read: dict[str, bytearray] = {}
+        self._listening = at_once(socket.create_server(("127.0.0.1", 0)))
+        self._open: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def url(self, login: str = "us%40er:pass%3Aword@") -> str:
+        """Its address for HTTPS_PROXY."""
+        return f"http://{login}127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._listening, *self._open):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                client.settimeout(PATIENCE)
+                self._open.append(client)
+                self._threads.append(threading.Thread(target=self._serve, args=(client,), daemon=True))
+                self._threads[-1].start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            host, allowed = self._head(client)
+            if not allowed:
+                client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+                client.close()
+                return
+            self.asked.append(host)
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._authority.issue_cert(host).configure_cert(context)
+            with (
+                context.wrap_socket(client, server_side=True) as inside,
+                socket.create_connection(("127.0.0.1", self._routes[host]), timeout=PATIENCE) as behind,
+            ):
+                self._open += [inside, behind]
+                pump_both(inside, behind, self.read.setdefault(host, bytearray()))
+
+    def _head(self, client: socket.socket) -> tuple[str, bool]:
+        """The host of a CONNECT, and whether its login is right."""
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            piece = client.recv(4096)
+            if not piece:
+                raise ConnectionError
+            head += piece
+        lines = head.decode("latin-1").split("\r\n")
+        method, target, _ = lines[0].split(" ")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        login = "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+        assert method == "CONNECT"
+        return target.rpartition(":")[0], headers.get("proxy-authorization") == login

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.fake_commands import command, pairs, read_lines
+from support.github_log import command, pairs, read_lines
 from support.parts import missing
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "core", "plugins", "actions")

@@ -14,7 +14,7 @@ import pytest
 
 import sealpipe
 from actions.setup.setting_up import SetUp, uv
-from support.ready import readable
+from support.terminal import readable
 
 Make = Callable[..., SetUp]
 

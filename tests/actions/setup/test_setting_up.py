@@ -15,7 +15,7 @@ import pytest
 
 import sealpipe
 from actions.setup.setting_up import PARTS, Done, SetUp, uv
-from support.mounts import make_read_only, tmpfs
+from support.parts import make_read_only, tmpfs
 
 Make = Callable[..., SetUp]
 

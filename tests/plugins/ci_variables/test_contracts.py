@@ -14,9 +14,8 @@ from sealpipe.plugin import Mode, WriteResult
 from sealpipe.registry import Registry
 from sealpipe.testing import SinkContract
 from support import fake_github, fake_gitlab
-from support.fake_github import FakeGitHub
+from support.fake_github import FakeGitHub, Kept
 from support.fake_gitlab import FakeGitLab
-from support.fake_secrets import Kept
 
 NBSP = "\u00a0"
 

@@ -28,8 +28,7 @@ from sealpipe.errors import (
 from sealpipe.plugin import BLIND, Mode
 from sealpipe.testing.contract import FaultyServer
 from support import fake_github
-from support.fake_github import FakeGitHub
-from support.fake_secrets import Kept
+from support.fake_github import FakeGitHub, Kept
 from support.fake_web import Asked, FakeWeb, Reply, drop, drop_after
 
 REPO, ENVIRONMENT, ORGANISATION = ("acme", "app"), ("acme", "app", "production"), ("acme",)

@@ -16,7 +16,7 @@ from sealpipe.registry import Registry
 from sealpipe.testing import SourceContract
 from sealpipe.testing.contract import CANARY
 from sealpipe.testing.source import Content
-from support.ready import readable
+from support.terminal import readable
 
 
 class TestEnv(SourceContract):

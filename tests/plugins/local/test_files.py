@@ -28,7 +28,7 @@ from sealpipe.registry import Registry
 from sealpipe.secret import Secret
 from sealpipe.state import files
 from sealpipe_plugins.local.file_sinks import FileSink
-from support.mounts import fill, make_read_only, make_writable, tmpfs
+from support.parts import fill, make_read_only, make_writable, tmpfs
 
 MODES: tuple[Mode, ...] = ("create", "replace", "merge")
 BYTES = b"\x00\xff\r\n" * 3 + "ü '\"$(id)".encode()

@@ -10,9 +10,9 @@ import pytest
 
 from sealpipe.testing.contract import FaultyServer
 from sealpipe_rehearsal.running_service import RunningService
-from support.intercepting import Intercepting
 from support.openbao import Bao, server
 from support.terminal import Terminal, created
+from support.wires import Intercepting
 
 HOST = "vault.example"
 WITHOUT_HVAC = """
