@@ -255,7 +255,7 @@ CASES = {
         1, PLANT, before=planted("sealpipe.state.outbox.Journal.create = loud"), requests=0
     ),
     "a bug of ours after the answer": Case(
-        1, PLANT, before=planted("sealpipe.flows.share.post._note_answer = loud"), requests=1, kept=True
+        1, PLANT, before=planted("sealpipe.flows.share.post._note_response = loud"), requests=1, kept=True
     ),
     "GitLab without a file for the link": Case(2, before=environ(GITLAB_CI="true", **ABROAD), requests=0),
     "any CI without a way for the link": Case(2, before=environ(CI="true", **ABROAD), requests=0),

@@ -450,7 +450,7 @@ def test_both_clients_ask_before_anything_is_sent(
 
 def test_every_method_of_a_client_is_asked_about_or_reads() -> None:
     """A new one stands in this file, too."""
-    others = {"run", "close", "resume", "from_settings", "of_session"}
+    others = {"run", "close", "resume", "from_settings", "from_session"}
     methods = {name for kind in Client.__mro__ for name in vars(kind) if not name.startswith("_")}
     methods = {name for name in methods if callable(getattr(Client, name, None))}
     assert methods == {*CALLS, *READS, *others} - {"a literal field"}

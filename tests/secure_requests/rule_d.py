@@ -110,7 +110,7 @@ class Clocked:
     policy_hooks: tuple[()] = ()
     deadline: float = 60.0
 
-    def budget(self) -> Budget:
+    def start_budget(self) -> Budget:
         return Budget(self.deadline, self.clock, self.chance)
 
     def check_clear(self, *texts: str | None) -> None:
@@ -256,7 +256,7 @@ class Schedule:
             (file,) = self.folder.iterdir()
             os.truncate(file, self.random.randint(torn_after, self.size()))
         if command.record is not None:
-            command.record._let_go()  # type: ignore[attr-defined]
+            command.record._release()  # type: ignore[attr-defined]
 
     def ended(self, command: Command, result: EndedRequest | SealpipeError) -> None:
         command.ended = result

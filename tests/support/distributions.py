@@ -75,7 +75,7 @@ _ELSEWHERE = """
 import sys
 from pathlib import Path
 from sealpipe import config
-config.MACHINE = Path(sys.argv.pop(1))
+config.MACHINE_CONFIG = Path(sys.argv.pop(1))
 from sealpipe.__main__ import main
 sys.exit(main())
 """
